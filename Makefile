@@ -1,0 +1,56 @@
+# Two commands set up everything they need: `make demo` and `make test`.
+# PYTHON chooses the interpreter for the virtual environment; VENV where it is kept.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types docs serve-docs format clean
+
+help:  ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.runtime  ## Train on noisy digits with and without sparse regularization; write a page
+	@$(BIN)/labelproof demo $(ARGS)
+
+test: $(VENV)/.developer lint types docs  ## Lint, types, docs, wheel, and all tests with coverage
+	@$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(ARGS)
+
+lint: $(VENV)/.developer  ## Style, formatting and the one-way dependencies
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+
+types: $(VENV)/.developer  ## Static types of the package, tests, benchmarks and docs scripts
+	@$(BIN)/basedpyright
+
+docs: $(VENV)/.developer  ## Build the docs site into site/, warnings are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "docs: built in site/"
+
+serve-docs: $(VENV)/.developer  ## Serve the docs on this machine while you write them
+	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+
+format: $(VENV)/.developer  ## Rewrite the sources in the house format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean:  ## Remove the virtual environment and everything built
+	rm -rf $(VENV) build dist site .coverage .coverage.* .pytest_cache .ruff_cache
+
+# A stamp is newer than what it was installed from, so a second call installs nothing.
+$(VENV)/bin/python:
+	@echo "Making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing labelproof (a minute or two, once)"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.developer: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing labelproof with its developer tools (a few minutes, once)"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $(VENV)/.runtime $@

@@ -1,0 +1,1 @@
+"""Datasets: from files to images, labels and class names."""

@@ -1,0 +1,1 @@
+"""What is run to be compared: the paper's settings, and the demo."""

@@ -1,0 +1,61 @@
+"""Losses: one interface, `Normalized`, sums with `+` and `*`, and `SparseRegularized`."""
+
+from labelproof.losses.absolute_error import MeanAbsoluteError, mean_absolute_error
+from labelproof.losses.algebra import WeightedSum
+from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.cross_entropy import CrossEntropy, cross_entropy
+from labelproof.losses.focal import Focal, focal
+from labelproof.losses.foreign import ForeignLoss, as_loss
+from labelproof.losses.generalized import GeneralizedCrossEntropy, generalized_cross_entropy
+from labelproof.losses.huberized import (
+    PartiallyHuberizedCrossEntropy,
+    partially_huberized_cross_entropy,
+)
+from labelproof.losses.negative import NegativeLearning, draw_complementary, negative_learning
+from labelproof.losses.normalized import Normalized
+from labelproof.losses.outputs import Outputs
+from labelproof.losses.reverse import ReverseCrossEntropy, reverse_cross_entropy
+from labelproof.losses.smoothing import permutation_penalty, smoothing_vector
+from labelproof.losses.sparse import SparseParts, SparseRegularized, lp_norm, sharpen, sparse_rate
+from labelproof.losses.spec import LOSSES, format_loss, parse_loss
+from labelproof.losses.symmetric import SymmetricCrossEntropy, symmetric_cross_entropy
+from labelproof.losses.syntax import LossSyntaxError
+
+__all__ = [
+    "LOSSES",
+    "CrossEntropy",
+    "Focal",
+    "ForeignLoss",
+    "GeneralizedCrossEntropy",
+    "Loss",
+    "LossSettings",
+    "LossSyntaxError",
+    "MeanAbsoluteError",
+    "NegativeLearning",
+    "Normalized",
+    "Outputs",
+    "PartiallyHuberizedCrossEntropy",
+    "PointwiseLoss",
+    "ReverseCrossEntropy",
+    "SparseParts",
+    "SparseRegularized",
+    "SymmetricCrossEntropy",
+    "WeightedSum",
+    "as_loss",
+    "cross_entropy",
+    "draw_complementary",
+    "focal",
+    "format_loss",
+    "generalized_cross_entropy",
+    "lp_norm",
+    "mean_absolute_error",
+    "negative_learning",
+    "parse_loss",
+    "partially_huberized_cross_entropy",
+    "permutation_penalty",
+    "reverse_cross_entropy",
+    "sharpen",
+    "smoothing_vector",
+    "sparse_rate",
+    "symmetric_cross_entropy",
+]

@@ -1,0 +1,199 @@
+"""What every loss is: a module over (logits, target) that also knows its value for each label."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, TypedDict
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import Self, Unpack
+
+from labelproof.losses.inputs import admit, check_class_weight, is_probabilities
+from labelproof.losses.outputs import Outputs
+from labelproof.losses.reduction import Reduction, check_reduction, reduce_values, replace_ignored
+from labelproof.ranges import flag
+
+if TYPE_CHECKING:
+    from labelproof.losses.algebra import WeightedSum
+
+__all__ = ["Loss", "LossSettings", "PointwiseLoss", "of_label"]
+
+
+class LossSettings(TypedDict, total=False):
+    """What every loss takes besides its own hyperparameters, as torch's losses do."""
+
+    reduction: Reduction
+    """`"mean"` (the default), `"sum"` or `"none"`."""
+    weight: Tensor | None
+    """Weight of each class, shape `(C)`."""
+    ignore_index: int
+    """Integer target that does not count; -100 unless given."""
+    check: bool
+    """Read the values too and refuse NaN logits and bad targets, at the price of a device sync."""
+
+
+class Loss(nn.Module):
+    """A loss over `(logits, target)` that takes what `torch.nn.CrossEntropyLoss` takes.
+
+    A subclass says what one example costs for its own label (`values`) and for every label
+    (`label_values`). Checking, class weights, ignored targets, probability targets and the
+    reduction are done here. Losses add and scale: `10 * a + 0.1 * b` is a loss.
+    """
+
+    reduction: Reduction
+    ignore_index: int
+    check: bool
+    class_weight: Tensor | None
+
+    def __init__(self, **settings: Unpack[LossSettings]):
+        super().__init__()
+        unknown = set(settings) - set(LossSettings.__annotations__)
+        if unknown:
+            raise TypeError(
+                f"{type(self).__name__}: unexpected argument {min(unknown)!r}; besides its own "
+                f"hyperparameters it takes {', '.join(LossSettings.__annotations__)}"
+            )
+        reduction = settings.get("reduction", "mean")
+        check_reduction(reduction)
+        self.reduction = reduction
+        self.ignore_index = int(settings.get("ignore_index", -100))
+        self.check = flag("check", settings.get("check", False))
+        weight = settings.get("weight")
+        if weight is not None:
+            check_class_weight(weight)
+        self.register_buffer("class_weight", weight, persistent=False)
+
+    @abstractmethod
+    def label_values(self, outputs: Outputs) -> Tensor:
+        """Value of the loss for every label an example could have had, `(N, C, ...)`."""
+
+    @abstractmethod
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value of the loss for the integer labels given, `(N, ...)`."""
+
+    def values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value of the loss for the labels given, unweighted and unreduced, `(N, ...)`.
+
+        For class probabilities it is the value expected when the label is drawn from them.
+        """
+        if is_probabilities(target):
+            return (target * self.label_values(outputs)).sum(dim=1)
+        return self.index_values(outputs, replace_ignored(target, self.ignore_index))
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Loss of a batch.
+
+        Args:
+            logits: `(C)`, `(N, C)` or `(N, C, d1, ...)`, any floating-point type. The loss is
+                computed, and returned, in float32 or in float64 when the logits are.
+            target: Class indices `()`, `(N)` or `(N, d1, ...)`, or class probabilities of the
+                logits' shape.
+
+        Returns:
+            A scalar, or one value per example when the reduction is `"none"`.
+        """
+        single = isinstance(logits, Tensor) and logits.ndim == 1
+        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        result = self.reduce_batch(Outputs(logits), target)
+        return result.squeeze(0) if single and self.reduction == "none" else result
+
+    def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Loss of an admitted batch; behind the door, for losses built on losses."""
+        weight = self.class_weight
+        if weight is not None and is_probabilities(target):
+            # Torch weighs inside the sum over classes here, so the weight joins the target.
+            shape = (1, -1) + (1,) * (target.ndim - 2)
+            values = self.values(outputs, target * weight.to(target.dtype).view(shape))
+        else:
+            values = self.values(outputs, target)
+        return self.reduce(values, target, weigh=False)
+
+    def reduce(self, values: Tensor, target: Tensor, *, weigh: bool = True) -> Tensor:
+        """Reduce one value per example with this loss's settings."""
+        return reduce_values(
+            values,
+            target,
+            reduction=self.reduction,
+            class_weight=self.class_weight,
+            ignore_index=self.ignore_index,
+            weigh=weigh,
+        )
+
+    def per_example(self, logits: Tensor, target: Tensor) -> Tensor:
+        """One value per example whatever the reduction; class weights are not applied.
+
+        >>> from labelproof import CrossEntropy
+        >>> CrossEntropy().per_example(torch.zeros(2, 4), torch.tensor([0, 3]))
+        tensor([1.3863, 1.3863])
+        """
+        single = isinstance(logits, Tensor) and logits.ndim == 1
+        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        values = self.values(Outputs(logits), target)
+        if not is_probabilities(target):
+            values = torch.where(target != self.ignore_index, values, 0)
+        return values.squeeze(0) if single else values
+
+    def set_epoch(self, epoch: float) -> None:
+        """Move every schedule inside this loss to `epoch`; nothing to do for a loss without one."""
+        for child in self.children():
+            if isinstance(child, Loss):
+                child.set_epoch(epoch)
+
+    def set_step(self, step: int, *, steps_per_epoch: int) -> None:
+        """Move the schedules to a training step, counted from 0 over the whole run.
+
+        Schedules are asked at the fraction of an epoch that the step stands for, so the paper's
+        schedule moves with every step when its `every` is `1 / steps_per_epoch`.
+        """
+        if steps_per_epoch < 1:
+            raise ValueError(f"steps_per_epoch: expected at least 1, got {steps_per_epoch}")
+        self.set_epoch(step / steps_per_epoch)
+
+    @property
+    def settings(self) -> LossSettings:
+        """What this loss was told besides its hyperparameters; losses built on it take it over."""
+        return LossSettings(
+            reduction=self.reduction,
+            weight=self.class_weight,
+            ignore_index=self.ignore_index,
+            check=self.check,
+        )
+
+    def __mul__(self, coefficient: float) -> WeightedSum:
+        from labelproof.losses.algebra import scaled
+
+        return scaled(coefficient, self)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Loss) -> WeightedSum:
+        from labelproof.losses.algebra import added
+
+        return added(self, other)
+
+    def __radd__(self, other: object) -> Self:
+        if other == 0:  # so that the built-in sum() of a list of losses works
+            return self
+        return NotImplemented
+
+
+class PointwiseLoss(Loss):
+    """A loss that sees only the probability of the label: L(u, y) = l(log u_y)."""
+
+    @abstractmethod
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability, element by element."""
+
+    def label_values(self, outputs: Outputs) -> Tensor:
+        """Value for every label an example could have had, `(N, C, ...)`."""
+        return self.pointwise(outputs.log_probabilities)
+
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the integer labels given, `(N, ...)`."""
+        return self.pointwise(of_label(outputs.log_probabilities, target))
+
+
+def of_label(values: Tensor, target: Tensor) -> Tensor:
+    """Pick each example's entry for its own label out of `(N, C, ...)`."""
+    return values.gather(1, target.unsqueeze(1)).squeeze(1)

@@ -1,0 +1,78 @@
+"""Losses written elsewhere, torch's own included, taken in as ours."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from labelproof.losses.base import Loss, LossSettings
+from labelproof.losses.outputs import Outputs
+
+__all__ = ["ForeignLoss", "as_loss", "foreign_settings"]
+
+
+def as_loss(module: nn.Module) -> Loss:
+    """Return a loss of this package as it is, and wrap any other module.
+
+    >>> as_loss(nn.CrossEntropyLoss())(torch.zeros(1, 2), torch.tensor([0]))
+    tensor(0.6931)
+    """
+    if isinstance(module, Loss):
+        return module
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"loss: expected a torch.nn.Module, got {type(module).__name__}")
+    return ForeignLoss(module)
+
+
+def foreign_settings(module: nn.Module) -> LossSettings:
+    """Reduction, class weights and ignored index, where a module names them as torch does."""
+    weight = getattr(module, "weight", None)
+    reduction = getattr(module, "reduction", "mean")
+    return LossSettings(
+        reduction=reduction if reduction in ("none", "mean", "sum") else "mean",
+        weight=weight if isinstance(weight, Tensor) and weight.ndim == 1 else None,
+        ignore_index=int(getattr(module, "ignore_index", -100)),
+    )
+
+
+class ForeignLoss(Loss):
+    """A module over (logits, target) that can return one value per example.
+
+    It is called with log-probabilities, which are logits of the same distribution, once for the
+    given labels and, where every label's value is asked for, once for each class.
+
+    Args:
+        module: A loss with torch's `reduction` attribute, or one that returns `(N, ...)` already.
+    """
+
+    def __init__(self, module: nn.Module):
+        super().__init__(**foreign_settings(module))
+        self.module = copy.copy(module)
+        # A shallow copy shares the buffers' dictionary, and the caller's module stays untouched.
+        self.module._buffers = dict(module._buffers)
+        if hasattr(module, "reduction"):
+            setattr(self.module, "reduction", "none")  # noqa: B010 (an nn.Module takes any name)
+        if self.class_weight is not None:
+            # The weights are applied once, when this loss reduces.
+            self.module._buffers["weight"] = None
+
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the integer labels given, `(N, ...)`."""
+        values = self.module(outputs.log_probabilities, target)
+        if values.shape != target.shape:
+            raise ValueError(
+                f"loss: {type(self.module).__name__} returned shape {tuple(values.shape)} where "
+                f"one value per example, {tuple(target.shape)}, is needed; give it reduction='none'"
+            )
+        return values
+
+    def label_values(self, outputs: Outputs) -> Tensor:
+        """Value for every label an example could have had, `(N, C, ...)`."""
+        shape = (outputs.logits.shape[0], *outputs.logits.shape[2:])
+        labels = (
+            torch.full(shape, label, device=outputs.logits.device)
+            for label in range(outputs.num_classes)
+        )
+        return torch.stack([self.index_values(outputs, label) for label in labels], dim=1)

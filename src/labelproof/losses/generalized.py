@@ -1,0 +1,69 @@
+r"""Generalised cross entropy, $(1 - u_y^q) / q$: between cross entropy and absolute error."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from typing_extensions import Unpack
+
+from labelproof.losses.base import LossSettings, PointwiseLoss
+from labelproof.losses.clamp import check_clamp, clamp_log_probability
+from labelproof.ranges import within
+
+__all__ = ["GeneralizedCrossEntropy", "generalized_cross_entropy"]
+
+
+def generalized_cross_entropy(
+    logits: Tensor, target: Tensor, *, q: float = 0.7, clamp: float | None = None
+) -> Tensor:
+    r"""Generalised cross entropy of each example, $(1 - u_y^q) / q$.
+
+    Args:
+        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
+        target: Class indices, or class probabilities of the logits' shape.
+        q: Robustness in (0, 1]; towards 0 it is cross entropy, at 1 mean absolute error.
+        clamp: Lift probabilities to at least this value, with no gradient below it, as the
+            reference code does with 1e-7; off unless given.
+
+    Returns:
+        One value per example.
+
+    Example:
+        >>> generalized_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), q=1)
+        tensor([0.5000])
+
+    Reference:
+        Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with
+        Noisy Labels", NeurIPS 2018.
+    """
+    return GeneralizedCrossEntropy(q, clamp=clamp, reduction="none")(logits, target)
+
+
+class GeneralizedCrossEntropy(PointwiseLoss):
+    r"""Generalised cross entropy, $(1 - u_y^q) / q$.
+
+    Args:
+        q: Robustness in (0, 1]; towards 0 it is cross entropy, at 1 mean absolute error.
+        clamp: Lift probabilities to at least this value; off unless given.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> GeneralizedCrossEntropy(q=1)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(0.5000)
+    """
+
+    def __init__(
+        self, q: float = 0.7, *, clamp: float | None = None, **settings: Unpack[LossSettings]
+    ):
+        super().__init__(**settings)
+        self.q = within("q", q, 0, 1, open_low=True)
+        self.clamp = check_clamp(clamp)
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability."""
+        # 1 - u ** q for small q is a difference of near equals; expm1 has all its digits.
+        return -torch.expm1(self.q * clamp_log_probability(log_probability, self.clamp)) / self.q
+
+    def extra_repr(self) -> str:
+        """Hyperparameters, for printing."""
+        return f"q={self.q:g}, clamp={self.clamp}"

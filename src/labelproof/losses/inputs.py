@@ -1,0 +1,142 @@
+"""What a loss takes, checked once at the door; everything behind it trusts.
+
+The shapes are those of `torch.nn.CrossEntropyLoss`: logits `(C)`, `(N, C)` or `(N, C, d1, ...)`;
+integer targets without the class axis, or class probabilities of the logits' own shape.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "admit",
+    "admit_logits",
+    "check_class_weight",
+    "class_axis",
+    "is_probabilities",
+    "working_precision",
+]
+
+
+def class_axis(logits: Tensor) -> int:
+    """Where the classes are: axis 0 of a single example, else axis 1."""
+    return 0 if logits.ndim == 1 else 1
+
+
+def working_precision(logits: Tensor) -> Tensor:
+    """Lift half precisions to float32; float32 and float64 stay.
+
+    A log-softmax in bfloat16 has three digits, and `exp(p * log u)` has none left.
+    """
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def is_probabilities(target: Tensor) -> bool:
+    """Whether the target holds class probabilities rather than class indices."""
+    return target.is_floating_point()
+
+
+def admit(
+    logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Check logits and target and return both with a batch axis, classes on axis 1.
+
+    Values are read (targets out of range) only where that costs nothing: on the CPU outside a
+    compiled graph. `check` reads them everywhere, and the logits too.
+
+    Raises:
+        TypeError: A dtype that cannot be meant.
+        ValueError: A shape or a value that cannot be meant.
+    """
+    admit_logits(logits, check=check)
+    if not isinstance(target, Tensor):
+        raise TypeError(f"target: expected a tensor, got {type(target).__name__}")
+    if target.dtype == torch.bool or target.is_complex():
+        raise TypeError(
+            f"target: expected integer class indices or class probabilities, got {target.dtype}"
+        )
+    axis = class_axis(logits)
+    if is_probabilities(target):
+        _admit_probabilities(logits, target, check=check)
+        target = target.to(working_precision(logits).dtype)
+    else:
+        expected = (*logits.shape[:axis], *logits.shape[axis + 1 :])
+        if tuple(target.shape) != expected:
+            raise ValueError(
+                f"target: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
+                f"got {tuple(target.shape)}"
+            )
+        if _may_read(target, check):
+            _check_range(target, logits.shape[axis], ignore_index)
+        target = target.long()
+    logits = working_precision(logits)
+    if logits.ndim == 1:
+        return logits.unsqueeze(0), target.unsqueeze(0)
+    return logits, target
+
+
+def admit_logits(logits: Tensor, *, check: bool = False) -> None:
+    """Check the logits alone; `admit` does it as its first step."""
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"logits: expected a tensor, got {type(logits).__name__}")
+    if not logits.is_floating_point():
+        raise TypeError(f"logits: expected a floating-point tensor, got {logits.dtype}")
+    if logits.ndim == 0:
+        raise ValueError("logits: expected shape (C), (N, C) or (N, C, d1, ...), got a scalar")
+    if logits.numel() == 0:
+        raise ValueError(
+            f"logits: expected at least one example and one class, got shape {tuple(logits.shape)}"
+        )
+    if check and not torch.compiler.is_compiling():
+        bad = ~torch.isfinite(logits.detach())
+        if bool(bad.any()):
+            place = tuple(bad.nonzero()[0].tolist())
+            raise ValueError(
+                f"logits: expected finite values, got {int(bad.sum())} of {bad.numel()} NaN or "
+                f"infinite, the first at index {place}"
+            )
+
+
+def check_class_weight(weight: Tensor) -> None:
+    """Refuse class weights that are not one non-negative number a class."""
+    if not isinstance(weight, Tensor) or weight.ndim != 1 or not weight.is_floating_point():
+        came = f"{weight.dtype} {tuple(weight.shape)}" if isinstance(weight, Tensor) else weight
+        raise ValueError(
+            f"weight: expected a floating-point tensor with one number per class, (C), got {came!r}"
+        )
+    if bool((weight < 0).any()) or not bool(torch.isfinite(weight).all()):
+        raise ValueError(f"weight: expected finite numbers of at least 0, got {weight.tolist()}")
+
+
+def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None:
+    if target.shape != logits.shape:
+        raise ValueError(
+            f"target: a floating-point target holds class probabilities and takes the logits' "
+            f"shape {tuple(logits.shape)}, got {tuple(target.shape)}; for class indices give an "
+            "integer tensor"
+        )
+    if check and not torch.compiler.is_compiling():
+        totals = target.sum(dim=class_axis(logits))
+        if bool((target < 0).any()) or not torch.allclose(
+            totals, torch.ones_like(totals), atol=1e-3
+        ):
+            raise ValueError("target: expected class probabilities, at least 0 and adding up to 1")
+
+
+def _may_read(target: Tensor, check: bool) -> bool:
+    return (check or target.device.type == "cpu") and not torch.compiler.is_compiling()
+
+
+def _check_range(target: Tensor, num_classes: int, ignore_index: int) -> None:
+    lowest, highest = target.min(), target.max()
+    if lowest >= 0 and highest < num_classes:
+        return
+    bad = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
+    if bool(bad.any()):
+        place = tuple(bad.nonzero()[0].tolist())
+        at = f" at index {place}" if place else ""
+        raise ValueError(
+            f"target: expected class indices from 0 to {num_classes - 1} (or ignore_index "
+            f"{ignore_index}), got {int(target[place])}{at}"
+        )

@@ -1,0 +1,177 @@
+r"""Negative learning, $-\log (1 - u_c)$: says what an image is not, which is right more often."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from typing_extensions import Unpack
+
+from labelproof.losses.base import Loss, LossSettings, of_label
+from labelproof.losses.clamp import check_clamp
+from labelproof.losses.inputs import is_probabilities
+from labelproof.losses.outputs import Outputs
+
+__all__ = ["NegativeLearning", "draw_complementary", "log_complements", "negative_learning"]
+
+
+def negative_learning(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    complementary: Tensor | None = None,
+    clamp: float | None = None,
+) -> Tensor:
+    r"""Negative-learning loss of each example, $-\log (1 - u_c)$.
+
+    Args:
+        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
+        target: Class indices.
+        complementary: The label $c \ne y$ that each example is told it is not, of the target's
+            shape. Without it the mean over all other labels is taken, which is what drawing
+            one of them uniformly gives on average.
+        clamp: Floor of $1 - u_c$, as the reference code has with 1e-5; off unless given.
+
+    Returns:
+        One value per example.
+
+    Example:
+        >>> negative_learning(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor([0.6931])
+
+    Reference:
+        Kim et al., "NLNL: Negative Learning for Noisy Labels", ICCV 2019.
+    """
+    if complementary is None:
+        return NegativeLearning(expected=True, clamp=clamp, reduction="none")(logits, target)
+    if bool((complementary == target).any()):
+        raise ValueError("complementary: expected labels other than the target's, got equal ones")
+    return _Complement(clamp)(logits, complementary)
+
+
+class NegativeLearning(Loss):
+    r"""Negative learning, $-\log (1 - u_c)$ with $c$ drawn from the labels that were not given.
+
+    Args:
+        samples: How many labels are drawn for each example and step.
+        expected: Take the mean over all other labels instead of drawing, which has the same
+            expectation and no variance.
+        clamp: Floor of $1 - u_c$; off unless given.
+        generator: Source of the draws; torch's own for the logits' device unless given.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> NegativeLearning()(torch.zeros(1, 2), torch.tensor([1]))
+        tensor(0.6931)
+    """
+
+    def __init__(
+        self,
+        samples: int = 1,
+        *,
+        expected: bool = False,
+        clamp: float | None = None,
+        generator: torch.Generator | None = None,
+        **settings: Unpack[LossSettings],
+    ):
+        super().__init__(**settings)
+        if isinstance(samples, float) and samples.is_integer():
+            samples = int(samples)
+        if not isinstance(samples, int) or samples < 1:
+            raise ValueError(f"samples: expected a whole number of at least 1, got {samples!r}")
+        self.samples = samples
+        self.expected = expected
+        self.clamp = check_clamp(clamp)
+        self.generator = generator
+
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the integer labels given, `(N, ...)`."""
+        if self.expected:
+            return of_label(self.label_values(outputs), target)
+        penalties = -log_complements(outputs.log_probabilities, self.clamp)
+        drawn = draw_complementary(
+            target, outputs.num_classes, samples=self.samples, generator=self.generator
+        )
+        return penalties.gather(1, drawn).mean(dim=1)
+
+    def label_values(self, outputs: Outputs) -> Tensor:
+        """Expected value for every label an example could have had, `(N, C, ...)`."""
+        penalties = -log_complements(outputs.log_probabilities, self.clamp)
+        return (penalties.sum(dim=1, keepdim=True) - penalties) / (outputs.num_classes - 1)
+
+    def values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the labels given; class probabilities need the expected form."""
+        if is_probabilities(target) and not self.expected:
+            raise ValueError(
+                "target: negative learning draws a label other than the one given, so it takes "
+                "class indices; for class probabilities set expected=True"
+            )
+        return super().values(outputs, target)
+
+    def extra_repr(self) -> str:
+        """Hyperparameters, for printing."""
+        return f"samples={self.samples}, expected={self.expected}, clamp={self.clamp}"
+
+
+class _Complement(Loss):
+    """-log(1 - u_c) of a complementary label that is given; the functional form's core."""
+
+    def __init__(self, clamp: float | None):
+        super().__init__(reduction="none")
+        self.clamp = check_clamp(clamp)
+
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        return of_label(self.label_values(outputs), target)
+
+    def label_values(self, outputs: Outputs) -> Tensor:
+        return -log_complements(outputs.log_probabilities, self.clamp)
+
+
+def draw_complementary(
+    target: Tensor,
+    num_classes: int,
+    *,
+    samples: int = 1,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Draw labels uniformly from those other than the target.
+
+    Args:
+        target: Class indices `(N, ...)`.
+        num_classes: Number of classes, at least 2.
+        samples: Labels drawn for each example.
+        generator: Source of the draws, on the target's device.
+
+    Returns:
+        `(N, samples, ...)`.
+
+    Example:
+        >>> draw_complementary(torch.tensor([0, 1]), 2)
+        tensor([[1],
+                [0]])
+    """
+    shape = (target.shape[0], samples, *target.shape[1:])
+    offset = torch.randint(1, num_classes, shape, device=target.device, generator=generator)
+    return (target.unsqueeze(1) + offset) % num_classes
+
+
+def log_complements(log_probabilities: Tensor, clamp: float | None = None) -> Tensor:
+    r"""Logarithm of $1 - u_i$ for every class on axis 1, exact where $u_i$ rounds to 1.
+
+    For the largest probability $1 - u$ is summed from the other classes, since the subtraction
+    would give 0, and the logarithm minus infinity, long before the logits are extreme. The other
+    probabilities are at most a half, where `log1p` is exact.
+
+    >>> log_complements(torch.tensor([[0.0, -2e4]]))
+    tensor([[-20000.,     -0.]])
+    """
+    if log_probabilities.shape[1] < 2:
+        raise ValueError("logits: negative learning needs at least 2 classes, got 1")
+    largest = log_probabilities.argmax(dim=1, keepdim=True)
+    others = log_probabilities.scatter(1, largest, -math.inf)
+    # The largest is -inf in `others`, so its exp is a harmless 0 and no NaN reaches the gradient.
+    result = torch.log1p(-others.exp()).scatter(
+        1, largest, torch.logsumexp(others, 1, keepdim=True)
+    )
+    return result if clamp is None else result.clamp_min(math.log(clamp))

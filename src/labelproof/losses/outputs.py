@@ -1,0 +1,33 @@
+"""What a network says about a batch: its logits and, once asked, their log-probabilities."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["Outputs"]
+
+
+class Outputs:
+    """Logits with the classes on axis 1, and the log-softmax that several losses may share.
+
+    >>> outputs = Outputs(torch.zeros(1, 2))
+    >>> outputs.log_probabilities.exp()
+    tensor([[0.5000, 0.5000]])
+    """
+
+    def __init__(self, logits: Tensor):
+        self.logits = logits
+        self._log_probabilities: Tensor | None = None
+
+    @property
+    def log_probabilities(self) -> Tensor:
+        """Logarithm of the softmax of the logits, computed once."""
+        if self._log_probabilities is None:
+            self._log_probabilities = torch.log_softmax(self.logits, dim=1)
+        return self._log_probabilities
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return self.logits.shape[1]

@@ -1,0 +1,71 @@
+"""From one value per example to what the optimiser sees, as `torch.nn.CrossEntropyLoss` does it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from labelproof.losses.inputs import is_probabilities
+
+__all__ = ["Reduction", "check_reduction", "reduce_values", "replace_ignored"]
+
+Reduction: TypeAlias = Literal["none", "mean", "sum"]
+
+
+def check_reduction(reduction: str) -> None:
+    """Refuse a reduction that is none of the three."""
+    if reduction not in get_args(Reduction):
+        raise ValueError(f"reduction: expected 'none', 'mean' or 'sum', got {reduction!r}")
+
+
+def replace_ignored(target: Tensor, ignore_index: int) -> Tensor:
+    """Point ignored targets at class 0, so that a gather is safe; `reduce_values` drops them."""
+    if is_probabilities(target):
+        return target
+    return torch.where(target == ignore_index, 0, target)
+
+
+def reduce_values(
+    values: Tensor,
+    target: Tensor,
+    *,
+    reduction: Reduction,
+    class_weight: Tensor | None,
+    ignore_index: int,
+    weigh: bool = True,
+) -> Tensor:
+    """Weigh the values by class, drop the ignored ones, and reduce.
+
+    The mean is over the examples that count, weighted by class as torch does it. When none
+    counts the mean is 0, not torch's NaN, so that one fully ignored batch does not end a run.
+
+    Args:
+        values: One value per example, `(N, ...)`.
+        target: Class indices `(N, ...)` or probabilities `(N, C, ...)`.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        class_weight: Weight of each class, `(C)`, or `None`.
+        ignore_index: Target value that does not count.
+        weigh: Whether the class weights are still to be applied to probability targets.
+    """
+    if is_probabilities(target):
+        if class_weight is not None and weigh:
+            shape = (1, -1) + (1,) * (target.ndim - 2)
+            values = values * (target * class_weight.to(values.dtype).view(shape)).sum(dim=1)
+        if reduction == "none":
+            return values
+        return values.mean() if reduction == "mean" else values.sum()
+    kept = target != ignore_index
+    if class_weight is None:
+        weight = kept.to(values.dtype)
+    else:
+        weight = class_weight.to(values.dtype)[replace_ignored(target, ignore_index)] * kept
+    # `where` rather than a product: an ignored example may hold an infinity, and inf * 0 is NaN.
+    values = torch.where(kept, values * weight, 0)
+    if reduction == "none":
+        return values
+    if reduction == "sum":
+        return values.sum()
+    total = weight.sum()
+    return values.sum() / torch.where(total > 0, total, 1)

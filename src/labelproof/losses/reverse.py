@@ -1,0 +1,89 @@
+r"""Reverse cross entropy, $-A (1 - u_y)$: cross entropy with prediction and label exchanged."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from typing_extensions import Unpack
+
+from labelproof.losses.base import Loss, LossSettings, of_label
+from labelproof.losses.clamp import check_clamp
+from labelproof.losses.outputs import Outputs
+from labelproof.ranges import within
+
+__all__ = ["LOG_ZERO", "ReverseCrossEntropy", "reverse_cross_entropy"]
+
+LOG_ZERO = math.log(1e-4)
+"""What stands for log 0 in the field's code; papers that quote -4 were run with it."""
+
+
+def reverse_cross_entropy(
+    logits: Tensor, target: Tensor, *, log_zero: float = LOG_ZERO, clamp: float | None = None
+) -> Tensor:
+    r"""Reverse cross entropy of each example, $-\sum_i u_i \log (e_y)_i = -A (1 - u_y)$.
+
+    Args:
+        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
+        target: Class indices, or class probabilities of the logits' shape.
+        log_zero: $A < 0$, which stands for $\log 0$.
+        clamp: Lift each probability to at least this value before it is summed; off unless given.
+
+    Returns:
+        One value per example.
+
+    Example:
+        >>> reverse_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), log_zero=-4)
+        tensor([2.])
+
+    Reference:
+        Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels", ICCV 2019.
+    """
+    return ReverseCrossEntropy(log_zero, clamp=clamp, reduction="none")(logits, target)
+
+
+class ReverseCrossEntropy(Loss):
+    r"""Reverse cross entropy, $-A (1 - u_y)$, mean absolute error scaled by $-A$.
+
+    Args:
+        log_zero: $A < 0$, which stands for $\log 0$.
+        clamp: Lift each probability to at least this value before it is summed; off unless given.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> ReverseCrossEntropy(-4)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(2.)
+    """
+
+    def __init__(
+        self,
+        log_zero: float = LOG_ZERO,
+        *,
+        clamp: float | None = None,
+        **settings: Unpack[LossSettings],
+    ):
+        super().__init__(**settings)
+        self.log_zero = -within("-log_zero", -log_zero, 0, open_low=True)
+        self.clamp = check_clamp(clamp)
+
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the integer labels given, `(N, ...)`."""
+        log_probabilities = outputs.log_probabilities
+        if self.clamp is None:
+            return self.log_zero * torch.expm1(of_label(log_probabilities, target))
+        # The reference sums the clamped probabilities of the other classes, which is more than
+        # 1 - u_y by up to clamp * C; summed without the label, so that no digits cancel.
+        lifted = log_probabilities.exp().clamp_min(self.clamp)
+        return -self.log_zero * lifted.scatter(1, target.unsqueeze(1), 0).sum(dim=1)
+
+    def label_values(self, outputs: Outputs) -> Tensor:
+        """Value for every label an example could have had, `(N, C, ...)`."""
+        if self.clamp is None:
+            return self.log_zero * torch.expm1(outputs.log_probabilities)
+        lifted = outputs.log_probabilities.exp().clamp_min(self.clamp)
+        return -self.log_zero * (lifted.sum(dim=1, keepdim=True) - lifted)
+
+    def extra_repr(self) -> str:
+        """Hyperparameters, for printing."""
+        return f"log_zero={self.log_zero:g}, clamp={self.clamp}"

@@ -1,0 +1,80 @@
+r"""Other vectors than one-hot for the output to be drawn to: the paper's future work.
+
+Any loss is robust when the outputs are permutations of one fixed vector $v$, one-hot or not
+(Theorem 1). Match the sorted output to the sorted $v$ and write $w = u_\downarrow - v_\downarrow
++ e_1$. The entries of $w$ sum to 1, so $\sum_i |w_i|^p \ge 1$ for $p \le 1$ and, for $p < 1$, it is
+1 exactly where $u$ is a permutation of $v$. For a one-hot $v$ this is $\|u\|_p^p$ itself.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from labelproof.ranges import within
+
+__all__ = ["check_vector", "permutation_penalty", "smoothing_vector"]
+
+CUSP = 1e-3
+"""Below this distance |w| ** p is rounded off: its slope at 0 is infinite and never settles."""
+
+
+def smoothing_vector(num_classes: int, smoothing: float) -> Tensor:
+    """A peak with the share `smoothing` spread evenly over the other classes.
+
+    >>> smoothing_vector(5, 0.2)
+    tensor([0.8000, 0.0500, 0.0500, 0.0500, 0.0500])
+    """
+    if num_classes < 2:
+        raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
+    smoothing = within("smoothing", smoothing, 0, 1)
+    vector = torch.full((num_classes,), smoothing / (num_classes - 1))
+    vector[0] = 1 - smoothing
+    return vector
+
+
+def permutation_penalty(
+    probabilities: Tensor, *, p: float, vector: Tensor | float, cusp: float = CUSP
+) -> Tensor:
+    r"""Penalty that is smallest where the output is a permutation of a fixed vector.
+
+    Args:
+        probabilities: Network outputs $u$, `(N, C, ...)`.
+        p: Exponent in (0, 1].
+        vector: The fixed vector $v$, `(C)`, or a share for `smoothing_vector`.
+        cusp: Distance below which $|w|^p$ is rounded off, as $(w^2 + \epsilon^2)^{p/2}$.
+
+    Returns:
+        One value per example.
+
+    Example:
+        >>> outputs = torch.tensor([[0.1, 0.8, 0.1], [0.4, 0.3, 0.3]])
+        >>> permutation_penalty(outputs, p=0.5, vector=0.2, cusp=0)
+        tensor([1.0000, 1.6690])
+    """
+    num_classes = probabilities.shape[1]
+    if not isinstance(vector, Tensor):
+        vector = smoothing_vector(num_classes, vector)
+    if vector.shape[0] != num_classes:
+        raise ValueError(
+            f"vector: expected one number for each of {num_classes} classes, got {vector.shape[0]}"
+        )
+    shift = vector.to(probabilities).sort(descending=True).values
+    shift = torch.cat([shift[:1] - 1, shift[1:]]).view(1, -1, *(1,) * (probabilities.ndim - 2))
+    difference = probabilities.sort(dim=1, descending=True).values - shift
+    magnitude = difference.abs() if cusp == 0 else (difference.square() + cusp**2).sqrt()
+    return (magnitude**p).sum(dim=1)
+
+
+def check_vector(vector: Tensor | float | None) -> tuple[float, Tensor | None]:
+    """Split the argument into a smoothing share and a tensor, and refuse what is neither."""
+    if vector is None:
+        return 0.0, None
+    if not isinstance(vector, Tensor):
+        return within("vector", vector, 0, 1), None
+    if vector.ndim != 1 or bool((vector < 0).any()) or abs(float(vector.sum()) - 1) > 1e-5:
+        raise ValueError(
+            "vector: expected one number of at least 0 per class, adding up to 1, got shape "
+            f"{tuple(vector.shape)} with sum {float(vector.sum()):g}"
+        )
+    return 0.0, vector

@@ -1,0 +1,313 @@
+r"""Sparse regularization: sharpen the output, penalise its l_p norm, and any loss becomes robust.
+
+A loss is robust to label noise when the network's outputs are one-hot (`labelproof.theory` has the
+proof's pieces). Training cannot demand that, but can lean towards it:
+
+$$ L(u, y) + \lambda_t \|u\|_p^p, \qquad u = \mathrm{softmax}(\bar z / \tau), \quad
+   \bar z = z \text{ or } z / \|z\|_2. $$
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import Self
+
+from labelproof.losses.base import Loss
+from labelproof.losses.clamp import check_clamp, clamp_log_probability
+from labelproof.losses.foreign import foreign_settings
+from labelproof.losses.inputs import admit, admit_logits, class_axis, working_precision
+from labelproof.losses.outputs import Outputs
+from labelproof.losses.reduction import reduce_values
+from labelproof.losses.smoothing import check_vector, permutation_penalty
+from labelproof.ranges import flag, within
+from labelproof.schedules import Schedule, as_schedule, exponential
+
+__all__ = ["SparseParts", "SparseRegularized", "lp_norm", "sharpen", "sparse_rate"]
+
+SPARSE = 0.99
+"""An output counts as one-hot when its largest probability is above this (the paper's figure 3)."""
+
+
+def sharpen(logits: Tensor, *, temperature: float | Tensor, normalize: bool = True) -> Tensor:
+    r"""Logits of the sharpened output, $\bar z / \tau$.
+
+    Args:
+        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
+        temperature: $\tau$; below 1 it sharpens.
+        normalize: Divide each example's logits by their l2 norm first, so that the network cannot
+            become sharp by scaling. An example whose logits are all zero is left as it is.
+
+    Returns:
+        Logits of the same shape, whose softmax is the sharpened output.
+
+    Example:
+        >>> sharpen(torch.tensor([[3.0, 4.0]]), temperature=0.5)
+        tensor([[1.2000, 1.6000]])
+    """
+    if not normalize:
+        return logits / temperature
+    norm = torch.linalg.vector_norm(logits, dim=class_axis(logits), keepdim=True)
+    # A network with a zero-initialised head starts at z = 0, where z / |z| has no gradient that
+    # means anything; dividing by 1 there gives it one that starts training.
+    return logits / (torch.where(norm > 0, norm, 1) * temperature)
+
+
+def lp_norm(log_probabilities: Tensor, *, p: float, clamp: float | None = None) -> Tensor:
+    r"""The penalty $\|u\|_p^p = \sum_i u_i^p$ of each example.
+
+    On the simplex it is at least 1 and, for $p < 1$, 1 for one-hot outputs alone. It is computed as
+    $\sum_i \exp(p \log u_i)$, whose gradient is finite where that of $u^p$ is not.
+
+    Args:
+        log_probabilities: $\log u$, `(N, C)`, `(N, C, d1, ...)` or `(C)`.
+        p: Exponent in (0, 1].
+        clamp: Floor of $u$, with no gradient below it; off unless given.
+
+    Returns:
+        One value per example.
+
+    Example:
+        >>> lp_norm(torch.tensor([[0.5, 0.5]]).log(), p=0.5)
+        tensor([1.4142])
+    """
+    floored = clamp_log_probability(log_probabilities, clamp)
+    return (p * floored).exp().sum(dim=class_axis(floored))
+
+
+def sparse_rate(log_probabilities: Tensor) -> Tensor:
+    """Whether each output counts as one-hot (largest probability above 0.99), as 0 or 1.
+
+    >>> sparse_rate(torch.tensor([[0.995, 0.005], [0.5, 0.5]]).log())
+    tensor([1., 0.])
+    """
+    largest = log_probabilities.detach().amax(dim=class_axis(log_probabilities))
+    return (largest.exp() > SPARSE).to(log_probabilities.dtype)
+
+
+class SparseParts(NamedTuple):
+    """What a sparse-regularized loss is made of, from one forward pass."""
+
+    total: Tensor
+    """The loss: base + weight * penalty."""
+    base: Tensor
+    """The base loss on the sharpened output."""
+    penalty: Tensor
+    """The l_p norm of the sharpened output, before its weight."""
+    sparse_rate: Tensor
+    """Share of outputs whose largest probability is above 0.99."""
+
+
+class SparseRegularized(Loss):
+    r"""Any loss made robust: $L(u, y) + \lambda_t \|u\|_p^p$ on the sharpened output $u$.
+
+    The defaults are the paper's for CIFAR-10. The logits' own argmax is the prediction; the
+    sharpened output is for training alone.
+
+    Args:
+        base: A loss of this package, or any module over (logits, target), torch's own included.
+        temperature: $\tau$, a number or a schedule from epoch to value.
+        p: Exponent of the norm, in (0, 1].
+        weight: $\lambda_t$, a number or a schedule; the paper's is `exponential(1.2, growth=1.03)`.
+            Start below $1 / p$, or the penalty outweighs learning from the first step.
+        normalize: Divide the logits by their l2 norm before the temperature.
+        clamp: Floor of $u$ in the penalty, as the reference code has with 1e-7; off unless given.
+        vector: What the output is drawn towards a permutation of. One-hot unless given; a number
+            spreads that share evenly over the other classes, a tensor `(C)` is any fixed vector.
+
+    Example:
+        >>> from labelproof import CrossEntropy, exponential
+        >>> loss = SparseRegularized(
+        ...     CrossEntropy(), temperature=0.5, p=0.1, weight=exponential(1.2, growth=1.03)
+        ... )
+        >>> loss.set_epoch(10)
+        >>> round(loss.weight, 4)
+        1.6127
+        >>> loss(torch.tensor([[3.0, 4.0]]), torch.tensor([1]))
+        tensor(3.5170)
+
+    Reference:
+        Zhou et al., "Learning with Noisy Labels via Sparse Regularization", ICCV 2021.
+    """
+
+    base: nn.Module
+    _weight: Tensor
+    _temperature: Tensor
+    vector: Tensor | None
+
+    def __init__(
+        self,
+        base: nn.Module,
+        temperature: float | Schedule = 0.5,
+        p: float = 0.1,
+        weight: float | Schedule = exponential(1.2, growth=1.03),  # noqa: B008 (frozen)
+        normalize: bool = True,
+        *,
+        clamp: float | None = None,
+        vector: Tensor | float | None = None,
+    ):
+        if not isinstance(base, nn.Module):
+            raise TypeError(f"base: expected a torch.nn.Module, got {type(base).__name__}")
+        super().__init__(**(base.settings if isinstance(base, Loss) else foreign_settings(base)))
+        self.base = base
+        self.p = within("p", p, 0, 1, open_low=True)
+        self.normalize = flag("normalize", normalize)
+        self.clamp = check_clamp(clamp)
+        self.temperature_schedule = as_schedule("temperature", temperature)
+        self.weight_schedule = as_schedule("weight", weight)
+        self.smoothing, fixed = check_vector(vector)
+        self.register_buffer("vector", fixed, persistent=False)
+        # Tensors, so that a new epoch neither recompiles nor re-records a CUDA graph; float64, so
+        # that the schedule is exact in a float64 loss.
+        self.register_buffer("_weight", torch.zeros((), dtype=torch.float64), persistent=False)
+        self.register_buffer("_temperature", torch.ones((), dtype=torch.float64), persistent=False)
+        self.epoch = 0.0
+        self.set_epoch(0)
+
+    @property
+    def weight(self) -> float:
+        r"""The weight $\lambda_t$ at the current epoch."""
+        return self.weight_schedule(self.epoch)
+
+    @property
+    def temperature(self) -> float:
+        r"""The temperature $\tau$ at the current epoch."""
+        return self.temperature_schedule(self.epoch)
+
+    def set_epoch(self, epoch: float) -> None:
+        """Move the weight and the temperature to `epoch`, counted from 0; fractions are taken."""
+        epoch = within("epoch", epoch, 0)
+        weight = within(f"weight at epoch {epoch:g}", self.weight_schedule(epoch), 0)
+        temperature = within(
+            f"temperature at epoch {epoch:g}", self.temperature_schedule(epoch), 0, open_low=True
+        )
+        self.epoch = epoch
+        self._weight.fill_(weight)
+        self._temperature.fill_(temperature)
+        if isinstance(self.base, Loss):
+            self.base.set_epoch(epoch)
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Loss of a batch; the same arguments as every loss takes."""
+        total, _, _, _ = self._evaluate(logits, target)
+        return total
+
+    def parts(self, logits: Tensor, target: Tensor) -> SparseParts:
+        """The loss with its two parts and the sparse rate, from one pass.
+
+        Example:
+            >>> from labelproof import CrossEntropy
+            >>> loss = SparseRegularized(CrossEntropy(), weight=2)
+            >>> parts = loss.parts(torch.tensor([[3.0, 4.0]]), torch.tensor([1]))
+            >>> bool(parts.total == parts.base + 2 * parts.penalty)
+            True
+        """
+        total, base, penalty, sharpened = self._evaluate(logits, target)
+        rate = reduce_values(
+            sparse_rate(sharpened.log_probabilities),
+            target if logits.ndim > 1 else target.unsqueeze(0),
+            reduction="mean",
+            class_weight=None,
+            ignore_index=self.ignore_index,
+        )
+        return SparseParts(total, base, penalty, rate)
+
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the integer labels given, `(N, ...)`."""
+        sharpened = self._sharpen(outputs)
+        return self._own_base().index_values(sharpened, target) + self._weighted(sharpened)
+
+    def label_values(self, outputs: Outputs) -> Tensor:
+        """Value for every label an example could have had, `(N, C, ...)`."""
+        sharpened = self._sharpen(outputs)
+        penalty = self._weighted(sharpened).unsqueeze(1)
+        return self._own_base().label_values(sharpened) + penalty
+
+    def extra_repr(self) -> str:
+        """Hyperparameters, for printing."""
+        return (
+            f"temperature={self.temperature_schedule}, p={self.p:g}, "
+            f"weight={self.weight_schedule}, normalize={self.normalize}, clamp={self.clamp}"
+        )
+
+    def get_extra_state(self) -> Tensor:
+        """The epoch, from which weight and temperature follow."""
+        return torch.tensor(self.epoch, dtype=torch.float64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Move to the epoch that was saved."""
+        self.set_epoch(float(state))
+
+    def _evaluate(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor, Outputs]:
+        if isinstance(self.base, Loss):
+            base, penalty, sharpened = self._evaluate_own(self.base, logits, target)
+        else:
+            base, penalty, sharpened = self._evaluate_foreign(logits, target)
+        # Cast: a float64 scalar times a float32 scalar would be a float64 loss.
+        return base + self._weight.to(penalty.dtype) * penalty, base, penalty, sharpened
+
+    def _evaluate_own(
+        self, base: Loss, logits: Tensor, target: Tensor
+    ) -> tuple[Tensor, Tensor, Outputs]:
+        single = isinstance(logits, Tensor) and logits.ndim == 1
+        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        sharpened = self._sharpen(Outputs(logits))
+        value = base.reduce_batch(sharpened, target)
+        penalty = self.reduce(self._penalty(sharpened), target)
+        if single and self.reduction == "none":
+            value, penalty = value.squeeze(0), penalty.squeeze(0)
+        return value, penalty, sharpened
+
+    def _evaluate_foreign(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Outputs]:
+        # A loss written elsewhere judges the target itself and is given the caller's shapes.
+        admit_logits(logits)
+        sharp = self._sharpen(Outputs(working_precision(logits))).logits
+        value = self.base(sharp, target)
+        if logits.ndim == 1:
+            sharp, target = sharp.unsqueeze(0), target.unsqueeze(0)
+        sharpened = Outputs(sharp)
+        penalty = self._penalty(sharpened)
+        if value.shape == penalty.shape:
+            return value, penalty, sharpened
+        if target.shape == penalty.shape or target.shape == sharp.shape:
+            penalty = self.reduce(penalty, target)
+        return value, penalty if penalty.ndim == 0 else penalty.mean(), sharpened
+
+    def _sharpen(self, outputs: Outputs) -> Outputs:
+        logits = sharpen(outputs.logits, temperature=self._temperature, normalize=self.normalize)
+        return Outputs(logits)
+
+    def _penalty(self, sharpened: Outputs) -> Tensor:
+        if self.vector is None and self.smoothing == 0:
+            return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
+        vector = self.smoothing if self.vector is None else self.vector
+        return permutation_penalty(sharpened.log_probabilities.exp(), p=self.p, vector=vector)
+
+    def _weighted(self, sharpened: Outputs) -> Tensor:
+        return self._weight * self._penalty(sharpened)
+
+    def _own_base(self) -> Loss:
+        if not isinstance(self.base, Loss):
+            raise TypeError(
+                f"{type(self.base).__name__} gives one number per batch; wrap it with "
+                "labelproof.losses.as_loss(module) before the regularised loss is combined further"
+            )
+        return self.base
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Follow the module to its device, but keep the scalars' precision.
+
+        `.half()` and `.bfloat16()` would cut the schedule to three digits, and Apple's MPS has no
+        float64, so the values are moved as float32, widened where possible, and filled anew.
+        """
+        self._weight, self._temperature = self._weight.float(), self._temperature.float()
+        module = super()._apply(fn, recurse)
+        widest = torch.float32 if self._weight.device.type == "mps" else torch.float64
+        self._weight, self._temperature = self._weight.to(widest), self._temperature.to(widest)
+        if self._weight.device.type != "meta":
+            self._weight.fill_(self.weight)
+            self._temperature.fill_(self.temperature)
+        return module

@@ -1,0 +1,285 @@
+"""Losses as text, the one place where strings become losses and losses become strings.
+
+    10*nce+0.1*mae
+    gce(q=0.7,clamp=1e-7)
+    fl(gamma=0.5,detach=true)+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1)
+
+A sum of terms, each a name with arguments in parentheses and an optional factor in front. `+sr`
+binds to the whole sum on its left; parentheses group; `normalized(...)` takes any sum. Nothing is
+evaluated: names come from a table and values are numbers, `true`, `false` or `none`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from typing_extensions import Unpack
+
+from labelproof.losses.absolute_error import MeanAbsoluteError
+from labelproof.losses.algebra import WeightedSum
+from labelproof.losses.base import Loss, LossSettings
+from labelproof.losses.cross_entropy import CrossEntropy
+from labelproof.losses.focal import Focal
+from labelproof.losses.generalized import GeneralizedCrossEntropy
+from labelproof.losses.huberized import PartiallyHuberizedCrossEntropy
+from labelproof.losses.negative import NegativeLearning
+from labelproof.losses.normalized import Normalized
+from labelproof.losses.reverse import LOG_ZERO, ReverseCrossEntropy
+from labelproof.losses.sparse import SparseRegularized
+from labelproof.losses.symmetric import SymmetricCrossEntropy
+from labelproof.losses.syntax import Call, Group, LossSyntaxError, Node, Sum, nearest, parse
+from labelproof.schedules import Constant, Exponential, exponential
+
+__all__ = ["LOSSES", "format_loss", "loss_arguments", "parse_loss"]
+
+LOSSES: Mapping[str, type[Loss]] = {
+    "ce": CrossEntropy,
+    "fl": Focal,
+    "mae": MeanAbsoluteError,
+    "rce": ReverseCrossEntropy,
+    "gce": GeneralizedCrossEntropy,
+    "sce": SymmetricCrossEntropy,
+    "phuber": PartiallyHuberizedCrossEntropy,
+    "nl": NegativeLearning,
+}
+"""Every elementary loss by the name it is written with; `n` before a name normalises it."""
+
+_WRITTEN = {"log_zero": "A"}
+_UNWRITTEN = {"generator"}
+_SPARSE_DEFAULTS: dict[str, Any] = {
+    "tau": 0.5,
+    "p": 0.1,
+    "lambda0": 1.2,
+    "rho": 1.03,
+    "r": 1,
+    "normalize": True,
+    "clamp": None,
+    "tau_rho": 1,
+    "tau_min": 0,
+    "smoothing": 0,
+}
+
+
+def parse_loss(
+    text: str, *, losses: Mapping[str, type[Loss]] = LOSSES, **settings: Unpack[LossSettings]
+) -> Loss:
+    """Build the loss that `text` describes.
+
+    Args:
+        text: For instance `"10*nce+0.1*mae"` or `"gce(q=0.7)+sr(tau=0.5,p=0.1)"`.
+        losses: The names that are known; extend it to write a loss of your own:
+            `parse_loss("mine", losses={**LOSSES, "mine": MyLoss})`.
+        **settings: `reduction`, `weight`, `ignore_index`, `check` for every part.
+
+    Raises:
+        LossSyntaxError: The text is not a loss; the message points at the place.
+
+    Example:
+        >>> parse_loss("gce(q=0.7)")
+        GeneralizedCrossEntropy(q=0.7, clamp=None)
+        >>> parse_loss("10*nce+0.1*may")
+        Traceback (most recent call last):
+            ...
+        labelproof.losses.syntax.LossSyntaxError: unknown loss 'may', did you mean 'mae'?
+          10*nce+0.1*may
+                     ^
+    """
+    return _Builder(text, losses, settings).build(parse(text))
+
+
+def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] = LOSSES) -> str:
+    """Write a loss as the text that `parse_loss` reads.
+
+    Every hyperparameter is written out but for options that are off, so that a record stays true
+    when a default changes.
+
+    Raises:
+        ValueError: The loss holds something that has no text, such as a schedule of the user's.
+
+    Example:
+        >>> format_loss(parse_loss("10*nce + mae + sr(p=0.01)"))
+        '10*nce+mae+sr(tau=0.5,p=0.01,lambda0=1.2,rho=1.03,r=1,normalize=true)'
+    """
+    if isinstance(loss, WeightedSum):
+        return "+".join(
+            _format_term(number, part, first=index == 0, losses=losses)
+            for index, (number, part) in enumerate(loss.terms)
+        )
+    if isinstance(loss, SparseRegularized):
+        if not isinstance(loss.base, Loss):
+            raise ValueError(f"loss: {type(loss.base).__name__} has no text form")
+        return f"{format_loss(loss.base, losses=losses)}+sr({_format_sparse(loss)})"
+    if isinstance(loss, Normalized):
+        for key, family in losses.items():
+            if type(loss.base) is family:
+                return f"n{key}{_format_arguments(loss.base)}"
+        return f"normalized({format_loss(loss.base, losses=losses)})"
+    for key, family in losses.items():
+        if type(loss) is family:
+            return f"{key}{_format_arguments(loss)}"
+    raise ValueError(f"loss: {type(loss).__name__} has no text form")
+
+
+def loss_arguments(family: type[Loss]) -> dict[str, Any]:
+    """The arguments a loss is written with, and their defaults.
+
+    >>> loss_arguments(SymmetricCrossEntropy)["alpha"]
+    0.1
+    """
+    parameters = inspect.signature(family).parameters.values()
+    return {
+        _WRITTEN.get(parameter.name, parameter.name): parameter.default
+        for parameter in parameters
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in _UNWRITTEN
+    }
+
+
+class _Builder:
+    def __init__(self, text: str, losses: Mapping[str, type[Loss]], settings: LossSettings):
+        self.text, self.losses, self.settings = text, losses, settings
+
+    def build(self, node: Node) -> Loss:
+        if isinstance(node, Sum):
+            return self.build_sum(node)
+        if isinstance(node, Group):
+            inner = self.build(node.inner)
+            return Normalized(inner) if node.normalized else inner
+        return self.build_call(node)
+
+    def build_sum(self, node: Sum) -> Loss:
+        total: Loss | None = None
+        for term in node.terms:
+            if isinstance(term.factor, Call) and term.factor.name == "sr":
+                if total is None or term.coefficient is not None:
+                    problem = (
+                        "'sr' regularises the sum on its left, so a loss must come first"
+                        if total is None
+                        else "'sr' takes no factor in front; its weight is lambda0"
+                    )
+                    raise LossSyntaxError(problem, self.text, term.position)
+                total = self.build_sparse(total, term.factor)
+                continue
+            loss = self.build(term.factor)
+            if term.coefficient is not None:
+                loss = self.guarded(term.position, lambda c=term.coefficient, loss=loss: c * loss)
+            total = loss if total is None else total + loss
+        assert total is not None  # noqa: S101 (the grammar has at least one term)
+        return total
+
+    def build_call(self, call: Call) -> Loss:
+        normalized = call.name not in self.losses and call.name[1:] in self.losses
+        name = call.name[1:] if normalized and call.name.startswith("n") else call.name
+        if name not in self.losses:
+            known = [*self.losses, *(f"n{key}" for key in self.losses), "sr", "normalized"]
+            problem = f"unknown loss {call.name!r}{nearest(call.name, known)}"
+            raise LossSyntaxError(problem, self.text, call.position)
+        family = self.losses[name]
+        given = self.arguments(call, loss_arguments(family))
+        spoken = {written: name for name, written in _WRITTEN.items()}
+        keywords = {spoken.get(key, key): value for key, value in given.items()}
+        loss = self.guarded(call.position, lambda: family(**keywords, **self.settings))
+        return Normalized(loss) if name != call.name else loss
+
+    def build_sparse(self, base: Loss, call: Call) -> Loss:
+        values = _SPARSE_DEFAULTS | self.arguments(call, _SPARSE_DEFAULTS)
+
+        def make() -> Loss:
+            temperature = exponential(
+                values["tau"],
+                growth=values["tau_rho"],
+                every=values["r"],
+                minimum=values["tau_min"],
+            )
+            return SparseRegularized(
+                base,
+                temperature=values["tau"] if values["tau_rho"] == 1 else temperature,
+                p=values["p"],
+                weight=exponential(values["lambda0"], growth=values["rho"], every=values["r"]),
+                normalize=values["normalize"],
+                clamp=values["clamp"],
+                vector=values["smoothing"] or None,
+            )
+
+        return self.guarded(call.position, make)
+
+    def arguments(self, call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for argument in call.arguments:
+            if argument.name not in known:
+                takes = f"; {call.name} takes {', '.join(known)}" if known else " and takes none"
+                problem = (
+                    f"unknown argument {argument.name!r}{nearest(argument.name, known) or takes}"
+                )
+                raise LossSyntaxError(problem, self.text, argument.position)
+            if argument.name in given:
+                raise LossSyntaxError(
+                    f"argument {argument.name!r} is given twice", self.text, argument.position
+                )
+            given[argument.name] = argument.value
+        return given
+
+    def guarded(self, position: int, make: Any) -> Any:
+        """Turn a constructor's complaint about a value into one that points into the text."""
+        try:
+            return make()
+        except (TypeError, ValueError) as error:
+            raise LossSyntaxError(str(error), self.text, position) from error
+
+
+def _format_term(
+    number: float, part: Loss, *, first: bool, losses: Mapping[str, type[Loss]]
+) -> str:
+    text = format_loss(part, losses=losses)
+    # A regularised part in the middle of a sum would take the terms before it along.
+    if isinstance(part, SparseRegularized) and not (first and number == 1):
+        text = f"({text})"
+    return text if number == 1 else f"{_format_value(number)}*{text}"
+
+
+def _format_arguments(loss: Loss) -> str:
+    written = []
+    for parameter in inspect.signature(type(loss)).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD or parameter.name in _UNWRITTEN:
+            continue
+        value = getattr(loss, parameter.name)
+        if value is None or value is False or (parameter.name, value) == ("log_zero", LOG_ZERO):
+            continue
+        written.append(f"{_WRITTEN.get(parameter.name, parameter.name)}={_format_value(value)}")
+    return f"({','.join(written)})" if written else ""
+
+
+def _format_sparse(loss: SparseRegularized) -> str:
+    weight, temperature = loss.weight_schedule, loss.temperature_schedule
+    if isinstance(weight, Constant):
+        weight = exponential(weight.value, growth=1)
+    if not isinstance(weight, Exponential) or loss.vector is not None:
+        raise ValueError("loss: only the paper's schedules and vectors have a text form")
+    values: dict[str, Any] = {
+        "p": loss.p,
+        "lambda0": weight.initial,
+        "rho": weight.growth,
+        "r": weight.every,
+        "normalize": loss.normalize,
+    }
+    if isinstance(temperature, Constant):
+        values = {"tau": temperature.value, **values}
+    elif isinstance(temperature, Exponential) and temperature.every == weight.every:
+        values = {"tau": temperature.initial, **values, "tau_rho": temperature.growth}
+        if temperature.minimum:
+            values["tau_min"] = temperature.minimum
+    else:
+        raise ValueError("loss: only the paper's schedules and vectors have a text form")
+    if loss.clamp is not None:
+        values["clamp"] = loss.clamp
+    if loss.smoothing:
+        values["smoothing"] = loss.smoothing
+    return ",".join(f"{name}={_format_value(value)}" for name, value in values.items())
+
+
+def _format_value(value: float | bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = repr(float(value)).removesuffix(".0")
+    return text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")

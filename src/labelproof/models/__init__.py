@@ -1,0 +1,1 @@
+"""Networks, each with a way to get its penultimate features."""

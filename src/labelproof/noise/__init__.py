@@ -1,0 +1,1 @@
+"""Label noise: labels in, labels out, and what was done to them."""

@@ -1,0 +1,70 @@
+"""Checks of a single number at the door, with messages that say what came and what is taken."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+__all__ = ["finite", "flag", "within"]
+
+
+def finite(name: str, value: object) -> float:
+    """Return `value` as a float if it is a finite number, else say what came.
+
+    >>> finite("weight", 2)
+    2.0
+    >>> finite("weight", "2")
+    Traceback (most recent call last):
+        ...
+    TypeError: weight: expected a number, got '2' (str)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}: expected a number, got {value!r} ({type(value).__name__})")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name}: expected a finite number, got {number}")
+    return number
+
+
+def within(
+    name: str, value: object, low: float, high: float = math.inf, *, open_low: bool = False
+) -> float:
+    """Return `value` as a float if it lies between `low` and `high`.
+
+    Args:
+        name: The argument's name, for the message.
+        value: What the caller gave.
+        low: Smallest value taken, or the bound itself when `open_low`.
+        high: Largest value taken.
+        open_low: Whether `low` itself is refused.
+
+    >>> within("q", 0.7, 0, 1, open_low=True)
+    0.7
+    >>> within("q", 0, 0, 1, open_low=True)
+    Traceback (most recent call last):
+        ...
+    ValueError: q: expected a number in (0, 1], got 0
+    """
+    number = finite(name, value)
+    if number < low or (open_low and number == low) or number > high:
+        bracket = "(" if open_low else "["
+        interval = (
+            f"{bracket}{low:g}, {high:g}]" if math.isfinite(high) else f"{bracket}{low:g}, ∞)"
+        )
+        raise ValueError(f"{name}: expected a number in {interval}, got {value!r}")
+    return number
+
+
+def flag(name: str, value: object) -> bool:
+    """Return `value` if it is a bool, else say what came.
+
+    >>> flag("detach", True)
+    True
+    >>> flag("detach", 1)
+    Traceback (most recent call last):
+        ...
+    TypeError: detach: expected true or false, got 1 (int)
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: expected true or false, got {value!r} ({type(value).__name__})")
+    return value

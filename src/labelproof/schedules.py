@@ -1,0 +1,138 @@
+"""Values that move with training: plain functions from an epoch to a number.
+
+A schedule may be asked at a fraction of an epoch, which is how per-step schedules are written.
+Any callable from a float to a float serves; those here also compare, print and pickle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from labelproof.ranges import finite, within
+
+__all__ = ["Schedule", "as_schedule", "constant", "cosine", "exponential", "linear"]
+
+Schedule: TypeAlias = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same value at every epoch; made by `constant`."""
+
+    value: float
+
+    def __call__(self, epoch: float) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """`initial * growth ** floor(epoch / every)`, held inside bounds; made by `exponential`."""
+
+    initial: float
+    growth: float
+    every: float
+    minimum: float
+    maximum: float
+
+    def __call__(self, epoch: float) -> float:
+        exponent = math.floor(epoch / self.every)
+        try:
+            value = self.initial * self.growth**exponent
+        except OverflowError:  # growth ** 10_000 is past the floats; the bound still is a number
+            value = math.inf
+        return min(max(value, self.minimum), self.maximum)
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """From `start` to `end` over `epochs`, then `end`; made by `linear` and `cosine`."""
+
+    start: float
+    end: float
+    epochs: float
+    shape: str
+
+    def __call__(self, epoch: float) -> float:
+        progress = min(max(epoch / self.epochs, 0.0), 1.0)
+        if self.shape == "cosine":
+            progress = (1 - math.cos(math.pi * progress)) / 2
+        return self.start + (self.end - self.start) * progress
+
+
+def constant(value: float) -> Constant:
+    """The same value at every epoch.
+
+    >>> constant(0.5)(100)
+    0.5
+    """
+    return Constant(finite("value", value))
+
+
+def exponential(
+    initial: float,
+    *,
+    growth: float,
+    every: float = 1,
+    minimum: float = 0.0,
+    maximum: float = 1e30,
+) -> Exponential:
+    r"""The paper's schedule, $\lambda_t = \lambda_0\,\rho^{\lfloor t / r \rfloor}$.
+
+    A growth below one decays, which is how the paper suggests to lower the temperature.
+
+    Args:
+        initial: Value at epoch 0 ($\lambda_0$).
+        growth: Factor of one update ($\rho$).
+        every: Epochs between two updates ($r$).
+        minimum: Floor of the value.
+        maximum: Ceiling of the value.
+
+    >>> weight = exponential(4, growth=2, every=5)
+    >>> [weight(epoch) for epoch in (0, 4, 5, 10)]
+    [4.0, 4.0, 8.0, 16.0]
+    >>> temperature = exponential(1.0, growth=0.5, minimum=0.1)
+    >>> [temperature(epoch) for epoch in range(5)]
+    [1.0, 0.5, 0.25, 0.125, 0.1]
+    """
+    return Exponential(
+        initial=within("initial", initial, 0),
+        growth=within("growth", growth, 0, open_low=True),
+        every=within("every", every, 0, open_low=True),
+        minimum=within("minimum", minimum, 0),
+        maximum=within("maximum", maximum, minimum),
+    )
+
+
+def linear(start: float, end: float, *, epochs: float) -> Ramp:
+    """A straight line from `start` to `end` over `epochs`, then `end`.
+
+    >>> linear(0, 10, epochs=5)(2)
+    4.0
+    """
+    return Ramp(finite("start", start), finite("end", end), _duration(epochs), "linear")
+
+
+def cosine(start: float, end: float, *, epochs: float) -> Ramp:
+    """Half a cosine from `start` to `end` over `epochs`, then `end`.
+
+    >>> round(cosine(1, 0, epochs=10)(5), 6)
+    0.5
+    """
+    return Ramp(finite("start", start), finite("end", end), _duration(epochs), "cosine")
+
+
+def as_schedule(name: str, value: float | Schedule) -> Schedule:
+    """Turn a number into a constant schedule; leave a schedule alone.
+
+    >>> as_schedule("weight", 3)(7)
+    3.0
+    """
+    return value if callable(value) else constant(finite(name, value))
+
+
+def _duration(epochs: float) -> float:
+    return within("epochs", epochs, 0, open_low=True)

@@ -1,0 +1,1 @@
+"""The paper's lemma, theorems and bounds as functions."""

@@ -1,0 +1,1 @@
+"""From data, a network and a loss to a record."""
