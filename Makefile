@@ -38,7 +38,7 @@ format: $(VENV)/.developer  ## Rewrite the sources in the house format
 	@$(BIN)/ruff format .
 
 clean:  ## Remove the virtual environment and everything built
-	rm -rf $(VENV) build dist site .coverage .coverage.* .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site docs/generated .coverage .coverage.* .pytest_cache .ruff_cache
 
 # A stamp is newer than what it was installed from, so a second call installs nothing.
 $(VENV)/bin/python:

@@ -128,6 +128,10 @@ def cosine(start: float, end: float, *, epochs: float) -> Ramp:
 def as_schedule(name: str, value: float | Schedule) -> Schedule:
     """Turn a number into a constant schedule; leave a schedule alone.
 
+    Args:
+        name: The argument's name, for the message where it is neither.
+        value: A number or a schedule.
+
     >>> as_schedule("weight", 3)(7)
     3.0
     """

@@ -17,7 +17,7 @@ __all__ = ["check_clamp", "clamp_log_probability"]
 
 
 def check_clamp(clamp: float | None) -> float | None:
-    """Check the floor: a probability above 0 and below 1, or `None` for no floor."""
+    """Check the floor: a probability in (0, 0.5], or `None` for no floor."""
     if clamp is None:
         return None
     return within("clamp", clamp, 0, 0.5, open_low=True)

@@ -15,6 +15,7 @@ __all__ = [
     "check_class_weight",
     "class_axis",
     "is_probabilities",
+    "may_read",
     "working_precision",
 ]
 
@@ -67,7 +68,7 @@ def admit(
                 f"target: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
                 f"got {tuple(target.shape)}"
             )
-        if _may_read(target, check):
+        if may_read(target, check=check):
             _check_range(target, logits.shape[axis], ignore_index)
         target = target.long()
     logits = working_precision(logits)
@@ -124,7 +125,8 @@ def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None
             raise ValueError("target: expected class probabilities, at least 0 and adding up to 1")
 
 
-def _may_read(target: Tensor, check: bool) -> bool:
+def may_read(target: Tensor, *, check: bool = False) -> bool:
+    """Whether a tensor's values can be looked at without a device sync or a graph break."""
     return (check or target.device.type == "cpu") and not torch.compiler.is_compiling()
 
 

@@ -10,8 +10,9 @@ from typing_extensions import Unpack
 
 from labelproof.losses.base import Loss, LossSettings, of_label
 from labelproof.losses.clamp import check_clamp
-from labelproof.losses.inputs import is_probabilities
+from labelproof.losses.inputs import is_probabilities, may_read
 from labelproof.losses.outputs import Outputs
+from labelproof.ranges import flag
 
 __all__ = ["NegativeLearning", "draw_complementary", "log_complements", "negative_learning"]
 
@@ -45,7 +46,8 @@ def negative_learning(
     """
     if complementary is None:
         return NegativeLearning(expected=True, clamp=clamp, reduction="none")(logits, target)
-    if bool((complementary == target).any()):
+    # Values are read only where that costs nothing, as at every door of this package.
+    if may_read(complementary) and bool((complementary == target).any()):
         raise ValueError("complementary: expected labels other than the target's, got equal ones")
     return _Complement(clamp)(logits, complementary)
 
@@ -81,7 +83,7 @@ class NegativeLearning(Loss):
         if not isinstance(samples, int) or samples < 1:
             raise ValueError(f"samples: expected a whole number of at least 1, got {samples!r}")
         self.samples = samples
-        self.expected = expected
+        self.expected = flag("expected", expected)
         self.clamp = check_clamp(clamp)
         self.generator = generator
 
@@ -98,7 +100,11 @@ class NegativeLearning(Loss):
     def label_values(self, outputs: Outputs) -> Tensor:
         """Expected value for every label an example could have had, `(N, C, ...)`."""
         penalties = -log_complements(outputs.log_probabilities, self.clamp)
-        return (penalties.sum(dim=1, keepdim=True) - penalties) / (outputs.num_classes - 1)
+        # The largest penalty can dwarf the rest; taken out first, it cannot swallow their digits.
+        largest = penalties.argmax(dim=1, keepdim=True)
+        small = penalties.scatter(1, largest, 0)
+        top = penalties.gather(1, largest).expand_as(penalties).scatter(1, largest, 0)
+        return (small.sum(dim=1, keepdim=True) - small + top) / (outputs.num_classes - 1)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given; class probabilities need the expected form."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from typing_extensions import Unpack
 
@@ -32,7 +32,14 @@ from labelproof.losses.symmetric import SymmetricCrossEntropy
 from labelproof.losses.syntax import Call, Group, LossSyntaxError, Node, Sum, nearest, parse
 from labelproof.schedules import Constant, Exponential, exponential
 
-__all__ = ["LOSSES", "format_loss", "loss_arguments", "parse_loss"]
+__all__ = [
+    "LOSSES",
+    "SPARSE_DEFAULTS",
+    "format_loss",
+    "format_value",
+    "loss_arguments",
+    "parse_loss",
+]
 
 LOSSES: Mapping[str, type[Loss]] = {
     "ce": CrossEntropy,
@@ -48,7 +55,7 @@ LOSSES: Mapping[str, type[Loss]] = {
 
 _WRITTEN = {"log_zero": "A"}
 _UNWRITTEN = {"generator"}
-_SPARSE_DEFAULTS: dict[str, Any] = {
+SPARSE_DEFAULTS: dict[str, Any] = {
     "tau": 0.5,
     "p": 0.1,
     "lambda0": 1.2,
@@ -151,7 +158,7 @@ class _Builder:
     def build_sum(self, node: Sum) -> Loss:
         total: Loss | None = None
         for term in node.terms:
-            if isinstance(term.factor, Call) and term.factor.name == "sr":
+            if isinstance(term.factor, Call) and term.factor.name.lower() == "sr":
                 if total is None or term.coefficient is not None:
                     problem = (
                         "'sr' regularises the sum on its left, so a loss must come first"
@@ -169,21 +176,26 @@ class _Builder:
         return total
 
     def build_call(self, call: Call) -> Loss:
-        normalized = call.name not in self.losses and call.name[1:] in self.losses
-        name = call.name[1:] if normalized and call.name.startswith("n") else call.name
-        if name not in self.losses:
-            known = [*self.losses, *(f"n{key}" for key in self.losses), "sr", "normalized"]
-            problem = f"unknown loss {call.name!r}{nearest(call.name, known)}"
-            raise LossSyntaxError(problem, self.text, call.position)
-        family = self.losses[name]
+        family, normalized = self.find(call)
         given = self.arguments(call, loss_arguments(family))
         spoken = {written: name for name, written in _WRITTEN.items()}
         keywords = {spoken.get(key, key): value for key, value in given.items()}
         loss = self.guarded(call.position, lambda: family(**keywords, **self.settings))
-        return Normalized(loss) if name != call.name else loss
+        return Normalized(loss) if normalized else loss
+
+    def find(self, call: Call) -> tuple[type[Loss], bool]:
+        """The family a name stands for, and whether it is normalised; capitals do not matter."""
+        for name in (call.name, call.name.lower()):
+            if name in self.losses:
+                return self.losses[name], False
+            if name[:1].lower() == "n" and name[1:] in self.losses:
+                return self.losses[name[1:]], True
+        known = [*self.losses, *(f"n{key}" for key in self.losses), "sr", "normalized"]
+        problem = f"unknown loss {call.name!r}{nearest(call.name, known)}"
+        raise LossSyntaxError(problem, self.text, call.position)
 
     def build_sparse(self, base: Loss, call: Call) -> Loss:
-        values = _SPARSE_DEFAULTS | self.arguments(call, _SPARSE_DEFAULTS)
+        values = SPARSE_DEFAULTS | self.arguments(call, SPARSE_DEFAULTS)
 
         def make() -> Loss:
             temperature = exponential(
@@ -235,7 +247,7 @@ def _format_term(
     # A regularised part in the middle of a sum would take the terms before it along.
     if isinstance(part, SparseRegularized) and not (first and number == 1):
         text = f"({text})"
-    return text if number == 1 else f"{_format_value(number)}*{text}"
+    return text if number == 1 else f"{format_value(number)}*{text}"
 
 
 def _format_arguments(loss: Loss) -> str:
@@ -246,7 +258,7 @@ def _format_arguments(loss: Loss) -> str:
         value = getattr(loss, parameter.name)
         if value is None or value is False or (parameter.name, value) == ("log_zero", LOG_ZERO):
             continue
-        written.append(f"{_WRITTEN.get(parameter.name, parameter.name)}={_format_value(value)}")
+        written.append(f"{_WRITTEN.get(parameter.name, parameter.name)}={format_value(value)}")
     return f"({','.join(written)})" if written else ""
 
 
@@ -275,11 +287,16 @@ def _format_sparse(loss: SparseRegularized) -> str:
         values["clamp"] = loss.clamp
     if loss.smoothing:
         values["smoothing"] = loss.smoothing
-    return ",".join(f"{name}={_format_value(value)}" for name, value in values.items())
+    return ",".join(f"{name}={format_value(value)}" for name, value in values.items())
 
 
-def _format_value(value: float | bool) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    text = repr(float(value)).removesuffix(".0")
+def format_value(value: object) -> str:
+    """Write an argument's value as the parser reads it, exactly.
+
+    >>> format_value(1e-7), format_value(True), format_value(None)
+    ('1e-7', 'true', 'none')
+    """
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    text = repr(float(cast(float, value))).removesuffix(".0")
     return text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")

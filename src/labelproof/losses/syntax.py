@@ -176,11 +176,10 @@ class _Parser:
             came = repr(self.here.text) if self.here.text else "the end"
             raise self.error(f"expected a loss, got {came}")
         token = self.advance()
-        name = token.text.lower()
-        if name == "normalized":
+        if token.text.lower() == "normalized":
             self.expect("(", "after 'normalized'")
             return self.group(normalized=True)
-        return Call(name, self.arguments() if self.accept("(") else (), token.position)
+        return Call(token.text, self.arguments() if self.accept("(") else (), token.position)
 
     def group(self, *, normalized: bool) -> Group:
         inner = self.sum()

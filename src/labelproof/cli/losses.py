@@ -1,0 +1,50 @@
+"""`labelproof losses`: what can be written where a loss is asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from labelproof.losses import LOSSES, SparseRegularized, format_loss, parse_loss
+from labelproof.losses.spec import SPARSE_DEFAULTS, format_value, loss_arguments
+
+__all__ = ["losses"]
+
+
+def losses(
+    text: Annotated[
+        str | None, typer.Argument(help="A loss to check, such as '10*nce+0.1*mae+sr'.")
+    ] = None,
+) -> None:
+    """List the losses and how they are written, or check one.
+
+    Losses add up and take factors: 10*nce+0.1*mae. An n in front normalises: nce, nfl, ngce. +sr
+    puts sparse regularization on everything to its left: gce(q=0.7)+sr(tau=0.5,p=0.1).
+    """
+    console = Console()
+    if text is not None:
+        loss = parse_loss(text)
+        console.print(format_loss(loss), highlight=False, soft_wrap=True)
+        console.print(str(loss), highlight=False, style="dim")
+        return
+    table = Table(title="Losses")
+    table.add_column("name")
+    table.add_column("arguments and defaults", overflow="fold")
+    table.add_column("what it is", overflow="fold")
+    for key, family in LOSSES.items():
+        table.add_row(key, _defaults(loss_arguments(family)), _summary(family))
+    table.add_row("+sr", _defaults(SPARSE_DEFAULTS), _summary(SparseRegularized))
+    console.print(table)
+    console.print("n before a name normalises it; normalized(...) takes any sum.", style="dim")
+
+
+def _defaults(arguments: dict[str, object]) -> str:
+    return ", ".join(f"{name}={format_value(value)}" for name, value in arguments.items())
+
+
+def _summary(family: type) -> str:
+    lines = (family.__doc__ or "").splitlines()
+    return lines[0].replace("$", "").replace("\\", "") if lines else ""

@@ -1,0 +1,53 @@
+"""The program `labelproof` and its commands."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from labelproof.cli.demo import demo
+from labelproof.cli.losses import losses
+from labelproof.version import __version__
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="labelproof",
+    help="Train classifiers that stay right when their training labels are wrong.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(losses)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"labelproof {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+def run() -> None:
+    """Entry point: a mistake of the user's is one line and exit code 2, not a traceback."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        typer.secho(f"error: {error}", fg="red", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,1 +1,0 @@
-"""The paper's lemma, theorems and bounds as functions."""

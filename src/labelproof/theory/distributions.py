@@ -1,0 +1,61 @@
+"""What the theory is asked about: outputs, vectors and transition matrices, checked once."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from labelproof.losses import Loss, Outputs
+from labelproof.losses.inputs import working_precision
+
+__all__ = ["admit_classes", "admit_transition", "label_values", "vector_values"]
+
+
+def vector_values(loss: Loss, vector: Tensor) -> Tensor:
+    """Loss of one output for every label, `(k)`."""
+    if vector.ndim != 1:
+        raise ValueError(f"vector: expected shape (k), got {tuple(vector.shape)}")
+    return label_values(loss, vector, name="vector")
+
+
+def label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tensor:
+    """Loss of each output for every label, in the outputs' shape."""
+    if not outputs.is_floating_point():
+        raise TypeError(f"{name}: expected a floating-point tensor, got {outputs.dtype}")
+    outputs = working_precision(outputs)
+    valid = outputs.ndim > 0 and outputs.shape[-1] > 1 and outputs.numel() > 0
+    if not valid or not _are_distributions(outputs):
+        raise ValueError(
+            f"{name}: expected probabilities of 2 or more classes on the last axis, that add up to "
+            f"1, got shape {tuple(outputs.shape)}; torch.softmax makes them from logits"
+        )
+    flat = outputs.reshape(-1, outputs.shape[-1])
+    values = loss.label_values(Outputs(flat.log()))
+    if bool(values.isnan().any()):
+        place = int(values.isnan().any(dim=1).nonzero()[0])
+        raise ValueError(
+            f"loss: {type(loss).__name__} has no value (NaN) at the output {flat[place].tolist()}"
+        )
+    return values.reshape(outputs.shape)
+
+
+def admit_transition(transition: Tensor, *, num_classes: int | None = None) -> Tensor:
+    """Refuse what is not a square matrix of chances."""
+    size = num_classes or len(transition)
+    if tuple(transition.shape) != (size, size) or not _are_distributions(transition):
+        raise ValueError(
+            f"transition: expected shape ({size}, {size}) with rows of probabilities, each adding "
+            f"up to 1, got shape {tuple(transition.shape)}"
+        )
+    return transition
+
+
+def admit_classes(num_classes: int) -> int:
+    """Refuse fewer than two classes."""
+    if num_classes < 2:
+        raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
+    return num_classes
+
+
+def _are_distributions(rows: Tensor) -> bool:
+    # A thousandth admits half precision and rounded tables, and still refuses logits.
+    return bool((rows >= 0).all()) and bool(((rows.sum(dim=-1) - 1).abs() < 1e-3).all())

@@ -1,0 +1,125 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from labelproof import LossSyntaxError, __version__
+from labelproof.cli.main import app
+
+runner = CliRunner()
+
+
+def program(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "labelproof", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "160"},
+        timeout=120,
+    )
+
+
+def test_version_and_help() -> None:
+    assert runner.invoke(app, ["--version"]).output.strip() == f"labelproof {__version__}"
+    text = runner.invoke(app, ["--help"]).output
+    assert "demo" in text
+    assert "losses" in text
+
+
+def test_losses_are_listed_with_their_defaults() -> None:
+    text = runner.invoke(app, ["losses"], env={"COLUMNS": "200"}).output
+    for name in ("ce", "gce", "q=0.7", "+sr", "lambda0=1.2"):
+        assert name in text
+
+
+def test_a_loss_is_written_out() -> None:
+    text = runner.invoke(app, ["losses", "nce+mae+sr"]).output
+    assert "nce+mae+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)" in text
+
+
+def test_a_mistake_is_one_message_with_a_caret_and_exit_code_two() -> None:
+    result = program("losses", "10*nce+may")
+    assert result.returncode == 2
+    assert "unknown loss 'may', did you mean 'mae'?" in result.stderr
+    assert "         ^" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_unknown_flag_suggests_the_nearest() -> None:
+    result = program("demo", "--noisee", "none")
+    assert result.returncode == 2
+    assert "--noise" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--noise", "sym:0.4"], "expected KIND:RATE"),
+        (["--seeds", "one"], "expected whole numbers"),
+        (["--seeds", "1,1"], "expected different numbers"),
+    ],
+)
+def test_bad_values_are_explained(arguments: list[str], message: str) -> None:
+    result = runner.invoke(app, ["demo", *arguments])
+    assert isinstance(result.exception, ValueError)
+    assert message in str(result.exception)
+
+
+def test_a_bad_loss_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["demo", "--loss", "cx", "--output", str(tmp_path / "out")])
+    assert isinstance(result.exception, LossSyntaxError)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_demo_trains_prints_writes_and_does_nothing_twice(tmp_path: Path) -> None:
+    arguments = ["demo", "--epochs", "1", "--seeds", "1", "--no-open", "--output", str(tmp_path)]
+    first = runner.invoke(app, [*arguments, "--processes", "2"], env={"COLUMNS": "200"})
+    assert first.exit_code == 0, first.output
+    assert "GCE+SR" in first.output
+    assert "6 of 6" in first.output
+    page = (tmp_path / "report.html").read_text()
+    assert "labelproof demo: digits, symmetric:0.4" in page
+    again = runner.invoke(app, arguments, env={"COLUMNS": "200"})
+    assert "6 of 6 runs are finished already" in again.output
+    assert (tmp_path / "report.html").read_text() == page
+
+
+def test_the_display_shows_bars_on_a_terminal(tmp_path: Path) -> None:
+    arguments = ["demo", "--epochs", "2", "--seeds", "1", "--no-open", "--processes", "1"]
+    result = runner.invoke(
+        app,
+        [*arguments, "--output", str(tmp_path)],
+        env={"COLUMNS": "120", "FORCE_COLOR": "1", "TERM": "xterm-256color"},
+    )
+    assert result.exit_code == 0, result.output
+    assert "All runs" in result.output
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path: Path) -> None:
+    arguments = ["demo", "--epochs", "4", "--seeds", "1,2,3,4,5,6", "--no-open"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "labelproof", *arguments, "--output", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        runs = tmp_path / "runs"
+        deadline = time.monotonic() + 90
+        while not list(runs.glob("*/record.json")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    kept = list(runs.glob("*/record.json"))
+    assert process.returncode == 130, output
+    assert "runs are finished and kept in" in output
+    assert f"Stopped. {len(kept)} of 36" in output
+    assert "Traceback" not in output
+    assert not list(runs.glob(".*"))
+    assert not (tmp_path / "report.html").exists()

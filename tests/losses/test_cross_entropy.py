@@ -1,0 +1,88 @@
+"""Our cross entropy is torch's, in every shape, reduction and kind of target that torch takes."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from losses.catalogue import batch
+from torch import Tensor
+from torch.testing import assert_close
+
+from labelproof import CrossEntropy
+from labelproof.losses.reduction import Reduction
+
+SHAPES: list[tuple[int, ...]] = [(7, 5), (1, 5), (4, 5, 3), (2, 5, 3, 2), (2, 5, 1, 3, 2)]
+REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")
+every_reduction = pytest.mark.parametrize("reduction", REDUCTIONS)
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
+either_precision = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+weight = torch.tensor([0.2, 1.0, 3.0, 0.0, 0.7], dtype=torch.float64)
+
+
+def compare(ours: CrossEntropy, theirs: dict[str, object], logits: Tensor, target: Tensor) -> None:
+    inputs = [logits.clone().requires_grad_() for _ in range(2)]
+    value = ours(inputs[0], target)
+    expected = F.cross_entropy(inputs[1], target, **theirs)  # pyright: ignore[reportArgumentType]
+    assert value.shape == expected.shape
+    tolerance = {torch.float32: 1e-6, torch.float64: 1e-14}[logits.dtype]
+    assert_close(value, expected, rtol=tolerance, atol=tolerance)
+    upstream = torch.linspace(1, 2, value.numel(), dtype=logits.dtype).view(value.shape)
+    slopes = [
+        torch.autograd.grad(result, source, upstream)[0]
+        for result, source in zip((value, expected), inputs, strict=True)
+    ]
+    assert_close(slopes[0], slopes[1], rtol=tolerance, atol=tolerance)
+
+
+@every_shape
+@every_reduction
+@either_precision
+def test_class_indices(shape: tuple[int, ...], reduction: Reduction, dtype: torch.dtype):
+    logits, label = batch(*shape, dtype=dtype)
+    compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits, label)
+    for class_weight, ignored in itertools.product((None, weight.to(dtype)), (-100, 2)):
+        theirs = {"reduction": reduction, "weight": class_weight, "ignore_index": ignored}
+        ours = CrossEntropy(reduction=reduction, weight=class_weight, ignore_index=ignored)
+        some = label.clone()
+        some.view(-1)[:1] = 1  # one example counts, or torch's mean is NaN
+        compare(ours, theirs, logits, some)
+
+
+@every_shape
+@every_reduction
+@either_precision
+def test_class_probabilities(shape: tuple[int, ...], reduction: Reduction, dtype: torch.dtype):
+    logits, _ = batch(*shape, dtype=dtype)
+    share = torch.softmax(batch(*shape, seed=1, dtype=dtype)[0], dim=1)
+    for class_weight in (None, weight.to(dtype)):
+        ours = CrossEntropy(reduction=reduction, weight=class_weight)
+        compare(ours, {"reduction": reduction, "weight": class_weight}, logits, share)
+
+
+@every_reduction
+@either_precision
+def test_single_example(reduction: Reduction, dtype: torch.dtype):
+    logits, label = batch(dtype=dtype)
+    theirs = {"reduction": reduction, "weight": weight.to(dtype)}
+    ours = CrossEntropy(reduction=reduction, weight=weight.to(dtype))
+    counted = torch.tensor(2)
+    compare(ours, theirs, logits[0], counted)
+    compare(ours, theirs, logits[0], torch.softmax(logits[1], dim=0))
+    compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits[0], label[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32], ids=str)
+def test_any_integer_type_is_an_index(dtype: torch.dtype):
+    logits, label = batch()
+    assert torch.equal(CrossEntropy()(logits, label.to(dtype)), CrossEntropy()(logits, label))
+
+
+def test_autocast_leaves_the_loss_in_single_precision():
+    logits, label = batch(dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value = CrossEntropy()(logits, label)
+    assert value.dtype == torch.float32
+    assert_close(value, F.cross_entropy(logits, label))

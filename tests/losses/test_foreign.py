@@ -1,0 +1,226 @@
+"""Losses written elsewhere, torch's own included, as a base of ours."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from losses.catalogue import batch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from labelproof import CrossEntropy, Normalized, SparseRegularized, as_loss, lp_norm, sharpen
+from labelproof.losses import Outputs
+from labelproof.losses.reduction import Reduction
+
+REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")
+every_reduction = pytest.mark.parametrize("reduction", REDUCTIONS)
+class_weight = torch.tensor([0.5, 2.0, 0.25, 1.0, 3.0], dtype=torch.float64)
+
+
+class SquaredMargin(nn.Module):
+    """A user's own loss of logits, which are not probabilities: it matters where they are."""
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        return ((logits.gather(1, target[:, None]) - 1) ** 2).mean()
+
+
+class SquaredMarginEach(nn.Module):
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        return (logits.gather(1, target[:, None]).squeeze(1) - 1) ** 2
+
+
+def sharp_outputs(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The default sharpened logits, and the penalty of each example."""
+    sharp = sharpen(logits, temperature=0.5)
+    return sharp, lp_norm(torch.log_softmax(sharp, dim=1), p=0.1)
+
+
+@every_reduction
+@pytest.mark.parametrize("weight", [None, class_weight], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("shape", [(6, 5), (4, 5, 3)], ids=str)
+def test_torch_cross_entropy_is_ours(
+    reduction: Reduction, weight: Tensor | None, shape: tuple[int, ...]
+):
+    logits, label = batch(*shape)
+    share = torch.softmax(batch(*shape, seed=1)[0], dim=1)
+    some = torch.where(label == 2, -1, label)
+    for target, normalize in itertools.product((label, some, share), (True, False)):
+        theirs = SparseRegularized(
+            nn.CrossEntropyLoss(weight=weight, ignore_index=-1, reduction=reduction),
+            normalize=normalize,
+        )
+        ours = SparseRegularized(
+            CrossEntropy(weight=weight, ignore_index=-1, reduction=reduction), normalize=normalize
+        )
+        inputs = [logits.clone().requires_grad_() for _ in range(2)]
+        values = theirs(inputs[0], target), ours(inputs[1], target)
+        assert_close(values[0], values[1])
+        slopes = [
+            torch.autograd.grad(value.sum(), source)[0]
+            for value, source in zip(values, inputs, strict=True)
+        ]
+        assert_close(slopes[0], slopes[1])
+        assert_close(tuple(theirs.parts(logits, target)), tuple(ours.parts(logits, target)))
+
+
+@every_reduction
+def test_torch_cross_entropy_of_a_single_example_is_ours(reduction: Reduction):
+    logits, label = batch()
+    theirs = SparseRegularized(nn.CrossEntropyLoss(reduction=reduction))
+    ours = SparseRegularized(CrossEntropy(reduction=reduction))
+    assert_close(theirs(logits[0], label[0]), ours(logits[0], label[0]))
+    assert_close(tuple(theirs.parts(logits[0], label[0])), tuple(ours.parts(logits[0], label[0])))
+
+
+@every_reduction
+def test_label_smoothing_stays_torchs_own(reduction: Reduction):
+    logits, label = batch()
+    base = nn.CrossEntropyLoss(label_smoothing=0.2, reduction=reduction)
+    sharp, penalty = sharp_outputs(logits)
+    expected = {"none": penalty, "mean": penalty.mean(), "sum": penalty.sum()}[reduction]
+    value = SparseRegularized(base, weight=3)(logits, label)
+    assert_close(value, base(sharp, label) + 3 * expected)
+
+
+@every_reduction
+def test_margin_loss(reduction: Reduction):
+    logits, label = batch()
+    base = nn.MultiMarginLoss(p=2, margin=0.7, reduction=reduction)
+    sharp, penalty = sharp_outputs(logits)
+    expected = {"none": penalty, "mean": penalty.mean(), "sum": penalty.sum()}[reduction]
+    value = SparseRegularized(base, weight=3)(logits, label)
+    assert_close(value, base(sharp, label) + 3 * expected)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_targets_that_are_no_distribution(reduction: Reduction):
+    logits, _ = batch()
+    several = (batch(seed=1)[0] > 0).double()
+    base = nn.BCEWithLogitsLoss(reduction=reduction)
+    sharp, penalty = sharp_outputs(logits)
+    loss = SparseRegularized(base, weight=3)
+    reduced = penalty.mean() if reduction == "mean" else penalty.sum()
+    assert_close(loss(logits, several), base(sharp, several) + 3 * reduced)
+    assert_close(loss.parts(logits, several).penalty, reduced)
+
+
+def test_targets_of_a_shape_of_their_own():
+    logits, _ = batch()
+    lists = torch.tensor([[1, 3, -1, -1, -1]] * 6)  # the labels of each example, then -1
+    base = nn.MultiLabelMarginLoss()
+    sharp, penalty = sharp_outputs(logits)
+    loss = SparseRegularized(base, weight=3)
+    assert_close(loss(logits, lists), base(sharp, lists) + 3 * penalty.mean())
+    assert_close(loss.parts(logits, lists).penalty, penalty.mean())
+
+
+def test_a_loss_of_the_users_own():
+    logits, label = batch()
+    sharp, penalty = sharp_outputs(logits)
+    value = SparseRegularized(SquaredMargin(), weight=3)(logits, label)
+    assert_close(value, SquaredMargin()(sharp, label) + 3 * penalty.mean())
+    value = SparseRegularized(SquaredMarginEach(), weight=3)(logits, label)
+    assert_close(value, SquaredMarginEach()(sharp, label) + 3 * penalty)
+
+
+def test_half_precision_reaches_a_foreign_base_as_single():
+    logits, label = batch(dtype=torch.bfloat16)
+    value = SparseRegularized(nn.CrossEntropyLoss())(logits, label)
+    assert value.dtype == torch.float32
+    assert_close(value, SparseRegularized(CrossEntropy())(logits, label))
+
+
+def test_epoch_moves_the_penalty_of_a_foreign_base():
+    logits, label = batch()
+    loss = SparseRegularized(nn.CrossEntropyLoss())
+    loss.set_epoch(30)
+    parts = loss.parts(logits, label)
+    assert_close(parts.total, parts.base + 1.2 * 1.03**30 * parts.penalty)
+
+
+@every_reduction
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.CrossEntropyLoss(),
+        nn.CrossEntropyLoss(ignore_index=1),
+        nn.CrossEntropyLoss(ignore_index=0, weight=class_weight),
+        nn.CrossEntropyLoss(label_smoothing=0.2),
+        nn.CrossEntropyLoss(label_smoothing=0.2, weight=class_weight),
+        nn.MultiMarginLoss(p=2, margin=0.7),
+        nn.MultiMarginLoss(weight=class_weight),
+    ],
+    ids=[
+        "ce",
+        "ce-ignored",
+        "ce-weighted-ignored",
+        "ce-smooth",
+        "ce-smooth-weighted",
+        "margin",
+        "margin-weighted",
+    ],
+)
+def test_taken_in_a_module_keeps_its_values(module: nn.Module, reduction: Reduction):
+    logits, label = batch(12, 5)
+    module.reduction = reduction  # pyright: ignore[reportArgumentType]
+    assert_close(as_loss(module)(logits, label), module(logits, label))
+
+
+def test_taken_in_a_module_sees_the_logits_themselves():
+    logits, label = batch()
+    each = as_loss(SquaredMarginEach())
+    assert_close(each(logits, label), SquaredMarginEach()(logits, label).mean())
+
+
+@pytest.mark.parametrize("ignored", [-100, 0, 3])
+def test_taken_in_every_label_has_its_value(ignored: int):
+    logits, _ = batch()
+    theirs = as_loss(nn.CrossEntropyLoss(ignore_index=ignored))
+    ours = CrossEntropy(ignore_index=ignored)
+    assert_close(theirs.label_values(Outputs(logits)), ours.label_values(Outputs(logits)))
+
+
+def test_taken_in_a_module_adds_and_normalizes():
+    logits, label = batch()
+    share = torch.softmax(batch(seed=1)[0], dim=1)
+    theirs = 10 * Normalized(nn.CrossEntropyLoss()) + 0.1 * as_loss(nn.CrossEntropyLoss())
+    ours = 10 * Normalized(CrossEntropy()) + 0.1 * CrossEntropy()
+    for target in (label, share):
+        assert_close(theirs(logits, target), ours(logits, target))
+        assert_close(
+            SparseRegularized(theirs)(logits, target), SparseRegularized(ours)(logits, target)
+        )
+
+
+def test_the_callers_module_is_left_alone():
+    module = nn.CrossEntropyLoss(weight=class_weight)
+    logits, label = batch()
+    before = module(logits, label)
+    taken = as_loss(module)
+    taken(logits, label)
+    assert module.reduction == "mean"
+    assert module.weight is class_weight
+    assert torch.equal(module(logits, label), before)
+    assert torch.equal(before, F.cross_entropy(logits, label, weight=class_weight))
+
+
+def test_ours_are_taken_in_as_they_are():
+    loss = CrossEntropy()
+    assert as_loss(loss) is loss
+
+
+def test_one_number_a_batch_cannot_be_taken_in():
+    logits, label = batch()
+    with pytest.raises(ValueError, match=r"SquaredMargin returned shape .* reduction='none'"):
+        as_loss(SquaredMargin())(logits, label)
+    with pytest.raises(TypeError, match=r"CrossEntropyLoss .*as_loss"):
+        Normalized(SparseRegularized(nn.CrossEntropyLoss()))(logits, label)
+
+
+@pytest.mark.parametrize("wrapper", [as_loss, SparseRegularized, Normalized])
+def test_a_function_is_no_module(wrapper):
+    with pytest.raises(TypeError, match=r"expected a torch.nn.Module, got function"):
+        wrapper(lambda logits, target: logits.sum())

@@ -1,0 +1,257 @@
+"""Losses written as text, and read back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from losses.catalogue import batch
+from torch import nn
+
+from labelproof import (
+    CrossEntropy,
+    Focal,
+    GeneralizedCrossEntropy,
+    Loss,
+    Normalized,
+    ReverseCrossEntropy,
+    SparseRegularized,
+    as_loss,
+    constant,
+    cosine,
+    exponential,
+    format_loss,
+    parse_loss,
+)
+from labelproof.losses import LOSSES, PointwiseLoss, WeightedSum
+
+steady = settings(deadline=None, derandomize=True, max_examples=200)
+
+numbers = st.one_of(
+    st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0, 10.0, 1e-7, 3e20]), st.floats(1e-6, 1e6)
+)
+shares = st.one_of(st.sampled_from([0.01, 0.1, 0.7, 1.0]), st.floats(1e-3, 1))
+floors = st.one_of(st.none(), st.sampled_from([1e-7, 0.01, 0.5]))
+
+
+def call(name: str, **arguments: st.SearchStrategy) -> st.SearchStrategy[str]:
+    """Text of a loss with some of the arguments given."""
+
+    def written(values: dict[str, object]) -> str:
+        spoken = {key: str(value).lower() for key, value in values.items()}
+        inside = ",".join(f"{key}={value}" for key, value in spoken.items())
+        return f"{name}({inside})" if inside else name
+
+    return st.fixed_dictionaries({}, optional=arguments).map(written)
+
+
+def elementary() -> st.SearchStrategy[str]:
+    flags = st.booleans()
+    families = [
+        ("ce", {}),
+        ("mae", {}),
+        ("fl", {"gamma": numbers, "detach": flags}),
+        ("rce", {"A": numbers.map(lambda number: -number - 1e-3), "clamp": floors}),
+        ("gce", {"q": shares, "clamp": floors}),
+        ("sce", {"alpha": numbers, "beta": numbers, "clamp": floors}),
+        ("phuber", {"tau": st.floats(1.5, 100)}),
+        ("nl", {"samples": st.integers(1, 200), "clamp": floors}),
+    ]
+    return st.one_of(
+        [call(prefix + name, **options) for name, options in families for prefix in ("", "n")]
+    )
+
+
+def regularizer() -> st.SearchStrategy[str]:
+    return call(
+        "sr",
+        tau=shares,
+        p=shares,
+        lambda0=numbers,
+        rho=st.floats(0.9, 2),
+        r=st.sampled_from([1, 5, 0.5]),
+        normalize=st.booleans(),
+        clamp=floors,
+        tau_rho=st.sampled_from([1, 0.9, 1.1]),
+        tau_min=st.sampled_from([0, 0.05]),
+        smoothing=st.sampled_from([0, 0.1, 1]),
+    )
+
+
+def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map("+".join),
+        st.tuples(numbers, inner).map(lambda pair: f"{pair[0]}*({pair[1]})"),
+        inner.map(lambda text: f"({text})"),
+        inner.map(lambda text: f"normalized({text})"),
+        st.tuples(inner, regularizer()).map("+".join),
+    )
+
+
+expressions = st.recursive(elementary(), larger, max_leaves=5)
+
+
+def values(loss: Loss) -> list[float]:
+    """The loss for every label at two epochs, where negative learning is its expectation."""
+    logits, label = batch(3, 4)
+    share = torch.softmax(batch(3, 4, seed=1)[0], dim=1)
+    for part in loss.modules():
+        if hasattr(part, "expected"):
+            part.expected = True  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
+    results = []
+    for epoch in (0, 6):
+        loss.set_epoch(epoch)
+        results += [float(loss(logits, target)) for target in (label, share)]
+    return results
+
+
+@steady
+@given(text=expressions)
+def test_what_is_written_is_what_was_read(text: str):
+    loss = parse_loss(text)
+    written = format_loss(loss)
+    again = parse_loss(written)
+    assert format_loss(again) == written
+    assert " " not in written
+    assert values(again) == pytest.approx(values(loss), rel=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ce",
+        "mae",
+        "rce",
+        "rce(A=-4)",
+        "rce(A=-4,clamp=1e-7)",
+        "fl(gamma=0.5)",
+        "fl(gamma=0.5,detach=true)",
+        "gce(q=0.7)",
+        "gce(q=0.01,clamp=1e-7)",
+        "sce(alpha=0.1,beta=1)",
+        "sce(alpha=6,beta=0.1,A=-4,clamp=1e-7)",
+        "phuber(tau=10)",
+        "nl(samples=1)",
+        "nl(samples=110,expected=true,clamp=1e-5)",
+        "nce",
+        "nfl(gamma=0.5,detach=true)",
+        "ngce(q=0.7)",
+        "normalized(nce)",
+        "normalized(ce+mae)",
+        "10*nce+0.1*mae",
+        "0*ce+mae",
+        "1e20*ce+1e-5*mae",
+        "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)",
+        "ce+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)",
+        "ce+sr(tau=1,p=0.1,lambda0=1.2,rho=1.03,r=2,normalize=true,tau_rho=0.9,tau_min=0.2)",
+        "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,smoothing=0.1)",
+    ],
+)
+def test_these_are_written_as_they_are_read(text: str):
+    assert format_loss(parse_loss(text)) == text
+
+
+SHORT = "sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("nfl", "nfl(gamma=0.5)"),
+        ("2*(ce+3*mae)", "2*ce+6*mae"),
+        ("(ce+mae)+rce", "ce+mae+rce"),
+        ("normalized(ce)", "nce"),
+        ("normalized(1*ce)", "nce"),
+        ("normalized((ce))", "nce"),
+        ("1*ce", "ce"),
+        ("ce+mae+sr", f"ce+mae+{SHORT}"),
+        ("ce+sr+mae", f"ce+{SHORT}+mae"),
+        ("mae+(ce+sr)", f"mae+(ce+{SHORT})"),
+        ("2*(ce+sr)", f"2*(ce+{SHORT})"),
+        ("(ce+sr)+(ce+sr)", f"ce+{SHORT}+(ce+{SHORT})"),
+        ("normalized(ce+sr)", f"normalized(ce+{SHORT})"),
+        ("gce(clamp=none)", "gce(q=0.7)"),
+    ],
+)
+def test_the_shortest_form_that_says_everything(text: str, written: str):
+    assert format_loss(parse_loss(text)) == written
+    assert format_loss(parse_loss(written)) == written
+
+
+def test_every_name_is_written_with_its_own():
+    for name, family in LOSSES.items():
+        assert format_loss(family()).split("(")[0] == name
+        assert format_loss(Normalized(family())).split("(")[0] == f"n{name}"
+
+
+def test_a_constant_weight_is_one_that_does_not_grow():
+    written = format_loss(SparseRegularized(CrossEntropy(), weight=3))
+    assert written == "ce+sr(tau=0.5,p=0.1,lambda0=3,rho=1,r=1,normalize=true)"
+    assert format_loss(SparseRegularized(CrossEntropy(), weight=constant(3))) == written
+
+
+def test_a_loss_of_the_users_own_is_written_by_its_name():
+    class Quadratic(PointwiseLoss):
+        def pointwise(self, log_probability):
+            return (1 - log_probability.exp()) ** 2
+
+    known = {**LOSSES, "quadratic": Quadratic}
+    loss = Normalized(Quadratic()) + 2 * Quadratic()
+    assert format_loss(loss, losses=known) == "nquadratic+2*quadratic"
+    with pytest.raises(ValueError, match="Quadratic has no text form"):
+        format_loss(loss)
+
+
+def sparse(**options) -> SparseRegularized:
+    return SparseRegularized(CrossEntropy(), **options)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        sparse(weight=cosine(1, 2, epochs=10)),
+        sparse(weight=lambda epoch: 1.0),
+        sparse(temperature=cosine(1, 0.5, epochs=10)),
+        sparse(weight=exponential(1, growth=2, maximum=10)),
+        sparse(weight=exponential(1, growth=0.5, minimum=0.1)),
+        sparse(temperature=exponential(1, growth=0.5, minimum=0.1, maximum=0.9)),
+        sparse(temperature=exponential(1, growth=0.5, every=3)),
+        sparse(vector=torch.tensor([0.5, 0.3, 0.2])),
+        SparseRegularized(nn.CrossEntropyLoss()),
+        as_loss(nn.CrossEntropyLoss()),
+        Focal() + as_loss(nn.MultiMarginLoss()),
+    ],
+    ids=[
+        "weight-cosine",
+        "weight-function",
+        "temperature-cosine",
+        "weight-maximum",
+        "weight-minimum",
+        "temperature-maximum",
+        "temperature-every",
+        "vector",
+        "foreign-base",
+        "foreign",
+        "foreign-term",
+    ],
+)
+def test_what_has_no_text_is_refused_rather_than_bent(loss: Loss):
+    with pytest.raises(ValueError, match=r"loss: .* text form"):
+        format_loss(loss)
+
+
+def test_a_constant_weight_takes_the_pace_of_the_temperature():
+    loss = sparse(weight=2, temperature=exponential(1, growth=0.5, every=5, minimum=0.1))
+    assert values(parse_loss(format_loss(loss))) == pytest.approx(values(loss))
+
+
+def test_numbers_are_written_with_all_their_digits():
+    loss = GeneralizedCrossEntropy(1 / 3) + ReverseCrossEntropy(-1 / 7)
+    again = parse_loss(format_loss(0.1 * loss))
+    assert isinstance(again, WeightedSum)
+    generalized, reverse = again.parts
+    assert isinstance(generalized, GeneralizedCrossEntropy)
+    assert isinstance(reverse, ReverseCrossEntropy)
+    assert (generalized.q, reverse.log_zero) == (1 / 3, -1 / 7)
+    assert again.coefficients == [0.1, 0.1]

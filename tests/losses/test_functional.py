@@ -1,0 +1,96 @@
+"""Each loss as a function is its module without a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from losses.catalogue import batch
+from torch import Tensor
+from torch.testing import assert_close
+
+from labelproof import CrossEntropy, Loss, SparseRegularized, lp_norm, sharpen
+from labelproof.losses import (
+    Focal,
+    GeneralizedCrossEntropy,
+    MeanAbsoluteError,
+    NegativeLearning,
+    PartiallyHuberizedCrossEntropy,
+    ReverseCrossEntropy,
+    SymmetricCrossEntropy,
+    cross_entropy,
+    focal,
+    generalized_cross_entropy,
+    mean_absolute_error,
+    negative_learning,
+    partially_huberized_cross_entropy,
+    reverse_cross_entropy,
+    symmetric_cross_entropy,
+)
+
+PAIRS: list[tuple[Callable[..., Tensor], Callable[..., Loss], list[dict[str, Any]]]] = [
+    (cross_entropy, CrossEntropy, [{}]),
+    (focal, Focal, [{}, {"gamma": 2, "detach": True}]),
+    (mean_absolute_error, MeanAbsoluteError, [{}]),
+    (reverse_cross_entropy, ReverseCrossEntropy, [{}, {"log_zero": -4, "clamp": 0.1}]),
+    (generalized_cross_entropy, GeneralizedCrossEntropy, [{}, {"q": 0.1, "clamp": 0.1}]),
+    (
+        symmetric_cross_entropy,
+        SymmetricCrossEntropy,
+        [{}, {"alpha": 6, "beta": 0.1, "log_zero": -4, "clamp": 0.1}],
+    ),
+    (partially_huberized_cross_entropy, PartiallyHuberizedCrossEntropy, [{}, {"tau": 2}]),
+    (
+        negative_learning,
+        lambda **options: NegativeLearning(expected=True, **options),
+        [{}, {"clamp": 0.3}],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "module", "options"),
+    [
+        pytest.param(function, module, options, id=f"{function.__name__}-{options}")
+        for function, module, choices in PAIRS
+        for options in choices
+    ],
+)
+def test_function_is_module(
+    function: Callable[..., Tensor], module: Callable[..., Loss], options: dict[str, Any]
+):
+    logits, label = batch(3, 5, 2)
+    share = torch.softmax(batch(3, 5, 2, seed=1)[0], dim=1)
+    loss = module(reduction="none", **options)
+    for target in (label, share):
+        inputs = [logits.clone().requires_grad_() for _ in range(2)]
+        values = function(inputs[0], target, **options), loss(inputs[1], target)
+        assert values[0].shape == label.shape
+        assert torch.equal(values[0], values[1])
+        slopes = [
+            torch.autograd.grad(value.sum(), source)[0]
+            for value, source in zip(values, inputs, strict=True)
+        ]
+        assert torch.equal(slopes[0], slopes[1])
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("clamp", [None, 0.05])
+def test_sparse_regularization_is_sharpen_and_lp_norm(normalize: bool, clamp: float | None):
+    logits, label = batch(3, 5, 2)
+    sharp = sharpen(logits, temperature=0.3, normalize=normalize)
+    penalty = lp_norm(torch.log_softmax(sharp, dim=1), p=0.4, clamp=clamp)
+    loss = SparseRegularized(
+        CrossEntropy(reduction="none"), 0.3, 0.4, 2.5, normalize=normalize, clamp=clamp
+    )
+    assert_close(loss(logits, label), cross_entropy(sharp, label) + 2.5 * penalty)
+
+
+def test_sharpen_and_lp_norm_take_a_single_example():
+    logits, _ = batch()
+    sharp = sharpen(logits, temperature=0.3)
+    assert_close(sharpen(logits[0], temperature=0.3), sharp[0])
+    outputs = torch.log_softmax(sharp, dim=1)
+    assert_close(lp_norm(outputs[0], p=0.1), lp_norm(outputs, p=0.1)[0])

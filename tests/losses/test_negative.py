@@ -1,0 +1,135 @@
+"""Negative learning: labels an example is told it does not have."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from losses.catalogue import batch
+from torch.testing import assert_close
+
+from labelproof import NegativeLearning
+from labelproof.losses import draw_complementary, negative_learning
+from labelproof.losses.negative import log_complements
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_drawn_labels_are_uniform_over_the_others():
+    target = torch.tensor([0, 3, 4]).repeat(4000)
+    drawn = draw_complementary(target, 5, generator=seeded()).squeeze(1)
+    assert drawn.shape == target.shape
+    assert not (drawn == target).any()
+    for label in (0, 3, 4):
+        counts = torch.bincount(drawn[target == label], minlength=5)
+        deviation = math.sqrt(4000 * 0.25 * 0.75)
+        others = counts[torch.arange(5) != label].double()
+        assert (others - 1000).abs().max() < 4 * deviation
+
+
+def test_draws_have_an_axis_of_their_own():
+    target = batch(2, 5, 3)[1]
+    drawn = draw_complementary(target, 5, samples=7, generator=seeded())
+    assert drawn.shape == (2, 7, 3)
+    assert not (drawn == target.unsqueeze(1)).any()
+    assert len(drawn[0, :, 0].unique()) > 1
+
+
+def test_loss_is_that_of_the_labels_drawn():
+    logits, label = batch(4, 5, 3)
+    value = NegativeLearning(samples=3, generator=seeded(), reduction="none")(logits, label)
+    drawn = draw_complementary(label, 5, samples=3, generator=seeded())
+    expected = -torch.log(1 - torch.softmax(logits, dim=1).gather(1, drawn)).mean(dim=1)
+    assert_close(value, expected)
+
+
+def test_one_seed_one_loss():
+    logits, label = batch()
+    first, again, other = (
+        NegativeLearning(generator=seeded(seed), reduction="none")(logits, label)
+        for seed in (0, 0, 1)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_gradient_of_a_draw():
+    logits, label = batch(3, 5)
+    assert torch.autograd.gradcheck(
+        lambda inputs: NegativeLearning(generator=seeded(), reduction="none")(inputs, label),
+        logits.requires_grad_(),
+    )
+
+
+def test_many_draws_have_the_mean_of_the_expected_form():
+    logits, label = batch(scale=1)
+    many = NegativeLearning(samples=20_000, generator=seeded(), reduction="none")(logits, label)
+    assert_close(
+        many, NegativeLearning(expected=True, reduction="none")(logits, label), rtol=0.02, atol=0
+    )
+
+
+def test_a_draw_survives_extreme_logits():
+    logits = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4], [1e4, 1e4, 1e4]], requires_grad=True)
+    for seed in range(5):
+        loss = NegativeLearning(generator=seeded(seed))
+        value = loss(logits, torch.tensor([1, 0, 2]))
+        assert value.isfinite()
+        assert torch.autograd.grad(value, logits)[0].isfinite().all()
+
+
+def test_a_given_complement_is_used():
+    logits, label = batch()
+    other = (label + 2) % 5
+    value = negative_learning(logits, label, complementary=other)
+    expected = -torch.log(1 - torch.softmax(logits, 1)[torch.arange(6), other])
+    assert_close(value, expected)
+    floored = negative_learning(logits, label, complementary=other, clamp=0.4)
+    assert_close(floored, expected.clamp_max(-math.log(0.4)))
+
+
+def test_a_given_complement_does_not_bring_back_an_ignored_example():
+    logits, label = batch()
+    other = (label + 2) % 5
+    label[1] = -100
+    value = negative_learning(logits, label, complementary=other)
+    assert value[1] == 0
+    assert (value[[0, 2, 3, 4, 5]] > 0).all()
+
+
+def test_a_complement_that_does_not_fit_is_refused():
+    logits, label = batch()
+    with pytest.raises(ValueError, match=r"complementary: .* other than the target's"):
+        negative_learning(logits, label, complementary=label)
+    with pytest.raises(ValueError, match="complementary"):
+        negative_learning(logits, label, complementary=(label + 1)[:3] % 5)
+    with pytest.raises(ValueError, match="complementary"):
+        negative_learning(logits, label, complementary=torch.full_like(label, 5))
+
+
+def test_drawing_needs_labels():
+    logits, _ = batch()
+    with pytest.raises(ValueError, match=r"target: .* expected=True"):
+        NegativeLearning()(logits, torch.softmax(logits, dim=1))
+
+
+def test_one_class_has_no_complement():
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        NegativeLearning(expected=True)(torch.zeros(2, 1), torch.zeros(2, dtype=torch.long))
+
+
+def test_complements_have_their_digits_at_both_ends():
+    logits = torch.tensor([[30.0, 0.0, -5.0], [700.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    logits = logits.double()
+    expected = torch.tensor(
+        [
+            [-30 + math.log1p(math.exp(-5)), -math.exp(-30), -math.exp(-35)],
+            [-700 + math.log(2), -math.exp(-700), -math.exp(-700)],
+            [math.log(2 / 3)] * 3,
+        ],
+        dtype=torch.float64,
+    )
+    assert_close(log_complements(torch.log_softmax(logits, 1)), expected, rtol=1e-12, atol=0)

@@ -1,0 +1,260 @@
+"""Losses read from text."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import pytest
+import torch
+from losses.catalogue import batch
+
+from labelproof import (
+    CrossEntropy,
+    Focal,
+    GeneralizedCrossEntropy,
+    Loss,
+    LossSyntaxError,
+    MeanAbsoluteError,
+    NegativeLearning,
+    Normalized,
+    PartiallyHuberizedCrossEntropy,
+    ReverseCrossEntropy,
+    SparseRegularized,
+    SymmetricCrossEntropy,
+    exponential,
+    parse_loss,
+)
+from labelproof.losses import LOSSES, PointwiseLoss, WeightedSum
+
+SPELLINGS: dict[str, Callable[[], Loss]] = {
+    "ce": CrossEntropy,
+    "fl": Focal,
+    "fl(gamma=0.5,detach=true)": lambda: Focal(0.5, detach=True),
+    "mae": MeanAbsoluteError,
+    "rce": ReverseCrossEntropy,
+    "rce(A=-4)": lambda: ReverseCrossEntropy(-4),
+    "rce(A=-4,clamp=1e-7)": lambda: ReverseCrossEntropy(-4, clamp=1e-7),
+    "gce": GeneralizedCrossEntropy,
+    "gce(q=0.01,clamp=1e-7)": lambda: GeneralizedCrossEntropy(0.01, clamp=1e-7),
+    "gce(clamp=none)": GeneralizedCrossEntropy,
+    "sce(alpha=0.1,beta=1)": lambda: SymmetricCrossEntropy(0.1, 1),
+    "sce(alpha=6,beta=0.1,A=-4,clamp=1e-7)": lambda: SymmetricCrossEntropy(
+        6, 0.1, log_zero=-4, clamp=1e-7
+    ),
+    "phuber(tau=10)": lambda: PartiallyHuberizedCrossEntropy(10),
+    "nl(expected=true)": lambda: NegativeLearning(expected=True),
+    "nce": lambda: Normalized(CrossEntropy()),
+    "nfl": lambda: Normalized(Focal()),
+    "nfl(gamma=0.5,detach=true)": lambda: Normalized(Focal(0.5, detach=True)),
+    "ngce(q=0.7)": lambda: Normalized(GeneralizedCrossEntropy(0.7)),
+    "nmae": lambda: Normalized(MeanAbsoluteError()),
+    "nrce": lambda: Normalized(ReverseCrossEntropy()),
+    "nnl(expected=true)": lambda: Normalized(NegativeLearning(expected=True)),
+    "10*nce+0.1*mae": lambda: 10 * Normalized(CrossEntropy()) + 0.1 * MeanAbsoluteError(),
+    "nce+rce": lambda: Normalized(CrossEntropy()) + ReverseCrossEntropy(),
+    "2*(ce+3*mae)": lambda: 2 * CrossEntropy() + 6 * MeanAbsoluteError(),
+    "normalized(ce+mae)": lambda: Normalized(CrossEntropy() + MeanAbsoluteError()),
+    "ce+sr": lambda: SparseRegularized(CrossEntropy()),
+    "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1)": lambda: SparseRegularized(
+        CrossEntropy(), 0.5, 0.1, exponential(1.2, growth=1.03)
+    ),
+    "gce(q=0.7)+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)": lambda: (
+        SparseRegularized(
+            GeneralizedCrossEntropy(0.7),
+            0.1,
+            0.01,
+            exponential(4, growth=2, every=5),
+            normalize=False,
+            clamp=1e-7,
+        )
+    ),
+    "ce+sr(tau=1,tau_rho=0.9,tau_min=0.2,r=2)": lambda: SparseRegularized(
+        CrossEntropy(),
+        exponential(1, growth=0.9, every=2, minimum=0.2),
+        weight=exponential(1.2, growth=1.03, every=2),
+    ),
+    "ce+sr(smoothing=0.1)": lambda: SparseRegularized(CrossEntropy(), vector=0.1),
+    "10*nce+0.1*mae+sr(p=0.01)": lambda: SparseRegularized(
+        10 * Normalized(CrossEntropy()) + 0.1 * MeanAbsoluteError(), p=0.01
+    ),
+    "mae+(ce+sr)": lambda: MeanAbsoluteError() + SparseRegularized(CrossEntropy()),
+    "ce+sr+mae": lambda: SparseRegularized(CrossEntropy()) + MeanAbsoluteError(),
+    "0.5*(ce+sr)": lambda: 0.5 * SparseRegularized(CrossEntropy()),
+    "normalized(ce+sr)": lambda: Normalized(SparseRegularized(CrossEntropy())),
+}
+
+
+def same(left: Loss, right: Loss) -> bool:
+    logits, label = batch(20, 5)
+    for epoch in (0, 7):
+        left.set_epoch(epoch)
+        right.set_epoch(epoch)
+        inputs = [logits.clone().requires_grad_() for _ in range(2)]
+        values = left(inputs[0], label), right(inputs[1], label)
+        slopes = [
+            torch.autograd.grad(value, source)[0]
+            for value, source in zip(values, inputs, strict=True)
+        ]
+        if not (torch.equal(values[0], values[1]) and torch.equal(slopes[0], slopes[1])):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_every_spelling(text: str):
+    assert same(parse_loss(text), SPELLINGS[text]())
+
+
+def test_negative_learning_draws_unless_told_otherwise():
+    loss = parse_loss("nl")
+    assert isinstance(loss, NegativeLearning)
+    assert (loss.samples, loss.expected) == (1, False)
+    drawn = parse_loss("nl(samples=110,clamp=1e-5)")
+    assert isinstance(drawn, NegativeLearning)
+    assert (drawn.samples, drawn.clamp) == (110, 1e-5)
+
+
+def test_spaces_case_and_number_spellings_do_not_matter():
+    plain = parse_loss("10*nce+0.1*gce(q=0.7,clamp=1e-7)+sr(normalize=true)")
+    for text in (
+        " 10 * nce + 0.1 * gce ( q = 0.7 , clamp = 1e-7 ) + sr ( normalize = true ) ",
+        "10*NCE+0.1*GCE(q=0.7,clamp=1e-7)+SR(normalize=True)",
+        "1e1*nce+.1*gce(q=.7,clamp=1.0E-07)+sr",
+        "10.*nce\n\t+0.10*gce(q=7e-1,clamp=0.0000001)+sr()",
+        "(((10*nce+(0.1*gce(q=0.7,clamp=1e-7)))))+sr",
+    ):
+        assert same(parse_loss(text), plain)
+
+
+def test_sparse_regularization_binds_to_everything_on_its_left():
+    loss = parse_loss("ce+mae+sr+rce")
+    assert isinstance(loss, WeightedSum)
+    regularized, rest = loss.parts
+    assert isinstance(regularized, SparseRegularized)
+    assert isinstance(regularized.base, WeightedSum)
+    assert [type(part) for part in regularized.base.parts] == [CrossEntropy, MeanAbsoluteError]
+    assert isinstance(rest, ReverseCrossEntropy)
+    grouped = parse_loss("ce+(mae+sr)")
+    assert isinstance(grouped, WeightedSum)
+    first, regularized = grouped.parts
+    assert isinstance(first, CrossEntropy)
+    assert isinstance(regularized, SparseRegularized)
+    assert isinstance(regularized.base, MeanAbsoluteError)
+
+
+def test_settings_reach_every_part():
+    weight = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+    loss = parse_loss("10*nce+mae+sr", reduction="sum", weight=weight, ignore_index=3, check=True)
+    for part in loss.modules():
+        if isinstance(part, Loss):
+            assert (part.reduction, part.ignore_index, part.check) == ("sum", 3, True)
+            assert part.class_weight is weight
+
+
+def test_a_loss_of_the_users_own_has_a_name():
+    class Quadratic(PointwiseLoss):
+        def __init__(self, power: float = 2, **settings):
+            super().__init__(**settings)
+            self.power = power
+
+        def pointwise(self, log_probability):
+            return (1 - log_probability.exp()) ** self.power
+
+    known = {**LOSSES, "quadratic": Quadratic}
+    loss = parse_loss("nquadratic(power=3)+0.5*quadratic+sr", losses=known)
+    by_hand = SparseRegularized(Normalized(Quadratic(3)) + 0.5 * Quadratic())
+    assert same(loss, by_hand)
+    with pytest.raises(LossSyntaxError, match="unknown loss 'quadratik', did you mean 'quadratic'"):
+        parse_loss("quadratik", losses=known)
+
+
+MISTAKES: list[tuple[str, int, str]] = [
+    ("", 0, "expected a loss, got the end"),
+    ("   ", 3, "expected a loss, got the end"),
+    ("10*nce+0.1*may", 11, "unknown loss 'may', did you mean 'mae'?"),
+    ("xce", 0, "unknown loss 'xce', did you mean"),
+    ("gcee(q=1)", 0, "unknown loss 'gcee', did you mean 'gce'?"),
+    ("phubr", 0, "did you mean 'phuber'?"),
+    ("zzzzzz", 0, "unknown loss 'zzzzzz'"),
+    ("ce+", 3, "expected a loss, got the end"),
+    ("+ce", 0, "expected a loss, got '+'"),
+    ("ce++mae", 3, "expected a loss, got '+'"),
+    ("ce mae", 3, "expected '+' or the end, got 'mae'"),
+    ("ce-mae", 2, "expected '+' or the end, got '-'"),
+    ("ce*2", 2, "expected '+' or the end, got '*'"),
+    ("-1*ce", 0, "expected a loss, got '-'"),
+    ("2 ce", 2, "expected '*' between a number and the loss"),
+    ("2", 1, "expected '*' between a number and the loss"),
+    ("2*3*ce", 2, "expected a loss, got '3'"),
+    ("1e999*ce", 0, "coefficient: expected a finite number, got inf"),
+    ("(ce", 3, "expected ')' to close the parenthesis"),
+    ("ce)", 2, "expected '+' or the end, got ')'"),
+    ("()", 1, "expected a loss, got ')'"),
+    ("normalized", 10, "expected '(' after 'normalized'"),
+    ("normalized(ce", 13, "expected ')' to close the parenthesis"),
+    ("gce(q=0.7", 9, "expected ')' to close the arguments"),
+    ("gce(q)", 5, "expected '=' after 'q'"),
+    ("gce(0.7)", 4, "expected an argument such as q=0.7"),
+    ("gce(q=)", 6, "expected a number, true, false or none"),
+    ("gce(q=big)", 6, "expected a number, true, false or none"),
+    ("gce(q=-true)", 7, "expected a number, true, false or none"),
+    ("gce(q=0.7,)", 10, "expected an argument such as q=0.7"),
+    ("ce+gce(q=0.7,q=0.8)", 13, "argument 'q' is given twice"),
+    ("ce+gce(qq=1)", 7, "unknown argument 'qq', did you mean 'q'?"),
+    ("ce+gce(zz=1)", 7, "unknown argument 'zz'; gce takes q, clamp"),
+    ("ce(q=1)", 3, "unknown argument 'q' and takes none"),
+    ("rce(log_zero=-4)", 4, "unknown argument 'log_zero'"),
+    ("ce+sr(lamda0=1)", 6, "unknown argument 'lamda0', did you mean 'lambda0'?"),
+    ("nl(generator=1)", 3, "unknown argument 'generator'"),
+    ("ce+gce(q=2)", 3, "q: expected a number in (0, 1], got 2.0"),
+    ("ce+gce(q=none)", 3, "q: expected a number, got None"),
+    ("ce+gce(q=true)", 3, "q: expected a number, got True"),
+    ("ce+fl(detach=1)", 3, "detach: expected true or false, got 1.0"),
+    ("ce+rce(A=4)", 3, "log_zero"),
+    ("ce+sr(p=2)", 3, "p: expected a number in (0, 1], got 2.0"),
+    ("ce+sr(tau=0)", 3, "temperature"),
+    ("ce+sr(rho=0)", 3, "growth"),
+    ("ce+sr(normalize=1)", 3, "normalize: expected true or false"),
+    ("ce+sr(smoothing=2)", 3, "vector"),
+    ("sr", 0, "'sr' regularises the sum on its left, so a loss must come first"),
+    ("sr+ce", 0, "'sr' regularises the sum on its left"),
+    ("ce+(sr)", 4, "'sr' regularises the sum on its left"),
+    ("ce+2*sr", 3, "'sr' takes no factor in front; its weight is lambda0"),
+    ("ce;mae", 2, "unexpected character ';'"),
+    ("ce+2**mae", 5, "expected a loss, got '*'"),
+]
+
+
+@pytest.mark.parametrize(("text", "position", "problem"), MISTAKES)
+def test_an_error_points_at_its_place(text: str, position: int, problem: str):
+    with pytest.raises(LossSyntaxError) as caught:
+        parse_loss(text)
+    message, shown, caret = str(caught.value).splitlines()
+    assert problem in message
+    assert shown == f"  {text}"
+    assert caret == " " * (2 + position) + "^"
+    assert caught.value.position == position
+    assert caught.value.text == text
+
+
+def test_an_error_shows_broken_lines_as_one():
+    with pytest.raises(LossSyntaxError) as caught:
+        parse_loss("ce\n\t+\r\v\u2028cx")
+    message, shown, caret = str(caught.value).splitlines()
+    assert "unknown loss 'cx'" in message
+    assert shown[caret.index("^") :] == "cx"
+
+
+def test_an_error_is_a_value_error_that_travels():
+    with pytest.raises(ValueError, match="unknown loss") as caught:
+        parse_loss("cx")
+    twin = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
+    assert str(twin) == str(caught.value)
+    assert twin.position == 0
+
+
+@pytest.mark.parametrize("text", [None, 3, b"ce", ["ce"], CrossEntropy()])
+def test_only_text_is_read(text):
+    with pytest.raises(TypeError, match="text: expected a string"):
+        parse_loss(text)

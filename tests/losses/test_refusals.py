@@ -1,0 +1,237 @@
+"""What cannot be meant is refused at the door, by a message that names the argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from losses.catalogue import batch
+from torch import Tensor
+
+from labelproof import (
+    CrossEntropy,
+    Focal,
+    GeneralizedCrossEntropy,
+    Loss,
+    MeanAbsoluteError,
+    NegativeLearning,
+    Normalized,
+    PartiallyHuberizedCrossEntropy,
+    ReverseCrossEntropy,
+    SparseRegularized,
+    SymmetricCrossEntropy,
+)
+
+nan = math.nan
+
+
+def regularized(**options: Any) -> Loss:
+    return SparseRegularized(CrossEntropy(), **options)
+
+
+OUT_OF_RANGE: list[tuple[Callable[..., Loss], str, list[Any]]] = [
+    (Focal, "gamma", [-0.1, nan, math.inf]),
+    (GeneralizedCrossEntropy, "q", [0, -0.5, 1.01, nan]),
+    (GeneralizedCrossEntropy, "clamp", [0, -1e-7, 0.6, nan]),
+    (ReverseCrossEntropy, "log_zero", [0, 4, nan, -math.inf]),
+    (ReverseCrossEntropy, "clamp", [0, -1e-7, 0.6, nan]),
+    (SymmetricCrossEntropy, "alpha", [-1, nan]),
+    (SymmetricCrossEntropy, "beta", [-1, math.inf]),
+    (SymmetricCrossEntropy, "log_zero", [0, 4]),
+    (SymmetricCrossEntropy, "clamp", [0, 2]),
+    (PartiallyHuberizedCrossEntropy, "tau", [1, 0.5, -2, nan]),
+    (NegativeLearning, "samples", [0, -1, 1.5]),
+    (NegativeLearning, "clamp", [0, 1]),
+    (regularized, "temperature", [0, -1, nan]),
+    (regularized, "p", [0, -0.1, 1.1, nan]),
+    (regularized, "weight", [-1, nan, math.inf]),
+    (regularized, "clamp", [0, 1]),
+    (CrossEntropy, "reduction", ["average", None, "batchmean"]),
+    (
+        CrossEntropy,
+        "weight",
+        [
+            torch.ones(2, 2),
+            torch.tensor([1, 2]),
+            torch.tensor([1.0, -1.0]),
+            torch.tensor([1.0, nan]),
+            [1.0, 2.0],
+        ],
+    ),
+]
+OF_ANOTHER_KIND: list[tuple[Callable[..., Loss], str, list[Any]]] = [
+    (Focal, "gamma", ["0.5", None, True]),
+    (Focal, "detach", [1, None, "true"]),
+    (GeneralizedCrossEntropy, "q", ["0.7", None]),
+    (GeneralizedCrossEntropy, "clamp", ["1e-7", True]),
+    (ReverseCrossEntropy, "log_zero", ["-4", None]),
+    (SymmetricCrossEntropy, "alpha", [None, "1"]),
+    (PartiallyHuberizedCrossEntropy, "tau", ["2"]),
+    (NegativeLearning, "expected", [1, None, "yes"]),
+    (regularized, "temperature", ["0.5", None]),
+    (regularized, "p", [None, "0.1"]),
+    (regularized, "weight", ["1", None, torch.tensor(1.0)]),
+    (regularized, "normalize", [1, None]),
+    (regularized, "vector", ["0.1", True]),
+    (CrossEntropy, "check", [1, None]),
+]
+
+
+def spread(table: list[tuple[Callable[..., Loss], str, list[Any]]]) -> list[Any]:
+    return [
+        pytest.param(make, name, value, id=f"{make.__name__}-{name}-{value}".replace("\n", ""))
+        for make, name, values in table
+        for value in values
+    ]
+
+
+@pytest.mark.parametrize(("make", "name", "value"), spread(OUT_OF_RANGE))
+def test_a_hyperparameter_out_of_range(make: Callable[..., Loss], name: str, value: Any):
+    with pytest.raises(ValueError, match=rf"{name}.*: expected"):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize(("make", "name", "value"), spread(OF_ANOTHER_KIND))
+def test_a_hyperparameter_of_another_kind(make: Callable[..., Loss], name: str, value: Any):
+    with pytest.raises(TypeError, match=rf"{name}: expected"):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize("value", [True, "3", None])
+def test_samples_are_counted(value: Any):
+    with pytest.raises((TypeError, ValueError), match="samples: expected"):
+        NegativeLearning(samples=value)
+
+
+@pytest.mark.parametrize("value", [1.5, "1", None])
+def test_an_ignored_index_is_whole(value: Any):
+    with pytest.raises((TypeError, ValueError), match="ignore_index: expected"):
+        CrossEntropy(ignore_index=value)
+
+
+def test_an_argument_nobody_takes():
+    with pytest.raises(TypeError, match=r"CrossEntropy: .* 'gamma'; .* reduction, weight"):
+        CrossEntropy(gamma=2)  # pyright: ignore[reportCallIssue]
+
+
+def test_ends_of_the_ranges_are_taken():
+    assert Focal(0).gamma == 0
+    assert GeneralizedCrossEntropy(1, clamp=0.5).q == 1
+    assert SymmetricCrossEntropy(0, 0).alpha == 0
+    assert PartiallyHuberizedCrossEntropy(1.0000001).tau > 1
+    assert NegativeLearning(samples=1).samples == 1
+    loss = SparseRegularized(CrossEntropy(), temperature=1e-3, p=1, weight=0, clamp=0.5, vector=1)
+    assert (loss.temperature, loss.p, loss.weight) == (1e-3, 1, 0)
+
+
+def careful() -> list[Loss]:
+    losses: list[Loss] = [
+        CrossEntropy(check=True),
+        SparseRegularized(CrossEntropy(check=True)),
+        10 * Normalized(CrossEntropy(check=True)) + MeanAbsoluteError(check=True),
+    ]
+    return losses
+
+
+every_door = pytest.mark.parametrize("loss", careful(), ids=["plain", "regularized", "sum"])
+label = torch.tensor([0, 2])
+logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]])
+
+
+@every_door
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([[1.0, 2.0]], r"logits: expected a tensor, got list"),
+        (logits.long(), r"logits: expected a floating-point tensor, got torch.int64"),
+        (logits.to(torch.complex64), r"logits: expected a floating-point tensor"),
+        (torch.tensor(1.0), r"logits: expected shape \(C\), \(N, C\)"),
+        (torch.zeros(0, 3), r"logits: expected at least one example .* \(0, 3\)"),
+        (torch.zeros(2, 0), r"logits: expected at least one example .* \(2, 0\)"),
+        (torch.zeros(2, 3, 0), r"logits: expected at least one example .* \(2, 3, 0\)"),
+        (torch.tensor([[0, 0, 0], [0, nan, 0]]), r"logits: .* 1 of 6 .* index \(1, 1\)"),
+        (torch.tensor([[math.inf, 0, 0], [0, nan, 0]]), r"logits: .* 2 of 6 .* index \(0, 0\)"),
+    ],
+)
+def test_logits_that_cannot_be_meant(loss: Loss, given: Any, message: str):
+    for call in (loss, loss.per_example):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call(given, label)
+
+
+@every_door
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([0, 2], r"target: expected a tensor, got list"),
+        (torch.tensor([True, False]), r"target: expected integer .* got torch.bool"),
+        (label.to(torch.complex64), r"target: expected integer .* got torch.complex64"),
+        (torch.tensor([0, 3]), r"target: expected class indices from 0 to 2 .* got 3 at .*\(1,\)"),
+        (torch.tensor([-1, 0]), r"target: expected class indices .* got -1 at index \(0,\)"),
+        (torch.tensor([0, 1, 2]), r"target: expected shape \(2,\) .* got \(3,\)"),
+        (torch.tensor(1), r"target: expected shape \(2,\) .* got \(\)"),
+        (torch.tensor([[0, 2]]), r"target: expected shape \(2,\) .* got \(1, 2\)"),
+        (torch.tensor([0.0, 2.0]), r"target: a floating-point target .* integer tensor"),
+        (torch.full((2, 4), 0.25), r"target: .* shape \(2, 3\), got \(2, 4\)"),
+        (torch.full((2, 3), 0.5), r"target: expected class probabilities"),
+        (torch.tensor([[2.0, -1.0, 0.0]] * 2), r"target: expected class probabilities"),
+    ],
+)
+def test_targets_that_cannot_be_meant(loss: Loss, given: Any, message: str):
+    for call in (loss, loss.per_example):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call(logits, given)
+
+
+@every_door
+def test_a_single_example_out_of_range(loss: Loss):
+    with pytest.raises(ValueError, match=r"target: .* got 3$"):
+        loss(logits[0], torch.tensor(3))
+
+
+def test_values_are_not_read_unless_asked_for():
+    spoiled = torch.tensor([[nan, 0.0, 0.0]])
+    assert CrossEntropy()(spoiled, torch.tensor([0])).isnan()
+    assert CrossEntropy()(logits, torch.full((2, 3), 0.5)).isfinite()
+
+
+@every_door
+def test_an_ignored_index_is_in_range(loss: Loss):
+    assert loss(logits, torch.tensor([0, -100])).isfinite()
+
+
+@pytest.mark.parametrize("count", [3, 9])
+@pytest.mark.parametrize("kind", ["indices", "probabilities"])
+def test_class_weights_are_as_many_as_the_classes(count: int, kind: str):
+    outputs, label = batch()
+    target: Tensor = label * 0 if kind == "indices" else torch.softmax(outputs, dim=1)
+    for loss in (
+        CrossEntropy(weight=torch.ones(count)),
+        SparseRegularized(CrossEntropy(weight=torch.ones(count))),
+    ):
+        with pytest.raises(ValueError, match="weight"):
+            loss(outputs, target)
+
+
+def test_a_normalized_loss_needs_two_classes():
+    with pytest.raises(ValueError, match=r"logits: .* at least 2 classes"):
+        Normalized(CrossEntropy())(torch.zeros(2, 1), torch.tensor([0, 0]))
+
+
+@pytest.mark.parametrize("epoch", [-1, nan, math.inf])
+def test_an_epoch_is_counted_from_zero(epoch: float):
+    with pytest.raises(ValueError, match="epoch"):
+        SparseRegularized(CrossEntropy()).set_epoch(epoch)
+
+
+def test_steps_are_counted_from_zero():
+    loss = SparseRegularized(CrossEntropy())
+    with pytest.raises(ValueError, match="steps_per_epoch: expected at least 1, got 0"):
+        loss.set_step(1, steps_per_epoch=0)
+    with pytest.raises(ValueError, match="epoch"):
+        loss.set_step(-1, steps_per_epoch=10)
+    with pytest.raises(TypeError, match="epoch"):
+        loss.set_epoch("3")  # pyright: ignore[reportArgumentType]

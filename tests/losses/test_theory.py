@@ -1,0 +1,182 @@
+"""What the papers prove about these losses."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from losses.catalogue import ELEMENTARY, PLAIN, SPARSE, Case, batch, names
+from torch import Tensor
+from torch.testing import assert_close
+
+from labelproof import (
+    CrossEntropy,
+    Focal,
+    GeneralizedCrossEntropy,
+    Loss,
+    MeanAbsoluteError,
+    Normalized,
+    PartiallyHuberizedCrossEntropy,
+    ReverseCrossEntropy,
+    SparseRegularized,
+    SymmetricCrossEntropy,
+    lp_norm,
+)
+
+steady = settings(deadline=None, derandomize=True, max_examples=25)
+outputs = st.lists(st.floats(-30, 30), min_size=2, max_size=9).map(
+    lambda row: torch.tensor([row], dtype=torch.float64)
+)
+
+
+def over_labels(loss: Loss, logits: Tensor) -> Tensor:
+    """The loss of one example for each label in turn, `(C)`."""
+    num_classes = logits.shape[1]
+    return loss.per_example(logits.expand(num_classes, -1), torch.arange(num_classes))
+
+
+def values(loss: Loss, seed: int = 0) -> Tensor:
+    logits, label = batch(50, 7, seed=seed, scale=3)
+    return loss.per_example(logits, label)
+
+
+@pytest.mark.parametrize("name", ELEMENTARY)
+@steady
+@given(logits=outputs)
+def test_a_normalized_loss_sums_to_one(name: str, logits: Tensor):
+    loss = Normalized(ELEMENTARY[name][0]())
+    every = over_labels(loss, logits)
+    assert_close(float(every.sum()), 1.0, rtol=1e-9, atol=0)
+    assert (every >= 0).all()
+
+
+@steady
+@given(logits=outputs, log_zero=st.floats(-20, -0.1))
+def test_symmetric_losses_sum_to_a_constant(logits: Tensor, log_zero: float):
+    others = logits.shape[1] - 1
+    total = over_labels(MeanAbsoluteError(), logits).sum()
+    assert_close(float(total), float(others), rtol=1e-12, atol=0)
+    total = over_labels(ReverseCrossEntropy(log_zero), logits).sum()
+    assert_close(float(total), -log_zero * others, rtol=1e-12, atol=0)
+
+
+def test_cross_entropy_is_not_symmetric():
+    logits, _ = batch()
+    totals = [float(over_labels(CrossEntropy(), row[None]).sum()) for row in logits]
+    assert max(totals) > 1.5 * min(totals)
+
+
+def test_generalized_cross_entropy_lies_between_cross_entropy_and_absolute_error():
+    assert_close(values(GeneralizedCrossEntropy(1e-12)), values(CrossEntropy()), rtol=1e-9, atol=0)
+    assert_close(values(GeneralizedCrossEntropy(1)), values(MeanAbsoluteError()))
+    falling = torch.stack([values(GeneralizedCrossEntropy(q)) for q in (0.001, 0.1, 0.5, 0.7, 1)])
+    assert (falling.diff(dim=0) < 0).all()
+
+
+def test_focal_without_focus_is_cross_entropy():
+    assert torch.equal(values(Focal(0)), values(CrossEntropy()))
+    falling = torch.stack([values(Focal(gamma)) for gamma in (0, 0.5, 1, 2, 5)])
+    assert (falling.diff(dim=0) < 0).all()
+
+
+def test_huberized_cross_entropy_without_a_bound_is_cross_entropy():
+    assert torch.equal(values(PartiallyHuberizedCrossEntropy(1e12)), values(CrossEntropy()))
+    assert (values(PartiallyHuberizedCrossEntropy(2)) <= values(CrossEntropy())).all()
+
+
+@pytest.mark.parametrize("tau", [1.5, 2, 10])
+def test_huberized_cross_entropy_is_smooth_where_its_pieces_meet(tau: float):
+    loss = PartiallyHuberizedCrossEntropy(tau)
+    edge = torch.tensor([1 / tau], dtype=torch.float64)
+    results = []
+    for probability in (edge * (1 - 1e-9), edge * (1 + 1e-9)):
+        log_probability = probability.log().requires_grad_()
+        value = loss.pointwise(log_probability)
+        results.append((value.detach(), torch.autograd.grad(value, log_probability)[0]))
+    assert_close(results[0], results[1], rtol=1e-7, atol=1e-7)
+
+
+@steady
+@given(logits=outputs, alpha=st.floats(0, 10), beta=st.floats(0, 10), log_zero=st.floats(-9, -1))
+def test_symmetric_cross_entropy_is_a_sum(
+    logits: Tensor, alpha: float, beta: float, log_zero: float
+):
+    loss = SymmetricCrossEntropy(alpha, beta, log_zero=log_zero)
+    by_hand = alpha * CrossEntropy() + beta * ReverseCrossEntropy(log_zero)
+    assert_close(over_labels(loss, logits), over_labels(by_hand, logits))
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=names(PLAIN))
+def test_sparse_regularization_switched_off_is_the_base(case: Case):
+    logits, label = batch()
+    off = SparseRegularized(case.make(), temperature=1, weight=0, normalize=False)
+    assert torch.equal(off(logits, label), case.make()(logits, label))
+
+
+@steady
+@given(logits=outputs, p=st.floats(0.01, 1, exclude_max=True))
+def test_norm_is_smallest_on_one_hot_outputs(logits: Tensor, p: float):
+    num_classes = logits.shape[1]
+    norm = float(lp_norm(torch.log_softmax(logits, dim=1), p=p))
+    assert 1 - 1e-12 <= norm <= num_classes ** (1 - p) * (1 + 1e-12)
+    uniform = torch.full_like(logits, -math.log(num_classes))
+    assert_close(float(lp_norm(uniform, p=p)), num_classes ** (1 - p), rtol=1e-12, atol=0)
+    one_hot = torch.full_like(logits, -math.inf)
+    one_hot[0, num_classes // 2] = 0
+    assert float(lp_norm(one_hot, p=p)) == 1
+    assert_close(float(lp_norm(torch.log_softmax(logits, 1), p=1)), 1.0, rtol=1e-12, atol=0)
+
+
+@steady
+@given(share=st.floats(1e-6, 0.5), p=st.floats(0.05, 0.95))
+def test_norm_is_above_one_off_the_corners(share: float, p: float):
+    off = torch.tensor([[1 - share, share, 0]], dtype=torch.float64).log()
+    assert float(lp_norm(off, p=p)) > 1
+    away = torch.tensor([[1 - share / 2, share / 2, 0]], dtype=torch.float64).log()
+    assert float(lp_norm(away, p=p)) < float(lp_norm(off, p=p))
+
+
+@pytest.mark.parametrize("case", [*PLAIN, *SPARSE[:6]], ids=names([*PLAIN, *SPARSE[:6]]))
+def test_names_of_the_classes_do_not_matter(case: Case):
+    logits, label = batch()
+    order = torch.tensor([3, 0, 4, 1, 2])
+    loss = case.make(reduction="none")
+    assert_close(loss(logits[:, order], order.argsort()[label]), loss(logits, label))
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=names(PLAIN))
+def test_only_differences_of_logits_matter(case: Case):
+    logits, label = batch()
+    loss = case.make(reduction="none")
+    assert_close(loss(logits + 3, label), loss(logits, label))
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=names(PLAIN))
+def test_any_loss_is_symmetric_on_permutations_of_one_vector(case: Case):
+    vector = batch()[0][:1]
+    loss = case.make()
+    totals = [
+        float(over_labels(loss, vector[:, order]).sum())
+        for order in (torch.tensor([0, 1, 2, 3, 4]), torch.tensor([4, 2, 0, 3, 1]))
+    ]
+    assert_close(totals[0], totals[1], rtol=1e-12, atol=0)
+
+
+def test_sparse_regularization_ignores_the_scale_of_normalized_logits():
+    logits, label = batch()
+    loss = SparseRegularized(CrossEntropy())
+    assert_close(loss(1000 * logits, label), loss(logits, label))
+    loss = SparseRegularized(CrossEntropy(), normalize=False)
+    assert float(loss(2 * logits, label)) != pytest.approx(float(loss(logits, label)), rel=1e-3)
+
+
+def test_a_lower_temperature_makes_outputs_sparser():
+    logits, _ = batch(scale=1)
+    norms = []
+    for temperature in (2.0, 1.0, 0.5, 0.1):
+        sharp = torch.log_softmax(logits / temperature, dim=1)
+        norms.append(lp_norm(sharp, p=0.1))
+    assert (torch.stack(norms).diff(dim=0) < 0).all()

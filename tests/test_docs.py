@@ -1,0 +1,272 @@
+"""The docs tell the truth: every example runs, and prints what the page says it prints.
+
+A page's ```python blocks run from top to bottom in one namespace. A ```text block right after one
+is its output. A block under `<!-- not run: why -->` is only compiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib.util
+import io
+import logging
+import os
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from mkdocs.config import load_config
+
+import labelproof
+from labelproof.losses import LOSSES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [
+    *sorted(DOCS.rglob("*.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+]
+CARDS = [page for page in sorted((DOCS / "methods").glob("*.md")) if page.name != "index.md"]
+CARD_HEADINGS = [
+    "What it does",
+    "Formula",
+    "Use it",
+    "When to use it",
+    "Hyperparameters and advice",
+    "Numerics",
+    "Reference",
+]
+NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, and where its first line stands in the page."""
+
+    language: str
+    text: str
+    line: int
+    runs: bool = True
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix() if page.is_relative_to(ROOT) else page.name
+
+
+def read_blocks(text: str) -> list[Block]:
+    blocks: list[Block] = []
+    fence, language, body, start, before = "", "", [], 0, ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        opened = re.match(r" *(`{3,})(.*)", line)
+        if fence and opened and opened[1] == fence and not opened[2].strip():
+            runs = NOT_RUN.fullmatch(before.strip()) is None
+            blocks.append(Block(language, textwrap.dedent("\n".join(body)), start, runs))
+            fence, before = "", ""
+        elif fence:
+            body.append(line)
+        elif opened:
+            fence, language, body, start = opened[1], opened[2].strip(), [], number + 1
+        elif line.strip():
+            before = line
+    return blocks
+
+
+def shown_output(text: str, blocks: list[Block], index: int) -> str | None:
+    """The text block that follows with nothing between, which is what the code must print."""
+    if index + 1 == len(blocks) or blocks[index + 1].language != "text":
+        return None
+    code, output = blocks[index], blocks[index + 1]
+    between = text.splitlines()[code.line - 1 + len(code.text.splitlines()) : output.line - 1]
+    prose = [line for line in between if line.strip() and not line.strip().startswith("```")]
+    return None if prose else output.text
+
+
+def run_page(page: Path) -> None:
+    text = page.read_text()
+    blocks = read_blocks(text)
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    for index, block in enumerate(blocks):
+        if block.language == "python":
+            printed = run_block(page, block, namespace)
+            expected = shown_output(text, blocks, index)
+            if block.runs and expected is not None and printed.rstrip() != expected.rstrip():
+                where = f"{name_of(page)}:{blocks[index + 1].line}"
+                pytest.fail(f"{where}: the page shows\n{expected}\nbut the code prints\n{printed}")
+
+
+def run_block(page: Path, block: Block, namespace: dict[str, Any]) -> str:
+    """Run a block as if the page were its source file, so that errors name the page's own line."""
+    printed = io.StringIO()
+    try:
+        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+        if block.runs:
+            with contextlib.redirect_stdout(printed):
+                exec(code, namespace)  # noqa: S102 (the repository's own pages)
+    except Exception as error:
+        line = error.lineno if isinstance(error, SyntaxError) else line_of(error, page)
+        pytest.fail(f"{name_of(page)}:{line}: {type(error).__name__}: {error}")
+    return printed.getvalue()
+
+
+def line_of(error: Exception, page: Path) -> int | None:
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(page):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def quiet_randomness() -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+@pytest.mark.usefixtures("quiet_randomness")
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_blocks_have_the_name_that_is_run(page: Path) -> None:
+    aliases = {"py", "python3", "python no-run", "pycon"}
+    found = [block.line for block in read_blocks(page.read_text()) if block.language in aliases]
+    assert not found, f"{name_of(page)}:{found[0]}: write ```python, so that the example is run"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\n\n```python\nx = 1\n1 / 0\n```\n", "page.md:5: ZeroDivisionError: division by zero"),
+        ("```python\nx = \n```\n", "page.md:2: SyntaxError"),
+        ("```python\nprint(1)\n```\n\n```text\n2\n```\n", "page.md:6: the page shows\n2"),
+        ("```python\nx = 1\n```\n```python\nprint(x, y)\n```\n", "page.md:5: NameError"),
+    ],
+)
+def test_a_broken_example_is_named_by_page_and_line(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(pytest.fail.Exception, match=f"^{re.escape(message)}"):
+        run_page(page)
+
+
+def test_an_excused_example_is_not_run_but_compiled(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- not run: needs a GPU -->\n```python\n1 / 0\n```\n")
+    run_page(page)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert pages == set(navigation_targets(load_config(str(ROOT / "mkdocs.yml")).nav))
+
+
+def navigation_targets(entry: Any) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+        return
+    for child in entry.values() if isinstance(entry, dict) else entry:
+        yield from navigation_targets(child)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        path = page.parent / target
+        if path.parent == DOCS / "generated":
+            path = DOCS / "figures" / f"{path.stem}.py"
+        assert path.exists(), f"{name_of(page)}: no such file: {target}"
+
+
+@pytest.mark.parametrize("card", CARDS, ids=name_of)
+def test_method_cards_have_the_same_headings(card: Path) -> None:
+    assert re.findall(r"^## (.*)$", card.read_text(), re.MULTILINE) == CARD_HEADINGS
+
+
+@pytest.mark.parametrize("key", LOSSES)
+def test_every_loss_has_a_card_that_says_how_it_is_written(key: str) -> None:
+    written = re.compile(rf"^Written .*`{key}[`(]", re.MULTILINE)
+    assert any(written.search(card.read_text()) for card in CARDS), (
+        f"no card in docs/methods has a line that begins with 'Written `{key}`'"
+    )
+
+
+@pytest.mark.parametrize("module", ["losses", "schedules", "theory"])
+def test_everything_public_is_on_an_api_page(module: str) -> None:
+    path = f"labelproof.{module}"
+    page = (DOCS / "api" / f"{module}.md").read_text()
+    directives = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
+    if path not in directives:  # a directive for the module itself shows all that is public
+        # A function that is named as its file is written with both names.
+        shown = {directive.rpartition(".")[2] for directive in directives}
+        assert set(importlib.import_module(path).__all__) <= shown
+
+
+def test_the_package_exports_nothing_beside_its_documented_modules() -> None:
+    documented = {
+        name
+        for module in ("losses", "schedules", "theory")
+        for name in getattr(importlib.import_module(f"labelproof.{module}"), "__all__", [])
+    }
+    assert set(labelproof.__all__) - {"__version__"} <= documented
+
+
+@pytest.mark.parametrize("name", ["hooks", "docstrings"])
+def test_the_docs_scripts_examples_are_true(name: str) -> None:
+    module = load_script(name)
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_a_formula_that_cannot_be_read_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    source = r'<div class="arithmatex">\[ a &lt; \nonsense \]</div>'
+    with caplog.at_level(logging.WARNING):
+        rendered = load_script("hooks").render_math(source, place="page.md")
+    assert rendered == source
+    assert r"page.md: cannot read the formula a < \nonsense" in caplog.text
+
+
+def test_pictures_are_drawn_when_missing_or_older_than_their_source(tmp_path: Path) -> None:
+    hooks = load_script("hooks")
+    scripts, folder = tmp_path / "figures", tmp_path / "generated"
+    scripts.mkdir()
+    script = scripts / "one.py"
+    script.write_text("def draw(folder):\n    (folder / 'one.svg').write_text('<svg/>')\n")
+    hooks.draw_figures(scripts, folder)
+    picture = folder / "one.svg"
+    picture.write_text("kept")
+    hooks.draw_figures(scripts, folder)
+    assert picture.read_text() == "kept"
+    later = picture.stat().st_mtime + 10
+    os.utime(script, (later, later))
+    hooks.draw_figures(scripts, folder)
+    assert picture.read_text() == "<svg/>"
+
+
+def test_a_script_that_draws_nothing_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text("def draw(folder):\n    pass\n")
+    with pytest.raises(FileNotFoundError, match=r"did not write two\.svg"):
+        load_script("hooks").draw_figures(tmp_path, tmp_path / "generated")

@@ -1,0 +1,526 @@
+"""The paper's statements as properties: random vectors, outputs, labels, noise and classifiers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from labelproof import theory
+from labelproof.losses import (
+    CrossEntropy,
+    Focal,
+    GeneralizedCrossEntropy,
+    Loss,
+    MeanAbsoluteError,
+    NegativeLearning,
+    Normalized,
+    Outputs,
+    PartiallyHuberizedCrossEntropy,
+    PointwiseLoss,
+    ReverseCrossEntropy,
+    SparseRegularized,
+    SymmetricCrossEntropy,
+    format_loss,
+    sharpen,
+)
+
+SYMMETRIC: list[Loss] = [MeanAbsoluteError(), ReverseCrossEntropy(), Normalized(CrossEntropy())]
+# Bounded, so that one-hot outputs have finite sums over labels.
+BOUNDED: list[Loss] = [
+    GeneralizedCrossEntropy(0.3),
+    GeneralizedCrossEntropy(0.7),
+    PartiallyHuberizedCrossEntropy(10),
+    MeanAbsoluteError(),
+    ReverseCrossEntropy(),
+    GeneralizedCrossEntropy(0.5) + 2 * MeanAbsoluteError(),
+]
+UNBOUNDED: list[Loss] = [CrossEntropy(), Focal(0.5), Focal(2), SymmetricCrossEntropy()]
+EVERY = [*SYMMETRIC, *BOUNDED, *UNBOUNDED, NegativeLearning(expected=True)]
+
+examine = settings(derandomize=True, deadline=None, max_examples=15)
+generators = st.integers(0, 2**32 - 1).map(lambda seed: torch.Generator().manual_seed(seed))
+class_counts = st.integers(2, 6)
+shares = st.floats(0, 0.95)
+
+
+def draw_outputs(*shape: int, generator: torch.Generator, scale: float = 3) -> Tensor:
+    return (scale * torch.randn(*shape, dtype=torch.float64, generator=generator)).softmax(dim=-1)
+
+
+def draw_labels(size: int, num_classes: int, generator: torch.Generator) -> Tensor:
+    return torch.randint(num_classes, (size,), generator=generator)
+
+
+def draw_permuted(vector: Tensor, *shape: int, generator: torch.Generator) -> Tensor:
+    permutations = theory.permutation_set(vector)
+    return permutations[torch.randint(len(permutations), shape, generator=generator)]
+
+
+def draw_near_one_hot(
+    *shape: int, num_classes: int, epsilon: float, generator: torch.Generator
+) -> Tensor:
+    peak = torch.eye(num_classes, dtype=torch.float64)[
+        torch.randint(num_classes, shape, generator=generator)
+    ]
+    # Every output lies on the line from its one-hot vector to some other point of the simplex.
+    towards = draw_outputs(*shape, num_classes, generator=generator) - peak
+    length = torch.linalg.vector_norm(towards, dim=-1, keepdim=True)
+    reach = epsilon * torch.rand(*shape, 1, dtype=torch.float64, generator=generator)
+    return peak + towards * (reach / length).clamp_max(1)
+
+
+def symmetric_transition(num_classes: int, rate: float) -> Tensor:
+    wrong = torch.full((num_classes, num_classes), rate / (num_classes - 1), dtype=torch.float64)
+    return wrong.fill_diagonal_(1 - rate)
+
+
+def label_sums(loss: Loss, outputs: Tensor) -> Tensor:
+    return loss.label_values(Outputs(outputs.log())).sum(dim=1)
+
+
+# The symmetric condition, lemma 1 and the distance to a permutation set.
+
+
+@pytest.mark.parametrize("loss", SYMMETRIC, ids=format_loss)
+@given(generators, class_counts)
+@examine
+def test_symmetric_losses_have_no_gap_on_any_outputs(loss, generator, num_classes):
+    outputs = draw_outputs(50, num_classes, generator=generator)
+    assert theory.symmetry_gap(loss, outputs) < 1e-9
+
+
+@pytest.mark.parametrize("loss", [*UNBOUNDED, *BOUNDED[:3]], ids=format_loss)
+def test_other_losses_have_a_gap(loss):
+    outputs = draw_outputs(50, 4, generator=torch.Generator().manual_seed(0))
+    sums = label_sums(loss, outputs)
+    assert theory.symmetry_gap(loss, outputs) == sums.max() - sums.min() > 0.1
+
+
+@pytest.mark.parametrize("loss", EVERY, ids=format_loss)
+@given(generators, class_counts)
+@examine
+def test_any_loss_is_symmetric_on_a_permutation_set(loss, generator, num_classes):
+    vector = draw_outputs(num_classes, generator=generator)
+    assert theory.symmetry_gap(loss, theory.permutation_set(vector)) < 1e-8
+
+
+def test_an_infinite_sum_is_an_infinite_gap():
+    assert theory.symmetry_gap(CrossEntropy(), torch.eye(3)) == math.inf
+    assert theory.symmetry_gap(GeneralizedCrossEntropy(), torch.eye(3)) == 0
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
+@examine
+def test_permutation_set_is_every_permutation_once(numbers):
+    rows = [tuple(row) for row in theory.permutation_set(torch.tensor(numbers)).tolist()]
+    assert rows == sorted(set(itertools.permutations(numbers)), reverse=True)
+
+
+def test_permutation_set_counts_distinct_rows_only():
+    one_hot = torch.eye(300)[7]
+    assert torch.equal(theory.permutation_set(one_hot), torch.eye(300))
+    with pytest.raises(
+        ValueError, match=r"at most 500,000 distinct .* got 10 numbers with .* 1e7$"
+    ):
+        theory.permutation_set(torch.arange(10))
+    with pytest.raises(ValueError, match=r"got 3000 numbers with about 1e9131$"):
+        theory.permutation_set(torch.arange(3000))
+
+
+@given(generators, class_counts)
+@examine
+def test_distance_is_the_smallest_over_the_permutation_set(generator, num_classes):
+    outputs = draw_outputs(20, num_classes, generator=generator)
+    for vector in (draw_outputs(num_classes, generator=generator), torch.eye(num_classes)[0]):
+        permutations = theory.permutation_set(vector.double())
+        expected = torch.cdist(outputs, permutations).amin(dim=1)
+        torch.testing.assert_close(theory.permutation_distance(outputs, vector=vector), expected)
+    torch.testing.assert_close(theory.permutation_distance(outputs), expected)
+
+
+@given(generators, class_counts, st.floats(0.5, 0.999))
+@examine
+def test_confident_outputs_are_near_one_hot(generator, num_classes, confidence):
+    rest = draw_outputs(50, num_classes - 1, generator=generator) * (1 - confidence)
+    outputs = torch.cat([torch.full((50, 1), confidence, dtype=torch.float64), rest], dim=1)
+    epsilon = theory.confidence_epsilon(confidence)
+    assert bool((theory.permutation_distance(outputs) <= epsilon + 1e-12).all())
+    furthest = torch.tensor([confidence, 1 - confidence, 0])
+    assert float(theory.permutation_distance(furthest)) == pytest.approx(epsilon, rel=1e-4)
+
+
+# Risks, and theorem 1.
+
+
+@pytest.mark.parametrize("loss", EVERY, ids=format_loss)
+@given(generators, class_counts)
+@examine
+def test_risks_are_expectations_over_labels(loss, generator, num_classes):
+    outputs = draw_outputs(4, num_classes, generator=generator)
+    labels = draw_labels(4, num_classes, generator)
+    transition = draw_outputs(num_classes, num_classes, generator=generator)
+    clean, noisy = 0.0, 0.0
+    for output, label in zip(outputs, labels, strict=True):
+        clean += float(loss.per_example(output.log(), label)) / 4
+        for seen in range(num_classes):
+            cost = float(loss.per_example(output.log(), torch.tensor(seen)))
+            noisy += float(transition[label, seen]) * cost / 4
+    assert float(theory.risk(loss, outputs, labels)) == pytest.approx(clean)
+    found = theory.noisy_risk(loss, outputs, labels, transition=transition)
+    assert float(found) == pytest.approx(noisy)
+
+
+def test_a_label_that_cannot_come_costs_nothing():
+    outputs, labels = torch.eye(3), torch.arange(3)
+    assert theory.risk(CrossEntropy(), outputs, labels) == 0
+    noisy = theory.noisy_risk(
+        CrossEntropy(), outputs, labels, transition=symmetric_transition(3, 0.1)
+    )
+    assert noisy == math.inf
+
+
+@pytest.mark.parametrize("loss", EVERY, ids=format_loss)
+@given(generators, class_counts, shares)
+@examine
+def test_theorem_1_noise_keeps_the_best_on_a_permutation_set(loss, generator, num_classes, share):
+    rate = share * (1 - 1 / num_classes)
+    vector = draw_outputs(num_classes, generator=generator)
+    classifiers = draw_permuted(vector, 30, 8, generator=generator)
+    labels = draw_labels(8, num_classes, generator)
+    transition = symmetric_transition(num_classes, rate)
+
+    clean = theory.risk(loss, classifiers, labels)
+    noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
+    line = theory.noisy_risk_line(loss, vector=vector, rate=rate)
+    torch.testing.assert_close(noisy, line.slope * clean + line.intercept)
+    best = clean <= clean.min() + 1e-9
+    assert torch.equal(noisy <= noisy.min() + line.slope * 1e-9, best)
+
+
+@given(generators, class_counts)
+@examine
+def test_beyond_the_tolerable_rate_noise_prefers_the_worst(generator, num_classes):
+    rate = (1 - 1 / num_classes + 1) / 2
+    vector = draw_outputs(num_classes, generator=generator)
+    classifiers = draw_permuted(vector, 30, 8, generator=generator)
+    labels = draw_labels(8, num_classes, generator)
+    clean = theory.risk(CrossEntropy(), classifiers, labels)
+    noisy = theory.noisy_risk(
+        CrossEntropy(), classifiers, labels, transition=symmetric_transition(num_classes, rate)
+    )
+    torch.testing.assert_close(clean[noisy.argmin()], clean.max())
+
+
+def test_cross_entropy_is_misled_by_noise_when_outputs_are_free():
+    """A right and sure classifier against a wrong and hesitant one."""
+    classifiers = torch.tensor([[[0.998, 0.001, 0.001]], [[0.3, 0.4, 0.3]]])
+    labels, transition = torch.tensor([0]), symmetric_transition(3, 0.4)
+    for loss, misled in ((CrossEntropy(), True), (MeanAbsoluteError(), False)):
+        clean = theory.risk(loss, classifiers, labels)
+        noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
+        assert clean.argmin() == 0
+        assert bool(noisy.argmin() == 1) is misled
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 7, 10, 100])
+def test_tolerable_rates_are_those_of_a_positive_slope(num_classes):
+    vector, threshold = torch.eye(num_classes)[0], (num_classes - 1) / num_classes
+    for rate, tolerable in ((0, True), (threshold - 1e-6, True), (threshold, False), (1, False)):
+        assert theory.rate_is_tolerable(rate, num_classes=num_classes) is tolerable
+        line = theory.noisy_risk_line(MeanAbsoluteError(), vector=vector, rate=rate)
+        assert (line.slope > 1e-9) is tolerable
+
+
+def test_a_line_without_noise_is_the_identity_even_where_the_sum_is_infinite():
+    assert theory.noisy_risk_line(CrossEntropy(), vector=torch.eye(3)[0], rate=0) == (1, 0)
+
+
+# Theorem 2.
+
+
+@pytest.mark.parametrize("loss", BOUNDED, ids=format_loss)
+@given(generators, class_counts)
+@examine
+def test_theorem_2_asymmetric_noise_keeps_a_classifier_of_risk_0(loss, generator, num_classes):
+    one_hot = torch.eye(num_classes, dtype=torch.float64)
+    labels = draw_labels(8, num_classes, generator)
+    classifiers = torch.cat(
+        [one_hot[labels].unsqueeze(0), draw_permuted(one_hot[0], 40, 8, generator=generator)]
+    )
+    wrong = torch.rand(num_classes, num_classes, dtype=torch.float64, generator=generator)
+    wrong.fill_diagonal_(0)
+    transition = wrong + torch.diag(1.01 * wrong.amax(dim=1))
+    transition = transition / transition.sum(dim=1, keepdim=True)
+
+    assert theory.transition_is_tolerable(transition)
+    assert theory.loss_is_bounded(loss, vector=one_hot[0])
+    noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
+    assert theory.risk(loss, classifiers, labels)[noisy.argmin()] < 1e-12
+
+
+def test_a_wrong_label_in_the_majority_misleads_every_loss():
+    transition = torch.tensor([[0.4, 0.6], [0.0, 1.0]])
+    assert not theory.transition_is_tolerable(transition)
+    classifiers, labels = torch.eye(2).unsqueeze(1), torch.tensor([0])
+    noisy = theory.noisy_risk(MeanAbsoluteError(), classifiers, labels, transition=transition)
+    assert noisy.argmin() == 1
+
+
+def test_theorem_2_needs_a_small_range():
+    assert not any(theory.loss_is_bounded(loss, vector=torch.eye(4)[0]) for loss in UNBOUNDED)
+    # Two labels without cost leave more than C / (k - 1) to the third.
+    vector = torch.tensor([0.5, 0.5, 0.0])
+    assert not theory.loss_is_bounded(_HalfIsEnough(), vector=vector)
+    negative = _LessProbability(0, 1)
+    assert not theory.loss_is_bounded(negative, vector=torch.tensor([0.6, 0.3, 0.1]))
+
+
+class _HalfIsEnough(PointwiseLoss):
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        return (0.5 - log_probability.exp()).clamp_min(0)
+
+
+# Theorem 3.
+
+
+@pytest.mark.parametrize("loss", BOUNDED, ids=format_loss)
+@given(generators, class_counts, st.floats(0, 1.2))
+@examine
+def test_deviation_near_one_hot_is_the_largest_and_is_reached(
+    loss, generator, num_classes, epsilon
+):
+    delta = theory.one_hot_deviation(loss, epsilon=epsilon, num_classes=num_classes)
+    at_one_hot = label_sums(loss, torch.eye(num_classes, dtype=torch.float64)[:1])
+    outputs = draw_near_one_hot(500, num_classes=num_classes, epsilon=epsilon, generator=generator)
+    assert bool((theory.permutation_distance(outputs) <= epsilon + 1e-12).all())
+    deviation = at_one_hot - label_sums(loss, outputs)
+    assert deviation.max() <= delta + 1e-9
+    assert deviation.min() >= -1e-9  # to one side only, so half of the paper's bound holds too
+
+    uniform = torch.full((1, num_classes), 1 / num_classes, dtype=torch.float64)
+    evenly = torch.eye(num_classes, dtype=torch.float64)[:1] - uniform
+    step = min(epsilon / float(torch.linalg.vector_norm(evenly)), 1)
+    extreme = torch.eye(num_classes, dtype=torch.float64)[:1] - step * evenly
+    assert float(at_one_hot - label_sums(loss, extreme)) == pytest.approx(delta, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", BOUNDED, ids=format_loss)
+@given(generators, class_counts, shares, st.floats(0, 1))
+@examine
+def test_theorem_3_noise_costs_at_most_the_bound(loss, generator, num_classes, share, epsilon):
+    rate = share * (1 - 1 / num_classes)
+    classifiers = draw_near_one_hot(
+        60, 3, num_classes=num_classes, epsilon=epsilon, generator=generator
+    )
+    excess = excess_risk(loss, classifiers, draw_labels(3, num_classes, generator), rate)
+    bound = theory.risk_bound(loss, rate=rate, epsilon=epsilon, num_classes=num_classes)
+    assert excess <= bound / 2 + 1e-9
+
+
+@pytest.mark.parametrize("loss", EVERY, ids=format_loss)
+@given(generators, class_counts, shares)
+@examine
+def test_any_classifiers_lose_at_most_the_factor_times_their_gap(
+    loss, generator, num_classes, share
+):
+    rate = share * (1 - 1 / num_classes)
+    classifiers = draw_outputs(60, 3, num_classes, generator=generator)
+    excess = excess_risk(loss, classifiers, draw_labels(3, num_classes, generator), rate)
+    factor = theory.noise_factor(rate, num_classes=num_classes)
+    assert excess <= factor * theory.symmetry_gap(loss, classifiers) + 1e-9
+
+
+@given(generators, class_counts, st.floats(0.1, 2))
+@examine
+def test_normalised_logits_bound_the_gap_of_cross_entropy(generator, num_classes, temperature):
+    """The extremes are the uniform output and a single peak, which is also the sharpest."""
+    logits = torch.randn(500, num_classes, dtype=torch.float64, generator=generator)
+    peak = num_classes * torch.eye(num_classes, dtype=torch.float64)[:1] - 1
+    flat = torch.ones(1, num_classes, dtype=torch.float64)
+    outputs, sharpest, uniform = (
+        sharpen(z, temperature=temperature).softmax(dim=1) for z in (logits, peak, flat)
+    )
+    gap = theory.symmetry_gap(CrossEntropy(), torch.cat([sharpest, uniform]))
+    everything = torch.cat([outputs, sharpest, uniform])
+    torch.testing.assert_close(theory.symmetry_gap(CrossEntropy(), everything), gap)
+    assert outputs.max() <= sharpest.max() + 1e-12
+
+
+def excess_risk(loss: Loss, classifiers: Tensor, labels: Tensor, rate: float) -> Tensor:
+    """Clean risk of the best on noisy labels above that of the best on clean ones."""
+    transition = symmetric_transition(classifiers.shape[-1], rate)
+    clean = theory.risk(loss, classifiers, labels)
+    noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
+    return clean[noisy.argmin()] - clean.min()
+
+
+@pytest.mark.parametrize("loss", BOUNDED, ids=format_loss)
+def test_the_bound_vanishes_with_the_distance(loss):
+    bounds = [
+        theory.risk_bound(loss, rate=0.4, epsilon=epsilon, num_classes=10)
+        for epsilon in (0, 1e-12, 1e-6, 1e-2, 1)
+    ]
+    assert bounds == pytest.approx(sorted(bounds), abs=1e-12)
+    assert bounds[0] == 0
+    assert bounds[1] < 2e-3
+
+
+@pytest.mark.parametrize("loss", UNBOUNDED, ids=format_loss)
+def test_unbounded_losses_have_no_bound_near_one_hot(loss):
+    for epsilon in (0, 1e-9, 0.1):
+        assert theory.one_hot_deviation(loss, epsilon=epsilon, num_classes=5) == math.inf
+        assert theory.risk_bound(loss, rate=0.2, epsilon=epsilon, num_classes=5) == math.inf
+    assert theory.risk_bound(loss, rate=0, epsilon=0.1, num_classes=5) == 0
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        GeneralizedCrossEntropy(0.7, clamp=1e-7),
+        SparseRegularized(MeanAbsoluteError(), temperature=1, p=0.5, weight=1, normalize=False),
+    ],
+    ids=["clamp", "norm"],
+)
+def test_a_sum_that_is_not_convex_is_refused(loss):
+    with pytest.raises(ValueError, match="expected a sum over labels that is convex"):
+        theory.one_hot_deviation(loss, epsilon=0.1, num_classes=10)
+
+
+# Section 2.4: the gradient, and section 2.3: symmetric cross entropy.
+
+
+@given(
+    generators,
+    class_counts,
+    st.floats(0, 30),
+    st.floats(0.01, 1),
+    st.floats(0.1, 2),
+)
+@examine
+def test_gradient_terms_add_up_to_the_gradient(generator, num_classes, weight, p, temperature):
+    logits = 3 * torch.randn(7, num_classes, dtype=torch.float64, generator=generator)
+    target = draw_labels(7, num_classes, generator)
+    loss = SparseRegularized(
+        CrossEntropy(reduction="sum"), temperature, p, weight=weight, normalize=False
+    )
+    (expected,) = torch.autograd.grad(loss(logits.requires_grad_(), target), logits)
+    terms = theory.gradient_terms(
+        logits.detach(), target, weight=weight, p=p, temperature=temperature
+    )
+    torch.testing.assert_close(sum(terms), expected, rtol=1e-9, atol=1e-9)
+    # A softmax does not see a shift of its logits, so each term is blind to it by itself.
+    for term in terms:
+        torch.testing.assert_close(term.sum(dim=1), torch.zeros(7, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradient_terms_are_finite_at_extreme_logits(dtype):
+    logits = torch.tensor([[0.0, 3e4, -3e4], [0.0, 0.0, -torch.inf]], dtype=dtype)
+    for label in range(3):
+        terms = theory.gradient_terms(
+            logits, torch.full((2,), label), weight=10, p=0.01, temperature=0.1
+        )
+        assert all(bool(term.isfinite().all()) for term in terms)
+
+
+def test_fitting_turns_away_from_the_label_where_the_weight_is_large():
+    logits, target = torch.tensor([[2.0, 0.0, 0.0]]), torch.tensor([0])
+    turning = 1 / (0.1 * float(logits.softmax(dim=1)[0, 0]) ** 0.1)
+    for weight, sign in ((0.9 * turning, -1), (1.1 * turning, 1)):
+        terms = theory.gradient_terms(logits, target, weight=weight, p=0.1)
+        assert terms.fitting[0, 0].sign() == sign
+        assert terms.complementary[0, 0] < 0
+
+
+class _LessProbability(PointwiseLoss):
+    """-alpha log u_y - weight u_y, the paper's base of symmetric cross entropy."""
+
+    def __init__(self, alpha: float, weight: float):
+        super().__init__()
+        self.alpha, self.linear = alpha, weight
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        return -self.alpha * log_probability - self.linear * log_probability.exp()
+
+
+@given(generators, class_counts, st.floats(0, 10), st.floats(0, 10), st.floats(-20, -0.1))
+@examine
+def test_symmetric_cross_entropy_is_sparse_regularization(
+    generator, num_classes, alpha, weight, log_zero
+):
+    logits = torch.randn(9, num_classes, dtype=torch.float64, generator=generator)
+    target = draw_labels(9, num_classes, generator)
+    sparse = SparseRegularized(
+        _LessProbability(alpha, weight), temperature=1, p=1, weight=weight, normalize=False
+    )
+    symmetric = theory.as_symmetric_cross_entropy(alpha=alpha, weight=weight, log_zero=log_zero)
+    logits.requires_grad_()
+    values = [loss(logits, target) for loss in (sparse, symmetric)]
+    torch.testing.assert_close(values[0], values[1])
+    slopes = [torch.autograd.grad(value, logits)[0] for value in values]
+    torch.testing.assert_close(slopes[0], slopes[1])
+
+
+# What is refused.
+
+MAE = MeanAbsoluteError()
+UNIFORM = torch.full((2, 3), 1 / 3)
+LABELS = torch.tensor([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: theory.symmetry_gap(MAE, torch.randn(4, 3)), "outputs: expected probabilities"),
+        (lambda: theory.symmetry_gap(MAE, torch.ones(3, 1)), "of 2 or more classes"),
+        (lambda: theory.symmetry_gap(MAE, torch.tensor([0.5, math.nan])), "outputs: expected"),
+        (
+            lambda: theory.symmetry_gap(Normalized(CrossEntropy()), torch.eye(2)),
+            r"Normalized has no value \(NaN\) at the output \[1.0, 0.0\]",
+        ),
+        (lambda: theory.permutation_set(torch.eye(2)), r"expected shape \(k\), got \(2, 2\)"),
+        (
+            lambda: theory.permutation_distance(UNIFORM, vector=torch.ones(2)),
+            r"vector: expected shape \(3,\).* got \(2,\)",
+        ),
+        (
+            lambda: theory.noisy_risk_line(MAE, vector=UNIFORM, rate=0.1),
+            r"vector: expected shape \(k\), got \(2, 3\)",
+        ),
+        (
+            lambda: theory.loss_is_bounded(MAE, vector=torch.ones(3)),
+            "vector: expected probabilities",
+        ),
+        (lambda: theory.confidence_epsilon(0.4), "confidence: expected a number in"),
+        (lambda: theory.risk(MAE, UNIFORM, torch.tensor([0])), r"labels: expected .* got \(1,\)"),
+        (
+            lambda: theory.noisy_risk(MAE, UNIFORM, LABELS, transition=torch.eye(2)),
+            r"transition: expected shape \(3, 3\).* got shape \(2, 2\)",
+        ),
+        (lambda: theory.transition_is_tolerable(torch.ones(2, 2)), "rows of probabilities"),
+        (lambda: theory.noise_factor(0.9, num_classes=10), "less than 1 - 1/10 = 0.9"),
+        (lambda: theory.rate_is_tolerable(0.1, num_classes=1), "num_classes: expected at least 2"),
+        (
+            lambda: theory.one_hot_deviation(MAE, epsilon=-1, num_classes=3),
+            "epsilon: expected a number in",
+        ),
+        (
+            lambda: theory.gradient_terms(UNIFORM, LABELS, weight=1, p=0),
+            "p: expected a number in",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_integer_outputs_are_refused():
+    with pytest.raises(TypeError, match=r"outputs: expected a floating-point tensor, got .*int64"):
+        theory.symmetry_gap(MAE, torch.tensor([[1, 0]]))
