@@ -78,10 +78,12 @@ def validate(trial: Trial) -> Generator[float, None, float]:
     kept, held = train_test_split(
         np.arange(len(noisy)), test_size=0.2, random_state=trial.seed, stratify=noisy
     )
-    images = digits.train.images
-    data = replace(
-        digits, train=Split(images[kept], noisy[kept]), test=Split(images[held], noisy[held])
-    )
+    images = digits.train.array
+    splits = {
+        "train": Split(images[kept], noisy[kept]),
+        "test": Split(images[held], noisy[held]),
+    }
+    data = replace(digits, splits=splits)
     generator = torch.Generator().manual_seed(trial.seed)
     network = FourLayerCNN(10, digits.image_shape, width=WIDTH, generator=generator)
     loss = parse_loss("+".join(part for part in (trial.base, trial.regulariser) if part))

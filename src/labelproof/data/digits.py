@@ -29,8 +29,10 @@ def load_digits() -> Dataset:
     scaled = images[train] / 255
     return Dataset(
         name="digits",
-        train=Split(images[train], labels[train]),
-        test=Split(images[test], labels[test]),
+        splits={
+            "train": Split(images[train], labels[train]),
+            "test": Split(images[test], labels[test]),
+        },
         class_names=tuple(str(digit) for digit in range(10)),
         mean=(float(scaled.mean()),),
         std=(float(scaled.std()),),

@@ -71,9 +71,9 @@ class Batches:
         def prepare(images: NDArray[np.uint8]) -> Tensor:
             return (torch.from_numpy(images).float() / 255 - mean) / std
 
-        self.train_images = prepare(dataset.train.images)
+        self.train_images = prepare(dataset.train.array)
         self.train_labels = torch.from_numpy(labels)
-        self.test_images = prepare(dataset.test.images)
+        self.test_images = prepare(dataset.test.array)
         self.test_labels = torch.from_numpy(dataset.test.labels)
 
 
