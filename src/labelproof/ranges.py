@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from numbers import Real
 
-__all__ = ["finite", "flag", "within"]
+__all__ = ["finite", "flag", "whole", "within"]
 
 
 def finite(name: str, value: object) -> float:
@@ -20,7 +20,10 @@ def finite(name: str, value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}: expected a number, got {value!r} ({type(value).__name__})")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name}: expected a finite number, got one past 1e308") from None
     if not math.isfinite(number):
         raise ValueError(f"{name}: expected a finite number, got {number}")
     return number
@@ -68,3 +71,20 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name}: expected true or false, got {value!r} ({type(value).__name__})")
     return value
+
+
+def whole(name: str, value: object, low: float = -math.inf) -> int:
+    """Return `value` as an int if it is a whole number of at least `low`, else say what came.
+
+    >>> whole("samples", 2.0, 1)
+    2
+    >>> whole("samples", 0, 1)
+    Traceback (most recent call last):
+        ...
+    ValueError: samples: expected a whole number of at least 1, got 0
+    """
+    number = finite(name, value)
+    if not number.is_integer() or number < low:
+        least = f" of at least {low:g}" if math.isfinite(low) else ""
+        raise ValueError(f"{name}: expected a whole number{least}, got {value!r}")
+    return int(number)

@@ -39,11 +39,13 @@ class Exponential:
     maximum: float
 
     def __call__(self, epoch: float) -> float:
-        exponent = math.floor(epoch / self.every)
+        # A step's share of an epoch is rarely exact: 3 / 10 / 0.1 is just under 3.
+        updates = math.floor(min(epoch / self.every, 1e15) * (1 + 1e-12))
         try:
-            value = self.initial * self.growth**exponent
+            factor = self.growth**updates
         except OverflowError:  # growth ** 10_000 is past the floats; the bound still is a number
-            value = math.inf
+            factor = math.inf
+        value = self.initial * factor if self.initial else 0.0
         return min(max(value, self.minimum), self.maximum)
 
 
@@ -60,7 +62,8 @@ class Ramp:
         progress = min(max(epoch / self.epochs, 0.0), 1.0)
         if self.shape == "cosine":
             progress = (1 - math.cos(math.pi * progress)) / 2
-        return self.start + (self.end - self.start) * progress
+        # Weighted, not start + difference: the last value is the end itself, to the last digit.
+        return self.start * (1 - progress) + self.end * progress
 
 
 def constant(value: float) -> Constant:

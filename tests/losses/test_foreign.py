@@ -215,7 +215,7 @@ def test_ours_are_taken_in_as_they_are():
 def test_one_number_a_batch_cannot_be_taken_in():
     logits, label = batch()
     with pytest.raises(ValueError, match=r"SquaredMargin returned shape .* reduction='none'"):
-        as_loss(SquaredMargin())(logits, label)
+        (CrossEntropy() + as_loss(SquaredMargin()))(logits, label)
     with pytest.raises(TypeError, match=r"CrossEntropyLoss .*as_loss"):
         Normalized(SparseRegularized(nn.CrossEntropyLoss()))(logits, label)
 

@@ -9,7 +9,7 @@ import torch
 from losses.catalogue import batch
 from torch.testing import assert_close
 
-from labelproof import NegativeLearning
+from labelproof import NegativeLearning, SparseRegularized
 from labelproof.losses import draw_complementary, negative_learning
 from labelproof.losses.negative import log_complements
 
@@ -114,6 +114,8 @@ def test_drawing_needs_labels():
     logits, _ = batch()
     with pytest.raises(ValueError, match=r"target: .* expected=True"):
         NegativeLearning()(logits, torch.softmax(logits, dim=1))
+    with pytest.raises(ValueError, match=r"target: .* expected=True"):
+        SparseRegularized(NegativeLearning())(logits, torch.softmax(logits, dim=1))
 
 
 def test_one_class_has_no_complement():

@@ -211,7 +211,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("ce+gce(q=none)", 3, "q: expected a number, got None"),
     ("ce+gce(q=true)", 3, "q: expected a number, got True"),
     ("ce+fl(detach=1)", 3, "detach: expected true or false, got 1.0"),
-    ("ce+rce(A=4)", 3, "log_zero"),
+    ("ce+rce(A=4)", 3, "A: expected a number below 0"),
     ("ce+sr(p=2)", 3, "p: expected a number in (0, 1], got 2.0"),
     ("ce+sr(tau=0)", 3, "temperature"),
     ("ce+sr(rho=0)", 3, "growth"),
@@ -240,7 +240,7 @@ def test_an_error_points_at_its_place(text: str, position: int, problem: str):
 
 def test_an_error_shows_broken_lines_as_one():
     with pytest.raises(LossSyntaxError) as caught:
-        parse_loss("ce\n\t+\r\v\u2028cx")
+        parse_loss("ce\n\t+\r\v\fcx")
     message, shown, caret = str(caught.value).splitlines()
     assert "unknown loss 'cx'" in message
     assert shown[caret.index("^") :] == "cx"

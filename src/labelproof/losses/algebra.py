@@ -31,6 +31,8 @@ class WeightedSum(Loss):
     """
 
     def __init__(self, terms: Sequence[tuple[float, Loss]]):
+        if not terms:
+            raise ValueError("terms: expected at least one loss, got none")
         _check_agreement([loss for _, loss in terms])
         super().__init__(**terms[0][1].settings)
         self.check = any(loss.check for _, loss in terms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypedDict
 
 import torch
@@ -12,7 +13,7 @@ from typing_extensions import Self, Unpack
 from labelproof.losses.inputs import admit, check_class_weight, is_probabilities
 from labelproof.losses.outputs import Outputs
 from labelproof.losses.reduction import Reduction, check_reduction, reduce_values, replace_ignored
-from labelproof.ranges import flag
+from labelproof.ranges import flag, whole
 
 if TYPE_CHECKING:
     from labelproof.losses.algebra import WeightedSum
@@ -57,7 +58,7 @@ class Loss(nn.Module):
         reduction = settings.get("reduction", "mean")
         check_reduction(reduction)
         self.reduction = reduction
-        self.ignore_index = int(settings.get("ignore_index", -100))
+        self.ignore_index = whole("ignore_index", settings.get("ignore_index", -100))
         self.check = flag("check", settings.get("check", False))
         weight = settings.get("weight")
         if weight is not None:
@@ -94,9 +95,19 @@ class Loss(nn.Module):
             A scalar, or one value per example when the reduction is `"none"`.
         """
         single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        logits, target = self.admit(logits, target)
         result = self.reduce_batch(Outputs(logits), target)
         return result.squeeze(0) if single and self.reduction == "none" else result
+
+    def admit(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """The door: check a batch against this loss's settings and give both a batch axis."""
+        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        if self.class_weight is not None and len(self.class_weight) != logits.shape[1]:
+            raise ValueError(
+                f"weight: expected one number for each of {logits.shape[1]} classes, "
+                f"got {len(self.class_weight)}"
+            )
+        return logits, target
 
     def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Loss of an admitted batch; behind the door, for losses built on losses."""
@@ -128,7 +139,7 @@ class Loss(nn.Module):
         tensor([1.3863, 1.3863])
         """
         single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        logits, target = self.admit(logits, target)
         values = self.values(Outputs(logits), target)
         if not is_probabilities(target):
             values = torch.where(target != self.ignore_index, values, 0)
@@ -136,9 +147,8 @@ class Loss(nn.Module):
 
     def set_epoch(self, epoch: float) -> None:
         """Move every schedule inside this loss to `epoch`; nothing to do for a loss without one."""
-        for child in self.children():
-            if isinstance(child, Loss):
-                child.set_epoch(epoch)
+        for part in _parts(self):
+            part.set_epoch(epoch)
 
     def set_step(self, step: int, *, steps_per_epoch: int) -> None:
         """Move the schedules to a training step, counted from 0 over the whole run.
@@ -192,6 +202,15 @@ class PointwiseLoss(Loss):
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
         return self.pointwise(of_label(outputs.log_probabilities, target))
+
+
+def _parts(module: nn.Module) -> Iterator[Loss]:
+    """The losses right under a module, also where a container of torch's stands between."""
+    for child in module.children():
+        if isinstance(child, Loss):
+            yield child
+        else:
+            yield from _parts(child)
 
 
 def of_label(values: Tensor, target: Tensor) -> Tensor:

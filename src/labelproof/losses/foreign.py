@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from labelproof.losses.base import Loss, LossSettings
+from labelproof.losses.inputs import working_precision
 from labelproof.losses.outputs import Outputs
 
 __all__ = ["ForeignLoss", "as_loss", "foreign_settings"]
@@ -33,15 +34,15 @@ def foreign_settings(module: nn.Module) -> LossSettings:
     return LossSettings(
         reduction=reduction if reduction in ("none", "mean", "sum") else "mean",
         weight=weight if isinstance(weight, Tensor) and weight.ndim == 1 else None,
-        ignore_index=int(getattr(module, "ignore_index", -100)),
+        ignore_index=getattr(module, "ignore_index", -100),
     )
 
 
 class ForeignLoss(Loss):
     """A module over (logits, target) that can return one value per example.
 
-    It is called with log-probabilities, which are logits of the same distribution, once for the
-    given labels and, where every label's value is asked for, once for each class.
+    Called by itself it is the module. As a part of another loss it is asked for one value per
+    example: for the given labels and, where every label's value is needed, once for each class.
 
     Args:
         module: A loss with torch's `reduction` attribute, or one that returns `(N, ...)` already.
@@ -49,18 +50,18 @@ class ForeignLoss(Loss):
 
     def __init__(self, module: nn.Module):
         super().__init__(**foreign_settings(module))
-        self.module = copy.copy(module)
-        # A shallow copy shares the buffers' dictionary, and the caller's module stays untouched.
-        self.module._buffers = dict(module._buffers)
-        if hasattr(module, "reduction"):
-            setattr(self.module, "reduction", "none")  # noqa: B010 (an nn.Module takes any name)
-        if self.class_weight is not None:
-            # The weights are applied once, when this loss reduces.
-            self.module._buffers["weight"] = None
+        self.module = module
+        self.each = _per_example(module)
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The module's own answer; one that comes per example is reduced."""
+        if hasattr(self.module, "reduction"):
+            return self.module(working_precision(logits), target)
+        return super().forward(logits, target)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
-        values = self.module(outputs.log_probabilities, target)
+        values = self.each(outputs.logits, target)
         if values.shape != target.shape:
             raise ValueError(
                 f"loss: {type(self.module).__name__} returned shape {tuple(values.shape)} where "
@@ -76,3 +77,16 @@ class ForeignLoss(Loss):
             for label in range(outputs.num_classes)
         )
         return torch.stack([self.index_values(outputs, label) for label in labels], dim=1)
+
+
+def _per_example(module: nn.Module) -> nn.Module:
+    """A copy that answers for each example; weights and ignored targets are left to who reduces."""
+    each = copy.copy(module)
+    # A shallow copy shares the buffers' dictionary, and the caller's module stays untouched.
+    each._buffers = dict(module._buffers)
+    if isinstance(each._buffers.get("weight"), Tensor):
+        each._buffers["weight"] = None
+    for name, value in (("reduction", "none"), ("ignore_index", -100)):
+        if hasattr(module, name):
+            setattr(each, name, value)
+    return each

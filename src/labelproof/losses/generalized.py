@@ -56,7 +56,8 @@ class GeneralizedCrossEntropy(PointwiseLoss):
         self, q: float = 0.7, *, clamp: float | None = None, **settings: Unpack[LossSettings]
     ):
         super().__init__(**settings)
-        self.q = within("q", q, 0, 1, open_low=True)
+        # Float32 ends near 1e-38, and a q that rounds to 0 there would divide by it.
+        self.q = within("q", q, 1e-30, 1)
         self.clamp = check_clamp(clamp)
 
     def pointwise(self, log_probability: Tensor) -> Tensor:

@@ -55,7 +55,8 @@ class PartiallyHuberizedCrossEntropy(PointwiseLoss):
 
     def __init__(self, tau: float = 10.0, **settings: Unpack[LossSettings]):
         super().__init__(**settings)
-        self.tau = within("tau", tau, 1, open_low=True)
+        # Float32 ends near 1e38, and an infinite slope times a probability of 0 is no number.
+        self.tau = within("tau", tau, 1, 1e30, open_low=True)
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""

@@ -39,7 +39,7 @@ def is_probabilities(target: Tensor) -> bool:
 
 
 def admit(
-    logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False
+    logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False, name: str = "target"
 ) -> tuple[Tensor, Tensor]:
     """Check logits and target and return both with a batch axis, classes on axis 1.
 
@@ -52,10 +52,10 @@ def admit(
     """
     admit_logits(logits, check=check)
     if not isinstance(target, Tensor):
-        raise TypeError(f"target: expected a tensor, got {type(target).__name__}")
+        raise TypeError(f"{name}: expected a tensor, got {type(target).__name__}")
     if target.dtype == torch.bool or target.is_complex():
         raise TypeError(
-            f"target: expected integer class indices or class probabilities, got {target.dtype}"
+            f"{name}: expected integer class indices or class probabilities, got {target.dtype}"
         )
     axis = class_axis(logits)
     if is_probabilities(target):
@@ -65,11 +65,11 @@ def admit(
         expected = (*logits.shape[:axis], *logits.shape[axis + 1 :])
         if tuple(target.shape) != expected:
             raise ValueError(
-                f"target: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
+                f"{name}: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
                 f"got {tuple(target.shape)}"
             )
         if may_read(target, check=check):
-            _check_range(target, logits.shape[axis], ignore_index)
+            _check_range(name, target, logits.shape[axis], ignore_index)
         target = target.long()
     logits = working_precision(logits)
     if logits.ndim == 1:
@@ -130,15 +130,15 @@ def may_read(target: Tensor, *, check: bool = False) -> bool:
     return (check or target.device.type == "cpu") and not torch.compiler.is_compiling()
 
 
-def _check_range(target: Tensor, num_classes: int, ignore_index: int) -> None:
-    lowest, highest = target.min(), target.max()
-    if lowest >= 0 and highest < num_classes:
+def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> None:
+    lowest, highest = target.aminmax()
+    if int(lowest) >= 0 and int(highest) < num_classes:
         return
     bad = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
     if bool(bad.any()):
         place = tuple(bad.nonzero()[0].tolist())
         at = f" at index {place}" if place else ""
         raise ValueError(
-            f"target: expected class indices from 0 to {num_classes - 1} (or ignore_index "
+            f"{name}: expected class indices from 0 to {num_classes - 1} (or ignore_index "
             f"{ignore_index}), got {int(target[place])}{at}"
         )

@@ -10,11 +10,17 @@ from typing_extensions import Unpack
 
 from labelproof.losses.base import Loss, LossSettings, of_label
 from labelproof.losses.clamp import check_clamp
-from labelproof.losses.inputs import is_probabilities, may_read
+from labelproof.losses.inputs import admit, is_probabilities, may_read
+from labelproof.losses.others import sum_of_others
 from labelproof.losses.outputs import Outputs
-from labelproof.ranges import flag
+from labelproof.losses.reduction import replace_ignored
+from labelproof.ranges import flag, whole
 
 __all__ = ["NegativeLearning", "draw_complementary", "log_complements", "negative_learning"]
+
+
+IGNORED = -100
+"""The target that does not count in the functional form, as everywhere in torch."""
 
 
 def negative_learning(
@@ -46,10 +52,20 @@ def negative_learning(
     """
     if complementary is None:
         return NegativeLearning(expected=True, clamp=clamp, reduction="none")(logits, target)
+    if not isinstance(complementary, Tensor) or complementary.shape != target.shape:
+        came = tuple(complementary.shape) if isinstance(complementary, Tensor) else complementary
+        raise ValueError(
+            f"complementary: expected the target's shape {tuple(target.shape)}, got {came!r}"
+        )
     # Values are read only where that costs nothing, as at every door of this package.
     if may_read(complementary) and bool((complementary == target).any()):
         raise ValueError("complementary: expected labels other than the target's, got equal ones")
-    return _Complement(clamp)(logits, complementary)
+    batch, labels = admit(logits, target, ignore_index=IGNORED)
+    _, others = admit(logits, complementary, ignore_index=IGNORED, name="complementary")
+    penalties = -log_complements(torch.log_softmax(batch, dim=1), check_clamp(clamp))
+    values = of_label(penalties, replace_ignored(others, IGNORED))
+    values = torch.where(labels == IGNORED, 0, values)
+    return values.squeeze(0) if logits.ndim == 1 else values
 
 
 class NegativeLearning(Loss):
@@ -60,7 +76,8 @@ class NegativeLearning(Loss):
         expected: Take the mean over all other labels instead of drawing, which has the same
             expectation and no variance.
         clamp: Floor of $1 - u_c$; off unless given.
-        generator: Source of the draws; torch's own for the logits' device unless given.
+        generator: Source of the draws; torch's own for the logits' device unless given. A loss
+            with a generator of its own does not compile in one graph.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
@@ -78,11 +95,7 @@ class NegativeLearning(Loss):
         **settings: Unpack[LossSettings],
     ):
         super().__init__(**settings)
-        if isinstance(samples, float) and samples.is_integer():
-            samples = int(samples)
-        if not isinstance(samples, int) or samples < 1:
-            raise ValueError(f"samples: expected a whole number of at least 1, got {samples!r}")
-        self.samples = samples
+        self.samples = whole("samples", samples, 1)
         self.expected = flag("expected", expected)
         self.clamp = check_clamp(clamp)
         self.generator = generator
@@ -100,11 +113,7 @@ class NegativeLearning(Loss):
     def label_values(self, outputs: Outputs) -> Tensor:
         """Expected value for every label an example could have had, `(N, C, ...)`."""
         penalties = -log_complements(outputs.log_probabilities, self.clamp)
-        # The largest penalty can dwarf the rest; taken out first, it cannot swallow their digits.
-        largest = penalties.argmax(dim=1, keepdim=True)
-        small = penalties.scatter(1, largest, 0)
-        top = penalties.gather(1, largest).expand_as(penalties).scatter(1, largest, 0)
-        return (small.sum(dim=1, keepdim=True) - small + top) / (outputs.num_classes - 1)
+        return sum_of_others(penalties) / (outputs.num_classes - 1)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given; class probabilities need the expected form."""
@@ -118,20 +127,6 @@ class NegativeLearning(Loss):
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""
         return f"samples={self.samples}, expected={self.expected}, clamp={self.clamp}"
-
-
-class _Complement(Loss):
-    """-log(1 - u_c) of a complementary label that is given; the functional form's core."""
-
-    def __init__(self, clamp: float | None):
-        super().__init__(reduction="none")
-        self.clamp = check_clamp(clamp)
-
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        return of_label(self.label_values(outputs), target)
-
-    def label_values(self, outputs: Outputs) -> Tensor:
-        return -log_complements(outputs.log_probabilities, self.clamp)
 
 
 def draw_complementary(

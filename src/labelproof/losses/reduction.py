@@ -57,15 +57,17 @@ def reduce_values(
             return values
         return values.mean() if reduction == "mean" else values.sum()
     kept = target != ignore_index
-    if class_weight is None:
-        weight = kept.to(values.dtype)
-    else:
+    weight = None
+    if class_weight is not None:
         weight = class_weight.to(values.dtype)[replace_ignored(target, ignore_index)] * kept
+        values = values * weight
     # `where` rather than a product: an ignored example may hold an infinity, and inf * 0 is NaN.
-    values = torch.where(kept, values * weight, 0)
+    values = torch.where(kept, values, 0)
     if reduction == "none":
         return values
     if reduction == "sum":
         return values.sum()
+    if weight is None:
+        return values.sum() / kept.sum().clamp_min(1)
     total = weight.sum()
     return values.sum() / torch.where(total > 0, total, 1)

@@ -10,8 +10,9 @@ from typing_extensions import Unpack
 
 from labelproof.losses.base import Loss, LossSettings, of_label
 from labelproof.losses.clamp import check_clamp
+from labelproof.losses.others import sum_of_others
 from labelproof.losses.outputs import Outputs
-from labelproof.ranges import within
+from labelproof.ranges import finite
 
 __all__ = ["LOG_ZERO", "ReverseCrossEntropy", "reverse_cross_entropy"]
 
@@ -64,7 +65,9 @@ class ReverseCrossEntropy(Loss):
         **settings: Unpack[LossSettings],
     ):
         super().__init__(**settings)
-        self.log_zero = -within("-log_zero", -log_zero, 0, open_low=True)
+        self.log_zero = finite("log_zero", log_zero)
+        if self.log_zero >= 0:
+            raise ValueError(f"log_zero: expected a number below 0, got {log_zero!r}")
         self.clamp = check_clamp(clamp)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
@@ -82,7 +85,7 @@ class ReverseCrossEntropy(Loss):
         if self.clamp is None:
             return self.log_zero * torch.expm1(outputs.log_probabilities)
         lifted = outputs.log_probabilities.exp().clamp_min(self.clamp)
-        return -self.log_zero * (lifted.sum(dim=1, keepdim=True) - lifted)
+        return -self.log_zero * sum_of_others(lifted)
 
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""

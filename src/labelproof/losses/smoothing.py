@@ -19,7 +19,9 @@ CUSP = 1e-3
 """Below this distance |w| ** p is rounded off: its slope at 0 is infinite and never settles."""
 
 
-def smoothing_vector(num_classes: int, smoothing: float) -> Tensor:
+def smoothing_vector(
+    num_classes: int, smoothing: float, *, dtype: torch.dtype = torch.float32
+) -> Tensor:
     """A peak with the share `smoothing` spread evenly over the other classes.
 
     >>> smoothing_vector(5, 0.2)
@@ -28,7 +30,7 @@ def smoothing_vector(num_classes: int, smoothing: float) -> Tensor:
     if num_classes < 2:
         raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
     smoothing = within("smoothing", smoothing, 0, 1)
-    vector = torch.full((num_classes,), smoothing / (num_classes - 1))
+    vector = torch.full((num_classes,), smoothing / (num_classes - 1), dtype=dtype)
     vector[0] = 1 - smoothing
     return vector
 
@@ -42,7 +44,8 @@ def permutation_penalty(
         probabilities: Network outputs $u$, `(N, C, ...)`.
         p: Exponent in (0, 1].
         vector: The fixed vector $v$, `(C)`, or a share for `smoothing_vector`.
-        cusp: Distance below which $|w|^p$ is rounded off, as $(w^2 + \epsilon^2)^{p/2}$.
+        cusp: Distance below which $|w|^p$ is rounded off, as $(w^2 + \epsilon^2)^{p/2}$. With 0 it
+            is not, and the gradient at an exact match is not a number.
 
     Returns:
         One value per example.
@@ -52,9 +55,10 @@ def permutation_penalty(
         >>> permutation_penalty(outputs, p=0.5, vector=0.2, cusp=0)
         tensor([1.0000, 1.6690])
     """
+    p, cusp = within("p", p, 0, 1, open_low=True), within("cusp", cusp, 0)
     num_classes = probabilities.shape[1]
     if not isinstance(vector, Tensor):
-        vector = smoothing_vector(num_classes, vector)
+        vector = smoothing_vector(num_classes, vector, dtype=probabilities.dtype)
     if vector.shape[0] != num_classes:
         raise ValueError(
             f"vector: expected one number for each of {num_classes} classes, got {vector.shape[0]}"
@@ -72,7 +76,8 @@ def check_vector(vector: Tensor | float | None) -> tuple[float, Tensor | None]:
         return 0.0, None
     if not isinstance(vector, Tensor):
         return within("vector", vector, 0, 1), None
-    if vector.ndim != 1 or bool((vector < 0).any()) or abs(float(vector.sum()) - 1) > 1e-5:
+    # "not <=" rather than ">", which a NaN would pass.
+    if vector.ndim != 1 or bool((vector < 0).any()) or not abs(float(vector.sum()) - 1) <= 1e-5:
         raise ValueError(
             "vector: expected one number of at least 0 per class, adding up to 1, got shape "
             f"{tuple(vector.shape)} with sum {float(vector.sum()):g}"

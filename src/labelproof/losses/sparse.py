@@ -19,7 +19,12 @@ from typing_extensions import Self
 from labelproof.losses.base import Loss
 from labelproof.losses.clamp import check_clamp, clamp_log_probability
 from labelproof.losses.foreign import foreign_settings
-from labelproof.losses.inputs import admit, admit_logits, class_axis, working_precision
+from labelproof.losses.inputs import (
+    admit_logits,
+    class_axis,
+    is_probabilities,
+    working_precision,
+)
 from labelproof.losses.outputs import Outputs
 from labelproof.losses.reduction import reduce_values
 from labelproof.losses.smoothing import check_vector, permutation_penalty
@@ -48,6 +53,8 @@ def sharpen(logits: Tensor, *, temperature: float | Tensor, normalize: bool = Tr
         >>> sharpen(torch.tensor([[3.0, 4.0]]), temperature=0.5)
         tensor([[1.2000, 1.6000]])
     """
+    if not isinstance(temperature, Tensor):
+        temperature = within("temperature", temperature, 0, open_low=True)
     if not normalize:
         return logits / temperature
     norm = torch.linalg.vector_norm(logits, dim=class_axis(logits), keepdim=True)
@@ -74,6 +81,7 @@ def lp_norm(log_probabilities: Tensor, *, p: float, clamp: float | None = None) 
         >>> lp_norm(torch.tensor([[0.5, 0.5]]).log(), p=0.5)
         tensor([1.4142])
     """
+    p = within("p", p, 0, 1, open_low=True)
     floored = clamp_log_probability(log_probabilities, clamp)
     return (p * floored).exp().sum(dim=class_axis(floored))
 
@@ -187,13 +195,14 @@ class SparseRegularized(Loss):
         self.epoch = epoch
         self._weight.fill_(weight)
         self._temperature.fill_(temperature)
-        if isinstance(self.base, Loss):
-            self.base.set_epoch(epoch)
+        super().set_epoch(epoch)
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Loss of a batch; the same arguments as every loss takes."""
-        total, _, _, _ = self._evaluate(logits, target)
-        return total
+        if isinstance(self.base, Loss):
+            return super().forward(logits, target)
+        base, penalty, _ = self._evaluate_foreign(logits, target)
+        return self._total(base, penalty)
 
     def parts(self, logits: Tensor, target: Tensor) -> SparseParts:
         """The loss with its two parts and the sparse rate, from one pass.
@@ -205,26 +214,42 @@ class SparseRegularized(Loss):
             >>> bool(parts.total == parts.base + 2 * parts.penalty)
             True
         """
-        total, base, penalty, sharpened = self._evaluate(logits, target)
-        rate = reduce_values(
-            sparse_rate(sharpened.log_probabilities),
-            target if logits.ndim > 1 else target.unsqueeze(0),
-            reduction="mean",
-            class_weight=None,
-            ignore_index=self.ignore_index,
-        )
-        return SparseParts(total, base, penalty, rate)
+        if isinstance(self.base, Loss):
+            base, penalty, sharpened = self._evaluate_own(self.base, logits, target)
+        else:
+            base, penalty, sharpened = self._evaluate_foreign(logits, target)
+        if logits.ndim == 1:
+            target = target.unsqueeze(0)
+        rate = sparse_rate(sharpened.log_probabilities)
+        if _fits(target, sharpened):
+            rate = reduce_values(
+                rate,
+                target,
+                reduction="mean",
+                class_weight=None,
+                ignore_index=self.ignore_index,
+            )
+        return SparseParts(self._total(base, penalty), base, penalty, rate.mean())
+
+    def values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the labels given, the base's by its own rule."""
+        sharpened = self._sharpen(outputs)
+        penalty = self._penalty(sharpened)
+        if is_probabilities(target):
+            penalty = penalty * target.sum(dim=1)  # 1, or the weight of the classes when weighed
+        return self._total(self._own_base().values(sharpened, target), penalty)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
         sharpened = self._sharpen(outputs)
-        return self._own_base().index_values(sharpened, target) + self._weighted(sharpened)
+        base = self._own_base().index_values(sharpened, target)
+        return self._total(base, self._penalty(sharpened))
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
         sharpened = self._sharpen(outputs)
-        penalty = self._weighted(sharpened).unsqueeze(1)
-        return self._own_base().label_values(sharpened) + penalty
+        base = self._own_base().label_values(sharpened)
+        return self._total(base, self._penalty(sharpened).unsqueeze(1))
 
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""
@@ -241,19 +266,14 @@ class SparseRegularized(Loss):
         """Move to the epoch that was saved."""
         self.set_epoch(float(state))
 
-    def _evaluate(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor, Outputs]:
-        if isinstance(self.base, Loss):
-            base, penalty, sharpened = self._evaluate_own(self.base, logits, target)
-        else:
-            base, penalty, sharpened = self._evaluate_foreign(logits, target)
-        # Cast: a float64 scalar times a float32 scalar would be a float64 loss.
-        return base + self._weight.to(penalty.dtype) * penalty, base, penalty, sharpened
+    def _total(self, base: Tensor, penalty: Tensor) -> Tensor:
+        return base + _scalar(self._weight, penalty) * penalty
 
     def _evaluate_own(
         self, base: Loss, logits: Tensor, target: Tensor
     ) -> tuple[Tensor, Tensor, Outputs]:
         single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        logits, target = self.admit(logits, target)
         sharpened = self._sharpen(Outputs(logits))
         value = base.reduce_batch(sharpened, target)
         penalty = self.reduce(self._penalty(sharpened), target)
@@ -270,24 +290,28 @@ class SparseRegularized(Loss):
             sharp, target = sharp.unsqueeze(0), target.unsqueeze(0)
         sharpened = Outputs(sharp)
         penalty = self._penalty(sharpened)
-        if value.shape == penalty.shape:
-            return value, penalty, sharpened
-        if target.shape == penalty.shape or target.shape == sharp.shape:
-            penalty = self.reduce(penalty, target)
-        return value, penalty if penalty.ndim == 0 else penalty.mean(), sharpened
+        if value.shape == sharp.shape:  # a value per class, as binary cross entropy gives
+            return value, penalty.unsqueeze(1), sharpened
+        each = value.shape == penalty.shape
+        if _fits(target, sharpened):
+            penalty = reduce_values(
+                penalty,
+                target,
+                reduction="none" if each else self.reduction,
+                class_weight=self.class_weight,
+                ignore_index=self.ignore_index,
+            )
+        return value, penalty if each or penalty.ndim == 0 else penalty.mean(), sharpened
 
     def _sharpen(self, outputs: Outputs) -> Outputs:
-        logits = sharpen(outputs.logits, temperature=self._temperature, normalize=self.normalize)
-        return Outputs(logits)
+        temperature = _scalar(self._temperature, outputs.logits)
+        return Outputs(sharpen(outputs.logits, temperature=temperature, normalize=self.normalize))
 
     def _penalty(self, sharpened: Outputs) -> Tensor:
         if self.vector is None and self.smoothing == 0:
             return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
         vector = self.smoothing if self.vector is None else self.vector
         return permutation_penalty(sharpened.log_probabilities.exp(), p=self.p, vector=vector)
-
-    def _weighted(self, sharpened: Outputs) -> Tensor:
-        return self._weight * self._penalty(sharpened)
 
     def _own_base(self) -> Loss:
         if not isinstance(self.base, Loss):
@@ -311,3 +335,18 @@ class SparseRegularized(Loss):
             self._weight.fill_(self.weight)
             self._temperature.fill_(self.temperature)
         return module
+
+
+def _scalar(value: Tensor, like: Tensor) -> Tensor:
+    """A copy in the loss's precision.
+
+    A copy, since the epoch may move between forward and backward; in the loss's precision, since a
+    float64 scalar times a float32 scalar would be a float64 loss.
+    """
+    return value.to(like.dtype, copy=True)
+
+
+def _fits(target: Tensor, outputs: Outputs) -> bool:
+    """Whether a target says one thing about each example; a foreign loss may take others."""
+    shape = outputs.logits.shape
+    return target.shape == (shape if is_probabilities(target) else (shape[0], *shape[2:]))

@@ -93,14 +93,15 @@ def parse_loss(
           10*nce+0.1*may
                      ^
     """
+    CrossEntropy(**settings)  # a mistake in the settings is none in the text, and is said as such
     return _Builder(text, losses, settings).build(parse(text))
 
 
 def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] = LOSSES) -> str:
-    """Write a loss as the text that `parse_loss` reads.
+    r"""Write a loss as the text that `parse_loss` reads.
 
-    Every hyperparameter is written out but for options that are off, so that a record stays true
-    when a default changes.
+    Hyperparameters are written out, so that a record stays true when a default changes; options
+    that are off are not, nor is the customary $A = \log 10^{-4}$.
 
     Raises:
         ValueError: The loss holds something that has no text, such as a schedule of the user's.
@@ -119,10 +120,11 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] = LOSSES) -> str
             raise ValueError(f"loss: {type(loss.base).__name__} has no text form")
         return f"{format_loss(loss.base, losses=losses)}+sr({_format_sparse(loss)})"
     if isinstance(loss, Normalized):
+        base = _unwrapped(loss.base)
         for key, family in losses.items():
-            if type(loss.base) is family:
-                return f"n{key}{_format_arguments(loss.base)}"
-        return f"normalized({format_loss(loss.base, losses=losses)})"
+            if type(base) is family:
+                return f"n{key}{_format_arguments(base)}"
+        return f"normalized({format_loss(base, losses=losses)})"
     for key, family in losses.items():
         if type(loss) is family:
             return f"{key}{_format_arguments(loss)}"
@@ -237,7 +239,17 @@ class _Builder:
         try:
             return make()
         except (TypeError, ValueError) as error:
-            raise LossSyntaxError(str(error), self.text, position) from error
+            problem = str(error)
+            for name, written in _WRITTEN.items():
+                problem = problem.replace(f"{name}:", f"{written}:")
+            raise LossSyntaxError(problem, self.text, position) from error
+
+
+def _unwrapped(loss: Loss) -> Loss:
+    """`1*loss` is written as the loss itself, so it is treated as it."""
+    while isinstance(loss, WeightedSum) and loss.coefficients == [1.0]:
+        ((_, loss),) = loss.terms
+    return loss
 
 
 def _format_term(
@@ -265,9 +277,14 @@ def _format_arguments(loss: Loss) -> str:
 def _format_sparse(loss: SparseRegularized) -> str:
     weight, temperature = loss.weight_schedule, loss.temperature_schedule
     if isinstance(weight, Constant):
-        weight = exponential(weight.value, growth=1)
-    if not isinstance(weight, Exponential) or loss.vector is not None:
+        every = temperature.every if isinstance(temperature, Exponential) else 1
+        weight = exponential(weight.value, growth=1, every=every)
+    plain = isinstance(weight, Exponential) and weight == exponential(
+        weight.initial, growth=weight.growth, every=weight.every
+    )
+    if not plain or loss.vector is not None:
         raise ValueError("loss: only the paper's schedules and vectors have a text form")
+    assert isinstance(weight, Exponential)  # noqa: S101 (for the type checker)
     values: dict[str, Any] = {
         "p": loss.p,
         "lambda0": weight.initial,
@@ -277,7 +294,11 @@ def _format_sparse(loss: SparseRegularized) -> str:
     }
     if isinstance(temperature, Constant):
         values = {"tau": temperature.value, **values}
-    elif isinstance(temperature, Exponential) and temperature.every == weight.every:
+    elif (
+        isinstance(temperature, Exponential)
+        and temperature.every == weight.every
+        and temperature.maximum == exponential(1, growth=1).maximum
+    ):
         values = {"tau": temperature.initial, **values, "tau_rho": temperature.growth}
         if temperature.minimum:
             values["tau_min"] = temperature.minimum

@@ -29,9 +29,12 @@ __all__ = [
 
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<symbol>[-+*(),=])"
+    r"|(?P<symbol>[-+*(),=])",
+    re.ASCII,  # without it \d takes the digits of every script
 )
 _DEEPEST = 50
+_LONGEST = 2000
+_SHOWN = 60
 
 
 class LossSyntaxError(ValueError):
@@ -45,8 +48,14 @@ class LossSyntaxError(ValueError):
 
     def __init__(self, problem: str, text: str, position: int):
         self.problem, self.text, self.position = problem, text, position
-        shown = text.replace("\n", " ").replace("\t", " ")
-        super().__init__(f"{problem}\n  {shown}\n  {' ' * position}^")
+        start = max(0, position - _SHOWN)
+        before = _printable(text[start:position])
+        after = _printable(text[position : position + _SHOWN])
+        if start > 0:
+            before = "..." + before
+        if position + _SHOWN < len(text):
+            after += "..."
+        super().__init__(f"{problem}\n  {before}{after}\n  {' ' * len(before)}^")
 
     def __reduce__(self) -> tuple[type[LossSyntaxError], tuple[str, str, int]]:
         return type(self), (self.problem, self.text, self.position)
@@ -112,6 +121,10 @@ def parse(text: str) -> Sum:
     """
     if not isinstance(text, str):
         raise TypeError(f"text: expected a string, got {type(text).__name__}")
+    if len(text) > _LONGEST:
+        raise LossSyntaxError(
+            f"expected at most {_LONGEST:,} characters, got {len(text):,}", text, _LONGEST
+        )
     return _Parser(text).parse()
 
 
@@ -123,6 +136,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     close = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)
     return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _printable(text: str) -> str:
+    """One character for one character, so that the caret stays under its place."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 class _Parser:
