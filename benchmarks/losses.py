@@ -5,7 +5,7 @@ same machine, so that machines can be compared.
 
     python benchmarks/losses.py                      # the CPU
     python benchmarks/losses.py --device cuda        # a GPU
-    python benchmarks/losses.py --output table.json  # the numbers, too
+    python benchmarks/losses.py --output losses.json # the numbers, and losses.md beside them
 
 Time is the median over repetitions after a warm-up, by CUDA events on a GPU. Memory is the peak
 above the logits, in multiples of the logits' own size, and is measured on a GPU only.
@@ -48,6 +48,9 @@ class Measurement(NamedTuple):
 
 def main() -> None:
     options = _arguments()
+    if options.table is not None:
+        write_table(options.table)
+        return
     device = torch.device(options.device)
     measurements = []
     for shape in SHAPES:
@@ -61,6 +64,7 @@ def main() -> None:
             "measurements": [m._asdict() for m in measurements],
         }
         options.output.write_text(json.dumps(content, indent=1) + "\n")
+        write_table(options.output)
 
 
 def measure(
@@ -98,6 +102,16 @@ def measure(
             )
             torch.compiler.reset()
     return found
+
+
+def write_table(numbers: Path) -> None:
+    """Write the page of a file of numbers beside it, as the docs show it."""
+    content = json.loads(numbers.read_text())
+    made = ", ".join(f"{key} {value}" for key, value in content["hardware"].items())
+    measurements = [Measurement(**cell) for cell in content["measurements"]]
+    numbers.with_suffix(".md").write_text(
+        "\n".join([*table(measurements), "", f"Measured with {made}.", ""])
+    )
 
 
 def table(measurements: list[Measurement]) -> list[str]:
@@ -174,6 +188,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="cpu, cuda or mps")
     parser.add_argument("--seconds", type=float, default=1.0, help="time spent on each cell")
     parser.add_argument("--output", type=Path, help="a JSON file for the numbers")
+    parser.add_argument("--table", type=Path, help="write the table of such a file anew, only")
     return parser.parse_args()
 
 

@@ -29,7 +29,7 @@ def demo(
         str,
         typer.Option(help="Wrong labels: symmetric:RATE, asymmetric:RATE, pair:RATE or none."),
     ] = "symmetric:0.4",
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 60,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 40,
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
     loss: Annotated[
         list[str] | None,

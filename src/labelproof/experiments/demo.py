@@ -26,7 +26,7 @@ from labelproof.training.supervised import Batches, EpochMetrics, Recipe, predic
 
 __all__ = ["SPARSE", "DemoRun", "Row", "finished", "plan", "rows", "train", "unfinished"]
 
-SPARSE = "sr(tau=0.5,p=0.1,lambda0=4,rho=1.1,normalize=false)"
+SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
 """The regulariser of every regularised row."""
 
 BASES = {"CE": "ce", "FL": "fl(gamma=0.5)", "GCE": "gce(q=0.01)"}

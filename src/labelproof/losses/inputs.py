@@ -43,6 +43,8 @@ def admit(
 ) -> tuple[Tensor, Tensor]:
     """Check logits and target and return both with a batch axis, classes on axis 1.
 
+    The logits keep their precision; class probabilities are lifted to the working one.
+
     Values are read (targets out of range) only where that costs nothing: on the CPU outside a
     compiled graph. `check` reads them everywhere, and the logits too.
 
@@ -71,7 +73,6 @@ def admit(
         if may_read(target, check=check):
             _check_range(name, target, logits.shape[axis], ignore_index)
         target = target.long()
-    logits = working_precision(logits)
     if logits.ndim == 1:
         return logits.unsqueeze(0), target.unsqueeze(0)
     return logits, target

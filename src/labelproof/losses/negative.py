@@ -62,7 +62,7 @@ def negative_learning(
         raise ValueError("complementary: expected labels other than the target's, got equal ones")
     batch, labels = admit(logits, target, ignore_index=IGNORED)
     _, others = admit(logits, complementary, ignore_index=IGNORED, name="complementary")
-    penalties = -log_complements(torch.log_softmax(batch, dim=1), check_clamp(clamp))
+    penalties = -log_complements(Outputs(batch).log_probabilities, check_clamp(clamp))
     values = of_label(penalties, replace_ignored(others, IGNORED))
     values = torch.where(labels == IGNORED, 0, values)
     return values.squeeze(0) if logits.ndim == 1 else values

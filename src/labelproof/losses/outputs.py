@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from labelproof.losses.inputs import working_precision
+
 __all__ = ["Outputs"]
 
 
@@ -17,8 +19,16 @@ class Outputs:
     """
 
     def __init__(self, logits: Tensor):
-        self.logits = logits
+        self.raw = logits
+        self._logits: Tensor | None = None
         self._log_probabilities: Tensor | None = None
+
+    @property
+    def logits(self) -> Tensor:
+        """The logits in working precision, float32 at least, lifted once."""
+        if self._logits is None:
+            self._logits = working_precision(self.raw)
+        return self._logits
 
     @property
     def log_probabilities(self) -> Tensor:
@@ -30,4 +40,4 @@ class Outputs:
     @property
     def num_classes(self) -> int:
         """Number of classes."""
-        return self.logits.shape[1]
+        return self.raw.shape[1]

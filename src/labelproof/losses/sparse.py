@@ -16,17 +16,17 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from labelproof.losses.base import Loss
+from labelproof.losses.base import Loss, PointwiseLoss
 from labelproof.losses.clamp import check_clamp, clamp_log_probability
 from labelproof.losses.foreign import foreign_settings
+from labelproof.losses.fused import fits, label_and_norm
 from labelproof.losses.inputs import (
     admit_logits,
     class_axis,
     is_probabilities,
-    working_precision,
 )
 from labelproof.losses.outputs import Outputs
-from labelproof.losses.reduction import reduce_values
+from labelproof.losses.reduction import reduce_values, replace_ignored
 from labelproof.losses.smoothing import check_vector, permutation_penalty
 from labelproof.ranges import flag, within
 from labelproof.schedules import Schedule, as_schedule, exponential
@@ -233,6 +233,16 @@ class SparseRegularized(Loss):
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given, the base's by its own rule."""
+        if isinstance(self.base, PointwiseLoss) and self._one_hot and fits(outputs.raw, target):
+            label, penalty = label_and_norm(
+                outputs.raw,
+                replace_ignored(target, self.ignore_index),
+                self._temperature.to(outputs.raw.device, torch.float32),
+                p=self.p,
+                normalize=self.normalize,
+                clamp=self.clamp,
+            )
+            return self._total(self.base.pointwise(label), penalty)
         sharpened = self._sharpen(outputs)
         penalty = self._penalty(sharpened)
         if is_probabilities(target):
@@ -284,7 +294,7 @@ class SparseRegularized(Loss):
     def _evaluate_foreign(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Outputs]:
         # A loss written elsewhere judges the target itself and is given the caller's shapes.
         admit_logits(logits)
-        sharp = self._sharpen(Outputs(working_precision(logits))).logits
+        sharp = self._sharpen(Outputs(logits)).logits
         value = self.base(sharp, target)
         if logits.ndim == 1:
             sharp, target = sharp.unsqueeze(0), target.unsqueeze(0)
@@ -308,10 +318,14 @@ class SparseRegularized(Loss):
         return Outputs(sharpen(outputs.logits, temperature=temperature, normalize=self.normalize))
 
     def _penalty(self, sharpened: Outputs) -> Tensor:
-        if self.vector is None and self.smoothing == 0:
+        if self._one_hot:
             return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
         vector = self.smoothing if self.vector is None else self.vector
         return permutation_penalty(sharpened.log_probabilities.exp(), p=self.p, vector=vector)
+
+    @property
+    def _one_hot(self) -> bool:
+        return self.vector is None and self.smoothing == 0
 
     def _own_base(self) -> Loss:
         if not isinstance(self.base, Loss):

@@ -21,7 +21,7 @@ __all__ = ["Batches", "EpochMetrics", "Recipe", "predict", "train_epochs"]
 class Recipe:
     """How a network is trained: SGD with momentum, a cosine to zero, clipped gradients."""
 
-    epochs: int = 60
+    epochs: int = 40
     batch_size: int = 64
     learning_rate: float = 0.01
     momentum: float = 0.9
@@ -94,6 +94,7 @@ def train_epochs(
         lr=recipe.learning_rate,
         momentum=recipe.momentum,
         weight_decay=recipe.weight_decay,
+        fused=True,
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, recipe.epochs)
     for epoch in range(recipe.epochs):

@@ -1,0 +1,160 @@
+# pyright: reportMissingImports=false
+r"""Sparse regularization on CUDA in two kernels, for any loss that sees one label's probability.
+
+Such a loss needs two numbers of each example: $\log u_y$ and $\|u\|_p^p$. One kernel reads the
+logits and gives both; one reads them again and writes their gradient. Torch's own operations would
+pass over the logits some twenty times and keep five copies.
+
+With $n = \|z\|$ (or 1), $s = z / (n \tau)$, $u = \mathrm{softmax}(s)$, $R = \sum_i u_i^p$, and the
+incoming gradients $g$ of $\log u_y$ and $r$ of $R$, the gradient of $s$ is
+
+$$ G_j = g (\delta_{jy} - u_j) + r p (u_j^p - u_j R), $$
+
+and that of the logits, through the norm, $(G_j - \hat z_j D) / (n \tau)$ with $\hat z = z / n$ and
+$D = \sum_i \hat z_i G_i$. The sums in $D$ do not depend on $g$ and $r$, so the first kernel takes
+them along, and the second needs one pass. Under a clamp $c$, $R$ counts $\max(u, c)^p$ and its
+gradient comes from the classes with $u_i \ge c$ alone.
+"""
+
+import triton
+import triton.language as tl
+
+__all__ = ["backward", "forward"]
+
+
+@triton.jit
+def forward(
+    logits,
+    target,
+    temperature,
+    saved,
+    rows,
+    classes,
+    p,
+    clamp,
+    NORMALIZE: tl.constexpr,  # noqa: N803 (Triton's custom for compile-time arguments)
+    CLAMP: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
+):
+    """One row a program: the two results, and what the gradient needs of the row."""
+    row = tl.program_id(0)
+    start = logits + row.to(tl.int64) * classes
+    columns = tl.arange(0, BLOCK)
+    norm = 1.0
+    if NORMALIZE:
+        squares = tl.zeros((BLOCK,), tl.float32)
+        for first in range(0, classes, BLOCK):
+            here = columns + first
+            z = tl.load(start + here, mask=here < classes, other=0.0).to(tl.float32)
+            squares += z * z
+        norm = tl.sqrt(tl.sum(squares))
+        norm = tl.where(norm > 0, norm, 1.0)
+    scale = 1.0 / (norm * tl.load(temperature))
+    # Four sums at once, rescaled when a larger logit turns up: of exp(s), exp(p s), and of both
+    # weighted with the unit logits.
+    largest = float("-inf")
+    total = 0.0
+    powers = 0.0
+    along = 0.0
+    along_powers = 0.0
+    for first in range(0, classes, BLOCK):
+        here = columns + first
+        inside = here < classes
+        z = tl.load(start + here, mask=inside, other=0.0).to(tl.float32)
+        s = tl.where(inside, z * scale, float("-inf"))
+        unit = z / norm
+        higher = tl.maximum(largest, tl.max(s))
+        shrink = tl.exp(largest - higher)
+        shrink_powers = tl.exp(p * (largest - higher))
+        e = tl.exp(s - higher)
+        e_powers = tl.exp(p * (s - higher))
+        total = total * shrink + tl.sum(e)
+        powers = powers * shrink_powers + tl.sum(e_powers)
+        along = along * shrink + tl.sum(unit * e)
+        along_powers = along_powers * shrink_powers + tl.sum(unit * e_powers)
+        largest = higher
+    # Kept apart from the largest logit: their sum would round away digits of log u.
+    log_sum = tl.log(total)
+    lift = tl.exp(-p * log_sum)
+    lp = powers * lift
+    counted = lp
+    along_powers = along_powers * lift
+    if CLAMP:
+        floor = tl.exp(p * tl.log(clamp))
+        lp = 0.0
+        counted = 0.0
+        along_powers = 0.0
+        for first in range(0, classes, BLOCK):
+            here = columns + first
+            inside = here < classes
+            z = tl.load(start + here, mask=inside, other=0.0).to(tl.float32)
+            log_u = (z * scale - largest) - log_sum
+            power = tl.exp(p * log_u)
+            above = inside & (log_u >= tl.log(clamp))
+            lp += tl.sum(tl.where(above, power, tl.where(inside, floor, 0.0)))
+            counted += tl.sum(tl.where(above, power, 0.0))
+            along_powers += tl.sum(tl.where(above, z / norm * power, 0.0))
+    own = tl.load(start + tl.load(target + row)).to(tl.float32)
+    label = (own * scale - largest) - log_sum
+    tl.store(saved + row, label)
+    tl.store(saved + rows + row, lp)
+    tl.store(saved + 2 * rows + row, largest)
+    tl.store(saved + 3 * rows + row, scale)
+    tl.store(saved + 4 * rows + row, counted)
+    tl.store(saved + 5 * rows + row, along / total)
+    tl.store(saved + 6 * rows + row, along_powers)
+    tl.store(saved + 7 * rows + row, 1.0 / norm)
+    tl.store(saved + 8 * rows + row, log_sum)
+
+
+@triton.jit
+def backward(
+    logits,
+    target,
+    saved,
+    label_gradient,
+    norm_gradient,
+    gradient,
+    rows,
+    classes,
+    p,
+    clamp,
+    NORMALIZE: tl.constexpr,  # noqa: N803
+    CLAMP: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
+):
+    """One row a program: the gradient of its logits."""
+    row = tl.program_id(0)
+    start = logits + row.to(tl.int64) * classes
+    label = tl.load(target + row)
+    g = tl.load(label_gradient + row)
+    r = tl.load(norm_gradient + row) * p
+    largest = tl.load(saved + 2 * rows + row)
+    log_sum = tl.load(saved + 8 * rows + row)
+    scale = tl.load(saved + 3 * rows + row)
+    counted = tl.load(saved + 4 * rows + row)
+    along = tl.load(saved + 5 * rows + row)
+    along_powers = tl.load(saved + 6 * rows + row)
+    inverse_norm = 0.0
+    d = 0.0
+    if NORMALIZE:
+        inverse_norm = tl.load(saved + 7 * rows + row)
+        unit_label = tl.load(start + label).to(tl.float32) * inverse_norm
+        d = g * (unit_label - along) + r * (along_powers - counted * along)
+    columns = tl.arange(0, BLOCK)
+    for first in range(0, classes, BLOCK):
+        here = columns + first
+        inside = here < classes
+        z = tl.load(start + here, mask=inside, other=0.0).to(tl.float32)
+        log_u = (z * scale - largest) - log_sum
+        u = tl.exp(log_u)
+        power = tl.exp(p * log_u)
+        if CLAMP:
+            power = tl.where(log_u >= tl.log(clamp), power, 0.0)
+        along_label = tl.where(here == label, g, 0.0)
+        value = along_label - g * u + r * (power - u * counted)
+        if NORMALIZE:
+            value = value - z * inverse_norm * d
+        value = value * scale
+        place = gradient + row.to(tl.int64) * classes + here
+        tl.store(place, value.to(gradient.dtype.element_ty), mask=inside)
