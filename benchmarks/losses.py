@@ -149,10 +149,9 @@ def _time(function: LossFunction, logits: Tensor, target: Tensor, seconds: float
         logits.grad = None
         function(logits, target).backward()
 
-    for _ in range(3):
-        step()
+    step()  # compiles, and takes what memory it needs
     once = max(_clock(step, logits.device), 1e-6)
-    repetitions = int(min(max(seconds / once, 5), 500))
+    repetitions = int(min(max(seconds / once, 3), 500))
     return 1e6 * statistics.median(_clock(step, logits.device) for _ in range(repetitions))
 
 

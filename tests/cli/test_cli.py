@@ -84,7 +84,7 @@ def test_the_demo_trains_prints_writes_and_does_nothing_twice(tmp_path: Path) ->
     assert "GCE+SR" in first.output
     assert "6 of 6" in first.output
     page = (tmp_path / "report.html").read_text()
-    assert "labelproof demo: digits, symmetric:0.4" in page
+    assert "Digits with wrong labels (symmetric:0.4)" in page
     again = runner.invoke(app, arguments, env={"COLUMNS": "200"})
     assert "6 of 6 runs are finished already" in again.output
     assert (tmp_path / "report.html").read_text() == page

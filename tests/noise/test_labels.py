@@ -1,39 +1,98 @@
+import hashlib
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from labelproof.noise import corrupt, pair_matrix, symmetric_matrix
+from labelproof.noise import (
+    NoisyLabels,
+    UnlearnableClassWarning,
+    asymmetric_matrix,
+    corrupt,
+    pair_matrix,
+    symmetric_matrix,
+)
+
+# The digits 0 to 9 in MNIST's training set.
+MNIST_SIZES = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 
 
-def test_rates_come_out_within_binomial_bounds() -> None:
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        symmetric_matrix(10, 0.4),
+        symmetric_matrix(10, 0.8),
+        pair_matrix(10, 0.45),
+        asymmetric_matrix(10, 0.4, confusions={2: 7, 3: 8, 5: 6, 6: 5, 7: 1}),
+    ],
+)
+def test_rates_come_out_within_binomial_bounds(matrix: NDArray[np.float64]) -> None:
     labels = np.repeat(np.arange(10), 20_000)
-    result = corrupt(labels, symmetric_matrix(10, 0.4), seed=3)
+    result = corrupt(labels, matrix, seed=3)
     # Five standard deviations of a share of 20,000 draws.
-    bound = 5 * np.sqrt(result.matrix * (1 - result.matrix) / 20_000)
-    assert (np.abs(result.empirical_matrix - result.matrix) <= bound).all()
-    assert abs(result.rate - 0.4) < 5 * np.sqrt(0.24 / 200_000)
+    bound = 5 * np.sqrt(matrix * (1 - matrix) / 20_000)
+    assert (np.abs(result.empirical_matrix - matrix) <= bound).all()
+    rate = 1 - matrix.diagonal().mean()
+    assert abs(result.rate - rate) < 5 * np.sqrt(rate * (1 - rate) / 200_000)
+
+
+def test_the_result_agrees_with_itself() -> None:
+    result = corrupt(np.arange(900) % 3, pair_matrix(3, 0.3), seed=1)
     np.testing.assert_array_equal(result.flipped, result.clean != result.noisy)
+    assert result.rate == result.flipped.mean()
+    assert result.counts.sum() == 900
+    assert result.counts[0, 1] == ((result.clean == 0) & (result.noisy == 1)).sum()
+    np.testing.assert_allclose(result.empirical_matrix, result.counts / 300)
 
 
 def test_the_same_seed_gives_the_same_labels() -> None:
     labels = np.arange(1000) % 7
-    first, again = (corrupt(labels, pair_matrix(7, 0.3), seed=5).noisy for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert (first != corrupt(labels, pair_matrix(7, 0.3), seed=6).noisy).any()
+    for exact in (False, True):
+        first, again, other = (
+            corrupt(labels, pair_matrix(7, 0.3), seed=seed, exact=exact).noisy for seed in (5, 5, 6)
+        )
+        np.testing.assert_array_equal(first, again)
+        assert (first != other).any()
 
 
-def test_the_drawn_labels_are_pinned() -> None:
-    labels = np.arange(12) % 3
-    noisy = corrupt(labels, symmetric_matrix(3, 0.5), seed=0).noisy
-    np.testing.assert_array_equal(noisy, PINNED)
+def test_a_generator_is_moved_on() -> None:
+    generator = np.random.Generator(np.random.PCG64(5))
+    labels, matrix = np.arange(1000) % 7, pair_matrix(7, 0.3)
+    first, second = (corrupt(labels, matrix, seed=generator).noisy for _ in range(2))
+    np.testing.assert_array_equal(first, corrupt(labels, matrix, seed=5).noisy)
+    assert (first != second).any()
 
 
-PINNED = [1, 1, 0, 0, 2, 2, 1, 1, 2, 2, 2, 0]
+@pytest.mark.parametrize(
+    ("matrix", "exact", "pinned"),
+    [
+        (symmetric_matrix(3, 0.5), False, [1, 1, 0, 0, 2, 2, 1, 1, 2, 2, 2, 0]),
+        (symmetric_matrix(3, 0.5), True, [2, 1, 0, 1, 0, 2, 0, 2, 2, 0, 1, 1]),
+        (pair_matrix(3, 0.25), False, [0, 1, 0, 0, 2, 2, 0, 1, 2, 1, 2, 0]),
+        (pair_matrix(3, 0.25), True, [1, 1, 0, 0, 1, 2, 0, 2, 2, 0, 1, 2]),
+    ],
+)
+def test_the_drawn_labels_are_pinned(
+    matrix: NDArray[np.float64], exact: bool, pinned: list[int]
+) -> None:
+    noisy = corrupt(np.arange(12) % 3, matrix, seed=0, exact=exact).noisy
+    assert noisy.tolist() == pinned
+
+
+@pytest.mark.parametrize(
+    ("exact", "pinned"),
+    [(False, "522ab9a2ed6786b3"), (True, "1b55864e27c79147")],
+)
+def test_a_whole_training_set_is_pinned(exact: bool, pinned: str) -> None:
+    noisy = corrupt(np.arange(50_000) % 100, symmetric_matrix(100, 0.6), seed=1, exact=exact).noisy
+    assert hashlib.sha256(noisy.astype("<i8").tobytes()).hexdigest()[:16] == pinned
 
 
 def test_rate_zero_changes_nothing_and_rate_one_everything() -> None:
     labels = np.arange(500) % 5
     assert corrupt(labels, symmetric_matrix(5, 0), seed=1).rate == 0
-    assert corrupt(labels, symmetric_matrix(5, 1), seed=1).rate == 1
+    with pytest.warns(UnlearnableClassWarning):
+        assert corrupt(labels, symmetric_matrix(5, 1), seed=1).rate == 1
 
 
 def test_a_class_without_labels_has_an_empty_row() -> None:
@@ -41,15 +100,72 @@ def test_a_class_without_labels_has_an_empty_row() -> None:
     assert result.empirical_matrix[1].sum() == 0
 
 
+def test_no_labels_have_no_wrong_ones() -> None:
+    assert corrupt(np.empty(0, dtype=np.uint8), symmetric_matrix(3, 0.5), seed=1).rate == 0
+
+
+def test_the_given_labels_stay_as_they_are() -> None:
+    labels = np.zeros(100, dtype=np.int64)
+    result = corrupt(labels, symmetric_matrix(3, 0.5), seed=1)
+    labels += 1
+    assert not result.clean.any()
+
+
+def test_exact_counts_hold_the_rate_in_classes_of_any_size() -> None:
+    clean = np.repeat(np.arange(10), MNIST_SIZES)
+    result = corrupt(clean, symmetric_matrix(10, 0.8), seed=1, exact=True)
+    sizes = np.array(MNIST_SIZES)
+    np.testing.assert_array_equal(result.counts.sum(axis=1), sizes)
+    np.testing.assert_array_equal(result.counts.diagonal(), np.round(0.2 * sizes))
+    assert result.rate == pytest.approx(0.8, abs=1e-4)
+    # Nothing beats a digit, neither on its images nor under its label.
+    others = result.counts - np.diag(result.counts.diagonal())
+    assert (result.counts.diagonal() > 1.5 * others.max(axis=0)).all()
+    assert (result.counts.diagonal() > 1.5 * others.max(axis=1)).all()
+
+
+def test_an_equal_count_would_not() -> None:
+    # What the exact draw must not be: 80% of the mean class size flipped in every class.
+    sizes = np.array(MNIST_SIZES)
+    flips = round(0.8 * sizes.mean())
+    rates = flips / sizes
+    assert rates.max() - rates.min() > 0.15
+    clean = np.repeat(np.arange(10), sizes)
+    exact = corrupt(clean, symmetric_matrix(10, 0.8), seed=1, exact=True)
+    wrong = np.bincount(clean[exact.flipped], minlength=10) / sizes
+    np.testing.assert_allclose(wrong, 0.8, atol=1e-3)
+
+
+def test_exact_noise_chooses_its_labels_at_random() -> None:
+    clean = np.zeros(10_000, dtype=np.int64)
+    flipped = corrupt(clean, symmetric_matrix(2, 0.3), seed=1, exact=True).flipped
+    halves = flipped.reshape(2, -1).sum(axis=1)
+    assert halves.sum() == 3000
+    # Hypergeometric: five standard deviations of drawing 3000 of 10,000 in two halves.
+    assert abs(halves[0] - 1500) < 5 * np.sqrt(3000 * 0.25 * 0.7)
+
+
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        ([0.5, 1.0], TypeError, "one integer per sample"),
-        ([[0, 1]], TypeError, "one integer per sample"),
-        ([0, 3], ValueError, "expected 0 to 2, got 3"),
-        ([-1, 2], ValueError, "expected 0 to 2, got -1"),
+        ([0.5, 1.0], TypeError, "labels: expected one integer per sample, got float64"),
+        ([True, False], TypeError, "labels: expected one integer per sample, got bool"),
+        ([[0, 1]], TypeError, r"one integer per sample, got int64 of shape \(1, 2\)"),
+        ([0, 3], ValueError, "labels: expected 0 to 2, got 3"),
+        ([-1, 2], ValueError, "labels: expected class indices of at least 0, got -1"),
     ],
 )
 def test_bad_labels_are_refused(labels: list, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         corrupt(labels, symmetric_matrix(3, 0.2), seed=0)
+
+
+@pytest.mark.parametrize("seed", [None, 1.0, "1", True])
+def test_a_seed_is_a_whole_number(seed: object) -> None:
+    with pytest.raises(TypeError, match="seed: expected a whole number of at least 0"):
+        corrupt([0, 1], symmetric_matrix(2, 0.2), seed=seed)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_result_can_be_made_of_labels_from_elsewhere() -> None:
+    result = NoisyLabels(np.array([0, 1]), np.array([1, 1]), np.eye(2))
+    assert result.rate == 0.5

@@ -31,8 +31,8 @@ def test_only_confused_classes_flip() -> None:
     [
         (np.ones((2, 3)), "square"),
         (np.array([[1.0, 0.0], [0.5, 0.4]]), "row 1"),
-        (np.array([[1.5, -0.5], [0.0, 1.0]]), "at least 0"),
-        (np.array([[np.nan, 1.0], [0.0, 1.0]]), "finite"),
+        (np.array([[1.5, -0.5], [0.0, 1.0]]), "at least 0, got -0.5 in row 0, column 1"),
+        (np.array([[np.nan, 1.0], [0.0, 1.0]]), "finite chances of at least 0, got nan"),
     ],
 )
 def test_a_matrix_that_is_none_is_refused(matrix: np.ndarray, message: str) -> None:

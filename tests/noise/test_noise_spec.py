@@ -1,30 +1,77 @@
 import numpy as np
 import pytest
 
-from labelproof.noise import CONFUSIONS, asymmetric_matrix, parse_noise, symmetric_matrix
-
-
-@pytest.mark.parametrize("text", ["none", "symmetric:0.4", "asymmetric:0.25", "pair:0"])
-def test_text_round_trips(text: str) -> None:
-    assert str(parse_noise(text)) == text
+from labelproof.noise import (
+    CONFUSIONS,
+    UnlearnableClassWarning,
+    asymmetric_matrix,
+    corrupt,
+    corrupt_by_instance,
+    parse_noise,
+    symmetric_matrix,
+)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "symmetric", "symmetric:", "symmetric:lots", "none:0.1", "x:1"]
+    "text",
+    [
+        "none",
+        "symmetric:0.4",
+        "symmetric:0.6:exact",
+        "asymmetric:0.25",
+        "asymmetric-reference:0.4",
+        "pair:0",
+        "pair:0.123456789",
+        "instance:0.3",
+        "human:worse",
+    ],
+)
+def test_text_round_trips(text: str) -> None:
+    assert str(parse_noise(text)) == text
+    assert parse_noise(f" {text.upper()} ") == parse_noise(text)
+
+
+def test_the_parts_are_there() -> None:
+    noise = parse_noise("symmetric:0.6:exact")
+    assert (noise.kind, noise.rate, noise.exact) == ("symmetric", 0.6, True)
+    noise = parse_noise("human:random2")
+    assert (noise.kind, noise.rate, noise.which) == ("human", 0.1812, "random2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "symmetric",
+        "symmetric:",
+        "symmetric:lots",
+        "symmetric:0.4:",
+        "symmetric:0.4:exactly",
+        "symmetric:0.4:exact:exact",
+        "instance:0.4:exact",
+        "human",
+        "human:worse:exact",
+        "none:0.1",
+        "x:1",
+    ],
 )
 def test_bad_text_says_what_is_expected(text: str) -> None:
     with pytest.raises(ValueError, match="expected KIND:RATE"):
         parse_noise(text)
 
 
-def test_a_rate_outside_is_refused() -> None:
-    with pytest.raises(ValueError, match="noise rate"):
+def test_bad_parts_are_named() -> None:
+    with pytest.raises(ValueError, match=r"noise rate: expected a number in \[0, 1\], got 1.5"):
         parse_noise("symmetric:1.5")
+    with pytest.raises(ValueError, match="noise rate: expected a finite number, got nan"):
+        parse_noise("symmetric:nan")
+    with pytest.raises(ValueError, match=r"WHICH one of aggregate, .*, got 'human:worst'"):
+        parse_noise("human:worst")
 
 
 def test_the_matrix_is_the_kinds_own() -> None:
     np.testing.assert_array_equal(
-        parse_noise("symmetric:0.3").matrix(10, dataset="digits"), symmetric_matrix(10, 0.3)
+        parse_noise("symmetric:0.3:exact").matrix(10, dataset="digits"), symmetric_matrix(10, 0.3)
     )
     np.testing.assert_array_equal(
         parse_noise("asymmetric:0.3").matrix(10, dataset="mnist"),
@@ -34,6 +81,50 @@ def test_the_matrix_is_the_kinds_own() -> None:
     assert parse_noise("pair:0.3").matrix(3, dataset="any")[2, 0] == 0.3
 
 
-def test_asymmetric_noise_needs_a_dataset_that_has_it() -> None:
-    with pytest.raises(ValueError, match="no classes of 'iris' are known to be confused"):
-        parse_noise("asymmetric:0.3").matrix(3, dataset="iris")
+@pytest.mark.parametrize("dataset", ["iris", "fashion-mnist"])
+def test_asymmetric_noise_needs_a_dataset_that_has_it(dataset: str) -> None:
+    with pytest.raises(ValueError, match=f"no classes of '{dataset}' are known to be confused"):
+        parse_noise("asymmetric:0.3").matrix(10, dataset=dataset)
+    with pytest.raises(ValueError, match="asymmetric-reference noise is there for cifar100"):
+        parse_noise("asymmetric-reference:0.3").matrix(10, dataset=dataset)
+
+
+@pytest.mark.parametrize("text", ["instance:0.3", "human:worse"])
+def test_some_noise_has_no_matrix_beforehand(text: str) -> None:
+    with pytest.raises(ValueError, match=f"noise: {text} has no matrix before it is applied"):
+        parse_noise(text).matrix(10, dataset="cifar10")
+
+
+def test_applying_text_is_calling_the_function() -> None:
+    labels = np.arange(600) % 3
+    features = np.random.default_rng(0).normal(size=(600, 4))
+    given = {"num_classes": 3, "dataset": "any", "seed": 4, "features": features}
+    found = {
+        text: parse_noise(text).apply(labels, **given).noisy
+        for text in ("none", "pair:0.2", "symmetric:0.3:exact", "instance:0.3")
+    }
+    matrix = symmetric_matrix(3, 0.3)
+    np.testing.assert_array_equal(found["none"], labels)
+    np.testing.assert_array_equal(
+        found["symmetric:0.3:exact"], corrupt(labels, matrix, seed=4, exact=True).noisy
+    )
+    np.testing.assert_array_equal(
+        found["instance:0.3"],
+        corrupt_by_instance(features, labels, 0.3, num_classes=3, seed=4).noisy,
+    )
+    assert set(zip(labels, found["pair:0.2"], strict=True)) == {
+        (true, written) for true in range(3) for written in (true, (true + 1) % 3)
+    }
+
+
+def test_what_a_kind_needs_is_asked_for() -> None:
+    given = {"num_classes": 3, "dataset": "any", "seed": 4}
+    with pytest.raises(ValueError, match=r"features: expected an array for instance:0\.3, got"):
+        parse_noise("instance:0.3").apply([0, 1, 2], **given)
+    with pytest.raises(ValueError, match="human: expected the file with human:worse labels"):
+        parse_noise("human:worse").apply([0, 1, 2], **given)
+
+
+def test_a_rate_that_drowns_classes_warns() -> None:
+    with pytest.warns(UnlearnableClassWarning, match="class 0 is written 1"):
+        parse_noise("pair:0.6").apply(np.arange(90) % 3, num_classes=3, dataset="any", seed=0)

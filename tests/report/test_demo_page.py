@@ -78,4 +78,4 @@ def test_the_finding_says_by_how_much(tmp_path: Path) -> None:
     assert "+22.0 to +25.0 points" in text
     assert [entry.gain for entry in gains(rows(records))] == [None, 25.0, None, 22.0]
     assert finding(records[:1]) == "41% of the training labels are wrong."
-    assert "by +25.0 points" in finding(records[:2])
+    assert "put on: +25.0 points" in finding(records[:2])

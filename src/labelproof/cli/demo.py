@@ -27,7 +27,9 @@ __all__ = ["demo"]
 def demo(
     noise: Annotated[
         str,
-        typer.Option(help="Wrong labels: symmetric:RATE, asymmetric:RATE, pair:RATE or none."),
+        typer.Option(
+            help="Wrong labels: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."
+        ),
     ] = "symmetric:0.4",
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 40,
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from labelproof.cli.data import app as data
 from labelproof.cli.demo import demo
 from labelproof.cli.losses import losses
+from labelproof.cli.show import show
 from labelproof.version import __version__
 
 __all__ = ["app", "run"]
@@ -22,6 +24,8 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(losses)
+data.command()(show)
+app.add_typer(data, name="data")
 
 
 def _show_version(wanted: bool) -> None:
@@ -44,7 +48,7 @@ def run() -> None:
     """Entry point: a mistake of the user's is one line and exit code 2, not a traceback."""
     try:
         app()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn import datasets
-from sklearn.model_selection import train_test_split
 
 from labelproof.data.dataset import Dataset, Split
 
@@ -20,6 +18,10 @@ def load_digits() -> Dataset:
     >>> len(digits.train), len(digits.test), digits.image_shape
     (1347, 450, (1, 8, 8))
     """
+    # Imported here: scikit-learn takes a second, and most commands do not need it.
+    from sklearn import datasets
+    from sklearn.model_selection import train_test_split
+
     pixels, target = datasets.load_digits(return_X_y=True)
     images = np.round(pixels * (255 / _GREYS)).astype(np.uint8).reshape(-1, 1, 8, 8)
     labels = target.astype(np.int64)

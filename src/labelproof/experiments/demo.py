@@ -15,12 +15,11 @@ from statistics import mean, stdev
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from labelproof.data import Dataset, load_digits
+from labelproof.data import load_digits
 from labelproof.losses import format_loss, parse_loss
 from labelproof.models import FourLayerCNN
-from labelproof.noise import NoiseSpec, corrupt
+from labelproof.noise import NoiseSpec
 from labelproof.training.record import RunRecord, read_record, save_run, versions
 from labelproof.training.supervised import Batches, EpochMetrics, Recipe, predict, train_epochs
 
@@ -32,7 +31,7 @@ SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
 BASES = {"CE": "ce", "FL": "fl(gamma=0.5)", "GCE": "gce(q=0.01)"}
 """The rows by name. GCE has the q that the paper gives it under sparse regularization."""
 
-WIDTH = 16
+WIDTH = 12
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,8 @@ class DemoRun:
     def name(self) -> str:
         """The run's directory, readable and different for every configuration of the demo."""
         method = re.sub(r"[^a-z0-9.]+", "-", self.method.lower()).strip("-")
-        return f"{method}-{self.noise.kind}-{self.noise.rate:g}-e{self.recipe.epochs}-s{self.seed}"
+        noise = str(self.noise).replace(":", "-")
+        return f"{method}-{noise}-e{self.recipe.epochs}-s{self.seed}"
 
     @property
     def configuration(self) -> dict[str, object]:
@@ -131,7 +131,13 @@ def train(run: DemoRun) -> Generator[EpochMetrics, None, RunRecord]:
     """Do one run: yield each epoch's metrics, save the run, return its record."""
     start = time.perf_counter()
     dataset = load_digits()
-    noisy = corrupt(dataset.train.labels, _matrix(run.noise, dataset), seed=run.seed)
+    noisy = run.noise.apply(
+        dataset.train.labels,
+        num_classes=dataset.num_classes,
+        dataset=dataset.name,
+        seed=run.seed,
+        features=dataset.train.array,
+    )
     generator = torch.Generator().manual_seed(run.seed)
     network = FourLayerCNN(
         dataset.num_classes, dataset.image_shape, width=WIDTH, generator=generator
@@ -181,7 +187,3 @@ def _row(records: Sequence[RunRecord]) -> Row:
 def _record(run: DemoRun) -> RunRecord | None:
     record = read_record(run.folder / run.name)
     return record if record is not None and record.configuration == run.configuration else None
-
-
-def _matrix(noise: NoiseSpec, dataset: Dataset) -> NDArray[np.float64]:
-    return noise.matrix(dataset.num_classes, dataset=dataset.name)

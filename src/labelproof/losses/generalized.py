@@ -56,8 +56,9 @@ class GeneralizedCrossEntropy(PointwiseLoss):
         self, q: float = 0.7, *, clamp: float | None = None, **settings: Unpack[LossSettings]
     ):
         super().__init__(**settings)
-        # Float32 ends near 1e-38, and a q that rounds to 0 there would divide by it.
-        self.q = within("q", q, 1e-30, 1)
+        # Float32 ends near 1e-38, and a q that rounds to 0 there would divide by it. At 1e-30 the
+        # loss is cross entropy to the last digit already.
+        self.q = max(within("q", q, 0, 1, open_low=True), 1e-30)
         self.clamp = check_clamp(clamp)
 
     def pointwise(self, log_probability: Tensor) -> Tensor:

@@ -79,8 +79,13 @@ def check_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     matrix = np.asarray(matrix, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"matrix: expected a square matrix, got shape {matrix.shape}")
-    if not np.isfinite(matrix).all() or (matrix < 0).any():
-        raise ValueError("matrix: expected finite chances of at least 0")
+    bad = np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))
+    if bad.size:
+        row, column = bad[0]
+        raise ValueError(
+            f"matrix: expected finite chances of at least 0, got {matrix[row, column]:g} in row "
+            f"{row}, column {column}"
+        )
     sums = matrix.sum(axis=1)
     off = np.flatnonzero(np.abs(sums - 1) > 1e-6)
     if off.size:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import numpy as np
-from sklearn.manifold import TSNE
 
 from labelproof.experiments.demo import Row, rows
 from labelproof.report.figures import Curve, Scatter, draw_curves, draw_scatters
-from labelproof.training.record import RunRecord, write_text
+from labelproof.report.page import write_page
+from labelproof.training.record import RunRecord
 
 __all__ = ["finding", "gains", "write_demo_page"]
 
@@ -36,26 +35,20 @@ def write_demo_page(path: Path, records: Sequence[RunRecord], *, folder: Path) -
         folder: Where the runs' directories are, for the features.
     """
     configuration = records[0].configuration
-    page = (
-        _environment()
-        .get_template("demo.html")
-        .render(
-            title=f"labelproof demo: digits, {configuration['noise']}",
-            finding=finding(records),
-            table=gains(rows(records)),
-            accuracy=_curves(records, "test_accuracy", "Test accuracy (%), clean labels", (0, 101)),
-            sparse=_curves(
-                records, "sparse_rate", "Sparse rate of the training outputs", (0, 1.01)
-            ),
-            embedding=_embedding(records, folder),
-            configuration={k: v for k, v in configuration.items() if k not in ("method", "loss")},
-            versions=records[0].versions,
-            seeds=sorted({int(record.configuration["seed"]) for record in records}),
-            seconds=sum(record.seconds for record in records),
-        )
+    return write_page(
+        path,
+        "demo.html",
+        title=f"Digits with wrong labels ({configuration['noise']})",
+        finding=finding(records),
+        table=gains(rows(records)),
+        accuracy=_curves(records, "test_accuracy", "Test accuracy (%), clean labels", (0, 101)),
+        sparse=_curves(records, "sparse_rate", "Sparse rate of the training outputs", (0, 1.01)),
+        embedding=_embedding(records, folder),
+        configuration={k: v for k, v in configuration.items() if k not in ("method", "loss")},
+        versions=records[0].versions,
+        seeds=sorted({int(record.configuration["seed"]) for record in records}),
+        seconds=sum(record.seconds for record in records),
     )
-    write_text(path, page)
-    return path
 
 
 def gains(table: Sequence[Row]) -> list[TableRow]:
@@ -80,8 +73,8 @@ def finding(records: Sequence[RunRecord]) -> str:
     spread = f"{min(gain):+.1f} to {max(gain):+.1f}" if len(gain) > 1 else f"{gain[0]:+.1f}"
     return (
         f"{opening} {_base(best.row.method)} ends at {base:.1f}% on clean test images, "
-        f"{best.row.method} at {best.row.mean:.1f}%. Sparse regularization changes the losses it "
-        f"was put on by {spread} points."
+        f"{best.row.method} at {best.row.mean:.1f}%. What sparse regularization did for the losses "
+        f"it was put on: {spread} points."
     )
 
 
@@ -107,11 +100,15 @@ def _curves(
 
 
 def _embedding(records: Sequence[RunRecord], folder: Path) -> str:
+    # Imported here: scikit-learn takes a second, and most commands do not need it.
+    from sklearn.manifold import TSNE
+
     first = min(int(record.configuration["seed"]) for record in records)
     scatters = []
-    for record in records:
-        if record.configuration["seed"] != first:
-            continue
+    chosen = [record for record in records if record.configuration["seed"] == first]
+    # Plain losses in one row and their regularised forms below them.
+    chosen.sort(key=lambda record: _base(str(record.configuration["method"])) is not None)
+    for record in chosen:
         # Arrays only: a pickle in the archive is refused, since it could run code.
         with np.load(folder / record.name / "predictions.npz", allow_pickle=False) as arrays:
             features, labels = arrays["features"].astype(np.float32), arrays["labels"]
@@ -119,14 +116,6 @@ def _embedding(records: Sequence[RunRecord], folder: Path) -> str:
         title = f"{record.configuration['method']} ({record.final_accuracy:.1f}%)"
         scatters.append(Scatter(title, points, labels))
     names = [str(label) for label in range(10)]
-    return draw_scatters(scatters, title="Features of the test images (t-SNE)", class_names=names)
-
-
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("labelproof.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    title = "Features of the test images (t-SNE)"
+    columns = max(1, -(-len(scatters) // 2))
+    return draw_scatters(scatters, title=title, class_names=names, columns=columns)

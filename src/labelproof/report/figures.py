@@ -75,7 +75,7 @@ def draw_scatters(
 ) -> str:
     """Draw scatter plots side by side with one legend of classes; return SVG."""
     rows = -(-len(scatters) // columns)
-    figure = Figure(figsize=(3.4 * columns, 3.0 * rows + 0.5), layout="constrained")
+    figure = Figure(figsize=(3.0 * columns, 2.7 * rows + 0.4), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, scatter in zip(grid.flat, scatters, strict=False):
         for label, name in enumerate(class_names):

@@ -1,0 +1,209 @@
+"""`labelproof data`: which datasets there are, get them, and see that they are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+
+from labelproof.data.catalogue import DATASETS, KnownDataset, known_dataset
+from labelproof.data.download import MIRROR_VARIABLE, download_dataset
+from labelproof.data.loading import find_dataset
+from labelproof.data.root import ROOT_VARIABLE, data_root
+from labelproof.data.transfer import Transfer
+from labelproof.data.verification import Verification, verify_dataset
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="List the datasets that have a name, download them, and verify what is there.",
+    no_args_is_help=True,
+)
+
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-root",
+        envvar=ROOT_VARIABLE,
+        help="Folder of all datasets.",
+        show_default="the user's cache folder",
+    ),
+]
+
+
+@app.command("list")
+def list_datasets(root: Root = None) -> None:
+    """List the datasets that have a name, and where each is or how to get it.
+
+    A dataset that lies in the layout of its publisher is found: the binary or the python version of
+    CIFAR, as a folder or as the archive; MNIST's four files, gzipped or not.
+    """
+    console = Console()
+    folder = data_root(root)
+    table = Table(title=f"Datasets in {folder}")
+    table.add_column("name")
+    for heading in ("classes", "train", "test", "image"):
+        table.add_column(heading, justify="right")
+    table.add_column("what it is", overflow="fold")
+    table.add_column("where it is, or how to get it", overflow="fold")
+    for dataset in DATASETS.values():
+        table.add_row(
+            dataset.name,
+            str(len(dataset.class_names)),
+            *(f"{dataset.counts[split]:,}" for split in ("train", "test")),
+            " x ".join(str(length) for length in dataset.image_shape),
+            dataset.summary,
+            _whereabouts(dataset, folder),
+        )
+    console.print(table)
+
+
+@app.command()
+def download(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Datasets to get.")],
+    root: Root = None,
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            envvar=MIRROR_VARIABLE,
+            help="Address to fetch from in the publisher's place; MIRROR/NAME/FILE is asked for.",
+            show_default="the publisher",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds to wait for an answer before trying again.")
+    ] = 30.0,
+) -> None:
+    """Get datasets from their publishers, unless they are there and right already.
+
+    Every file is checked by its SHA-256 before it is used. Stopped in the middle, by Ctrl-C or by
+    the connection, the same command goes on where it was. Proxies are taken from the environment
+    (https_proxy, no_proxy).
+    """
+    console = Console()
+    datasets = [known_dataset(name) for name in names]
+    for dataset in datasets:
+        with _Display(console, dataset) as display:
+            transfer = Transfer(timeout=timeout, progress=display.show)
+            try:
+                found = download_dataset(dataset.name, root=root, mirror=mirror, transfer=transfer)
+            except KeyboardInterrupt:
+                console.print("\nStopped; the same command goes on from here.")
+                raise typer.Exit(130) from None
+        _print(console, _verdict(found))
+
+
+@app.command()
+def verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Datasets to verify; else all that are there."),
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Compare datasets with what was published: counts, sizes and SHA-256.
+
+    What is read is written back in the publisher's own format and its checksum taken, so that every
+    version and compression can be verified. Exits with 1 if anything is off.
+    """
+    console = Console()
+    folder = data_root(root)
+    chosen = [known_dataset(name).name for name in names or []]
+    good = True
+    for name in chosen or [name for name in DATASETS if _is_there(DATASETS[name], folder)]:
+        found = verify_dataset(name, root=folder)
+        _print(console, _verdict(found))
+        good = good and found.good
+    if not good:
+        raise typer.Exit(1)
+
+
+def _whereabouts(dataset: KnownDataset, root: Path) -> str:
+    if dataset.embedded:
+        return "always there"
+    try:
+        found = find_dataset(dataset, root)
+    except FileNotFoundError as error:
+        return str(error)
+    if found is None:
+        return f"labelproof data download {dataset.name}  ({_megabytes(_size(dataset))})"
+    return f"{found.path} ({found.layout.version})"
+
+
+def _is_there(dataset: KnownDataset, root: Path) -> bool:
+    try:
+        return dataset.embedded or find_dataset(dataset, root) is not None
+    except FileNotFoundError:
+        # Some of its files are: the verification says which are not.
+        return True
+
+
+def _verdict(found: Verification) -> str:
+    where = f"in {found.path} ({found.version})" if found.path else found.version
+    if not found.good:
+        return "\n".join(f"{found.name}: {problem}" for problem in found.problems)
+    if found.unknown:
+        names = ", ".join(found.unknown)
+        return (
+            f"{found.name}: counts and sizes are as published, {where}; no checksum is known of "
+            f"{names}"
+        )
+    return f"{found.name}: as published, {where}"
+
+
+def _size(dataset: KnownDataset) -> int:
+    return sum(file.size for file in dataset.files)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+class _Display:
+    """A bar for each file; a line for each where no one watches."""
+
+    def __init__(self, console: Console, dataset: KnownDataset):
+        self.console = console
+        self.dataset = dataset
+        self.bars: dict[str, TaskID] = {}
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+
+    def __enter__(self) -> _Display:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def show(self, name: str, done: int, total: int) -> None:
+        if name not in self.bars:
+            self.bars[name] = self.progress.add_task(name, total=total)
+            if not self.console.is_terminal:
+                have = f", {_megabytes(done)} are here" if done else ""
+                _print(self.console, f"{self.dataset.name}: {name}, {_megabytes(total)}{have}")
+        self.progress.update(self.bars[name], completed=done)

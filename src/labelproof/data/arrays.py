@@ -1,0 +1,305 @@
+"""Images and labels as NumPy arrays in files."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.classes import check_classes, order_classes
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.images import channel_statistics
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.splits import SPLITS
+
+__all__ = ["Layout", "load_arrays"]
+
+Layout: TypeAlias = Literal["NCHW", "NHWC"]
+"""The order of the axes: images, channels, height, width."""
+
+_IMAGES = ("x", "images", "data", "img", "imgs")
+_LABELS = ("y", "labels", "label", "targets", "target")
+# What damage to an archive, its compression or an array's header can raise.
+_DAMAGED = (ValueError, OSError, EOFError, KeyError, RuntimeError, struct.error)
+_DAMAGED += (zipfile.BadZipFile, zlib.error)
+_CLASS_NAMES = ("class_names", "classes", "names")
+
+
+def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -> Dataset:
+    """Read images and labels from `.npz`, or from `.npy` with the labels in a file beside it.
+
+    An `.npz` holds `images` and `labels` (or `x` and `y`, `data` and `targets`), or those of each
+    split: `x_train`, `y_train`, `x_test`, `y_test`, or `train_images`, `train_labels`, and so on.
+    Upper and lower case are the same. An array `class_names` names what integer labels count.
+    Beside `photos.npy` the labels are `photos_labels.npy`; beside `images.npy`, `labels.npy` too.
+
+    Images are `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, of bytes or of numbers from 0 to 1.
+    Numbers of any other range are scaled, with a warning that says how. Labels are integers, text,
+    or one-hot rows. Nothing in a file is ever run: arrays of Python objects are refused.
+
+    Args:
+        path: The file.
+        layout: The order of the axes, where the shape leaves it open.
+
+    Returns:
+        A dataset in memory. Its labels count as not clean.
+
+    Raises:
+        ValueError: The file cannot be read, lacks an array, or holds what cannot be images and
+            their labels.
+
+    Warns:
+        DataWarning: The images were scaled.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "shapes.npz"
+        >>> pixels = np.linspace(0, 1, 6 * 8 * 8 * 3).reshape(6, 8, 8, 3)
+        >>> np.savez(file, x_train=pixels, y_train=np.array(list("abbaab")))
+        >>> dataset = load_arrays(file)
+        >>> dataset.class_names, dataset.train.labels, dataset.image_shape
+        (('a', 'b'), array([0, 1, 1, 0, 0, 1]), (3, 8, 8))
+    """
+    file = Path(path)
+    place = readable(str(file))
+    if layout not in (None, "NCHW", "NHWC"):
+        raise ValueError(f"layout: expected 'NCHW' or 'NHWC', got {layout!r}")
+    arrays = _read(file, place)
+    pairs = _find_splits(arrays, place)
+    written = _class_names(arrays)
+    names, labels = _labels(
+        {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place
+    )
+    images = _bytes({split: arrays[pair[0]] for split, pair in pairs.items()}, place)
+    splits: dict[str, Split] = {}
+    for split, (key, label_key) in pairs.items():
+        if len(images[split]) != len(labels[split]):
+            raise ValueError(
+                f"{place}: expected a label for each of {len(images[split]):,} images in {key!r}, "
+                f"got {len(labels[split]):,} in {label_key!r}"
+            )
+        splits[split] = Split(
+            _channels_first(images[split], layout, f"{place}: {key}"), labels[split]
+        )
+    train = splits["train"].array
+    check_classes(place, names, num_images=None if names == written else len(train))
+    mean, std = channel_statistics(train)
+    return Dataset(readable(file.stem), splits, names, mean, std, clean=False)
+
+
+def _read(path: Path, place: str) -> dict[str, NDArray[Any]]:
+    if path.suffix.lower() not in (".npy", ".npz"):
+        raise ValueError(f"path: expected a file that ends in .npz or .npy, got {place}")
+    if path.suffix.lower() == ".npz":
+        return _load(path, place)
+    beside = _labels_beside(path)
+    return {"images": _load(path, place)[""], "labels": _load(beside, readable(str(beside)))[""]}
+
+
+def _labels_beside(path: Path) -> Path:
+    stem = path.stem
+    names = [f"{stem}_labels.npy"]
+    if stem.lower().endswith("images"):
+        names.append(f"{stem[: -len('images')]}labels.npy")
+    for name in names:
+        if (path.parent / name).is_file():
+            return path.parent / name
+    raise FileNotFoundError(
+        f"path: expected the labels of {readable(str(path))} beside it, in {' or '.join(names)}"
+    )
+
+
+def _load(path: Path, place: str) -> dict[str, NDArray[Any]]:
+    try:
+        # A pickle in the file could run code.
+        with path.open("rb") as stream:
+            loaded = np.load(stream, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {"": loaded}
+            members = {key.lower(): loaded[key] for key in loaded.files}
+    except FileNotFoundError:
+        raise FileNotFoundError(f"path: expected a file, got {place}: there is none") from None
+    except MemoryError as error:
+        raise ValueError(f"{place}: does not fit into memory: {error}") from None
+    except _DAMAGED as error:
+        if "Object arrays" in str(error):
+            raise ValueError(
+                f"{place}: holds Python objects, which are not read since they could run code; "
+                "save plain arrays: images of one size, labels as integers or text"
+            ) from None
+        # NumPy's message for a file of any other kind is about pickles.
+        reason = "it is of another kind" if "allow_pickle" in str(error) else error
+        raise ValueError(f"{place}: cannot be read as NumPy arrays: {reason}") from error
+    return {key: array for key, array in members.items() if isinstance(array, np.ndarray)}
+
+
+def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
+    """For each split the keys of its images and labels."""
+    pairs: dict[str, tuple[str, str]] = {}
+    for split, words in SPLITS.items():
+        images = _one(arrays, [form for word in words for form in _forms(_IMAGES, word)], place)
+        labels = _one(arrays, [form for word in words for form in _forms(_LABELS, word)], place)
+        if images and labels:
+            pairs[split] = (images, labels)
+        elif images or labels:
+            missing = "labels" if images else "images"
+            raise ValueError(f"{place}: expected {missing} for {images or labels!r}, found none")
+    if pairs and "train" not in pairs:
+        raise ValueError(f"{place}: expected training images, found {_found(arrays)}")
+    if not pairs:
+        images, labels = _one(arrays, _IMAGES, place), _one(arrays, _LABELS, place)
+        if not images or not labels:
+            raise ValueError(
+                f"{place}: expected arrays images and labels (or x_train, y_train, x_test, y_test),"
+                f" found {_found(arrays)}"
+            )
+        pairs["train"] = (images, labels)
+    return pairs
+
+
+def _forms(words: tuple[str, ...], split: str) -> list[str]:
+    return [form for word in words for form in (f"{word}_{split}", f"{split}_{word}")]
+
+
+def _one(arrays: Mapping[str, Any], names: Any, place: str) -> str | None:
+    found = [name for name in names if name in arrays]
+    if len(found) > 1:
+        raise ValueError(f"{place}: {' and '.join(found)} could both be meant; keep one of them")
+    return found[0] if found else None
+
+
+def _found(arrays: Mapping[str, NDArray[Any]]) -> str:
+    shapes = [f"{name} {array.shape}" for name, array in arrays.items()]
+    return few(shapes, shown=8) or "nothing"
+
+
+def _class_names(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...] | None:
+    for key in _CLASS_NAMES:
+        if key in arrays and arrays[key].ndim == 1:
+            return tuple(_words(arrays[key]))
+    return None
+
+
+def _words(array: NDArray[Any]) -> list[str]:
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8", "backslashreplace")
+    return [str(value).strip() for value in array.tolist()]
+
+
+def _labels(
+    given: Mapping[str, NDArray[Any]], names: tuple[str, ...] | None, place: str
+) -> tuple[tuple[str, ...], dict[str, NDArray[np.int64]]]:
+    """Class names and indices; integers are names too, unless an array names them."""
+    columns = {split: _column(array, f"{place}: labels") for split, array in given.items()}
+    if names is not None and all(column.dtype.kind in "iu" for column in columns.values()):
+        for column in columns.values():
+            if column.size and (column.min() < 0 or column.max() >= len(names)):
+                worst = column.min() if column.min() < 0 else column.max()
+                raise ValueError(
+                    f"{place}: expected labels from 0 to {len(names) - 1}, as there are "
+                    f"{len(names)} class names, got {worst}"
+                )
+        return names, {split: column.astype(np.int64) for split, column in columns.items()}
+    words = {split: _words(column) for split, column in columns.items()}
+    ordered = order_classes(word for split in words.values() for word in split)
+    index = {name: number for number, name in enumerate(ordered)}
+    return ordered, {
+        split: np.array([index[word] for word in values], dtype=np.int64)
+        for split, values in words.items()
+    }
+
+
+def _column(array: NDArray[Any], place: str) -> NDArray[Any]:
+    """Labels as one column of integers or text."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim == 2 and array.dtype.kind in "iufb":
+        if ((array == 0) | (array == 1)).all() and (array.sum(axis=1) == 1).all():
+            return array.argmax(axis=1)
+        raise ValueError(f"{place}: expected one label an image, got rows of {array.shape[1]}")
+    if array.ndim != 1 or array.dtype.kind not in "iufbUS":
+        raise ValueError(
+            f"{place}: expected integers or text of shape (N), got {array.dtype} {array.shape}"
+        )
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise ValueError(f"{place}: {count(int((~np.isfinite(array)).sum()), 'label')} missing")
+        if (array != np.floor(array)).any():
+            raise ValueError(
+                f"{place}: expected classes, got {array[array != np.floor(array)][0]:g}, which "
+                "looks like a measurement"
+            )
+        array = array.astype(np.int64)
+    if array.dtype.kind == "i" and array.size and array.min() < 0:
+        missing = int((array < 0).sum())
+        raise ValueError(
+            f"{place}: expected classes from 0, got {array.min()}; remove the "
+            f"{count(missing, 'image')} without a label"
+        )
+    return array.astype(np.int64) if array.dtype.kind == "b" else array
+
+
+def _bytes(given: Mapping[str, NDArray[Any]], place: str) -> dict[str, NDArray[np.uint8]]:
+    """Pixels as bytes, every split by the same rule."""
+    for array in given.values():
+        if array.dtype.kind not in "uifb" or not array.size:
+            raise ValueError(
+                f"{place}: expected images of numbers, got {array.dtype} {array.shape}"
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            bad = int((~np.isfinite(array)).sum())
+            raise ValueError(f"{place}: {count(bad, 'pixel')} NaN or infinite")
+    low = min(float(array.min()) for array in given.values())
+    high = max(float(array.max()) for array in given.values())
+    fractions = any(array.dtype.kind == "f" for array in given.values())
+    booleans = all(array.dtype.kind == "b" for array in given.values())
+    start, width = low, (high - low) or 1.0
+    if booleans or (fractions and low >= 0 and high <= 1):
+        start, width = 0.0, 1.0
+    elif low >= 0 and high <= 255:
+        if all(array.dtype == np.uint8 for array in given.values()):
+            return {split: array.astype(np.uint8, copy=False) for split, array in given.items()}
+        start, width = 0.0, 255.0
+        if fractions:
+            notice(f"{place}: pixels from {low:g} to {high:g} taken for 0 to 255 and rounded")
+    else:
+        notice(
+            f"{place}: pixels from {low:g} to {high:g} scaled to 0 to 255; expected bytes, or "
+            "numbers from 0 to 1"
+        )
+    return {split: _scaled(array, start, width) for split, array in given.items()}
+
+
+def _scaled(array: NDArray[Any], start: float, width: float) -> NDArray[np.uint8]:
+    pixels = np.empty(array.shape, np.uint8)
+    # Image by image: a float64 copy of everything would need eight times the memory.
+    for index, image in enumerate(array):
+        pixels[index] = np.rint((image.astype(np.float64) - start) * (255 / width))
+    return pixels
+
+
+def _channels_first(
+    images: NDArray[np.uint8], layout: Layout | None, place: str
+) -> NDArray[np.uint8]:
+    if images.ndim == 3:
+        return images[:, np.newaxis]
+    if images.ndim != 4:
+        flat = "; flat rows have to be given their shape first" if images.ndim == 2 else ""
+        raise ValueError(
+            f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W), got {images.shape}{flat}"
+        )
+    first, last = images.shape[1] in (1, 3), images.shape[3] in (1, 3)
+    if layout is None and first == last:
+        found = "both axes" if first else "neither axis"
+        raise ValueError(
+            f"{place}: expected 1 or 3 channels second or last, got {images.shape}, where {found} "
+            "could be; say layout='NCHW' or layout='NHWC'"
+        )
+    channels_last = layout == "NHWC" or (layout is None and last)
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2)) if channels_last else images

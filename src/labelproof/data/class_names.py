@@ -1,0 +1,36 @@
+"""What the classes of the known datasets are called."""
+
+from __future__ import annotations
+
+__all__ = ["CIFAR10", "CIFAR100", "DIGITS", "FASHION_MNIST"]
+
+DIGITS = tuple("0123456789")
+"""Of `digits` and `mnist`."""
+
+FASHION_MNIST = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+"""Of `fashion-mnist`."""
+
+CIFAR10 = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
+"""Of `cifar10`."""
+
+CIFAR100 = (
+    *("apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle"),
+    *("bottle", "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle"),
+    *("caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch"),
+    *("crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest"),
+    *("fox", "girl", "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower"),
+    *("leopard", "lion", "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain"),
+    *("mouse", "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear"),
+    *("pickup_truck", "pine_tree", "plain", "plate", "poppy", "porcupine", "possum", "rabbit"),
+    *("raccoon", "ray", "road", "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk"),
+    *("skyscraper", "snail", "snake", "spider", "squirrel", "streetcar", "sunflower"),
+    *("sweet_pepper", "table", "tank", "telephone", "television", "tiger", "tractor", "train"),
+    *("trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf", "woman", "worm"),
+)
+"""Of `cifar100`, the fine labels."""

@@ -1,0 +1,56 @@
+"""Class names out of folders and columns: their order, and what cannot be right about them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from labelproof.data.notices import count, few, notice
+
+__all__ = ["check_classes", "order_classes"]
+
+
+def order_classes(names: Iterable[str]) -> tuple[str, ...]:
+    """Each name once, in the same order on every system: numbers by value, anything else as text.
+
+    Text goes by code points, as torchvision sorts the folders of a dataset.
+
+    >>> order_classes(["dog", "Cat", "dog"]), order_classes(["10", "9", "2"])
+    (('Cat', 'dog'), ('2', '9', '10'))
+    """
+    different = set(names)
+    # Only ASCII digits: int() takes others too, and "²" is a digit that it does not take.
+    if all(name.isascii() and name.isdigit() for name in different):
+        return tuple(sorted(different, key=lambda name: (int(name), name)))
+    return tuple(sorted(different))
+
+
+def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -> None:
+    """Refuse what no classifier can be trained on; warn of names that may be one class.
+
+    Args:
+        place: Where the labels come from, for the message.
+        names: The classes.
+        num_images: Images to train on, where the names are the labels they carry; `None` where
+            the names were written down by someone.
+
+    >>> check_classes("photos", ["cat"], num_images=20)
+    Traceback (most recent call last):
+        ...
+    ValueError: photos: expected at least two classes, got only 'cat'
+    """
+    if len(names) < 2:
+        found = f"only {names[0]!r}" if names else "none"
+        raise ValueError(f"{place}: expected at least two classes, got {found}")
+    if num_images is not None and len(names) >= max(num_images, 3):
+        raise ValueError(
+            f"{place}: expected labels that images share, got {count(num_images, 'image')} with "
+            f"{count(len(names), 'label')} ({few(names)}); these look like names of single images"
+        )
+    spellings: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        spellings[" ".join(name.casefold().split())].append(name)
+    for same in spellings.values():
+        if len(same) > 1:
+            written = " and ".join(repr(name) for name in same)
+            notice(f"{place}: the classes {written} differ only in case or spaces; are they one?")

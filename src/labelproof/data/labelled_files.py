@@ -1,0 +1,144 @@
+"""Labelled image files become a dataset: looked at once, counted, and decoded later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.images import (
+    Encoded,
+    EncodedImages,
+    Examination,
+    ImageFiles,
+    examine_images,
+    sample_statistics,
+)
+from labelproof.data.notices import count, few, notice
+
+__all__ = ["LabelledFiles", "OnError", "check_on_error", "dataset_from_files"]
+
+OnError: TypeAlias = Literal["raise", "skip"]
+"""What becomes of an image that cannot be used: an error, or left out with a warning."""
+
+Statistics: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class LabelledFiles:
+    """Stored images and the class of each."""
+
+    files: EncodedImages
+    labels: Sequence[int]
+
+
+def check_on_error(value: str) -> None:
+    """Refuse what is neither `"raise"` nor `"skip"`."""
+    if value not in ("raise", "skip"):
+        raise ValueError(f"on_error: expected 'raise' or 'skip', got {value!r}")
+
+
+def dataset_from_files(
+    name: str,
+    splits: Mapping[str, LabelledFiles],
+    class_names: Sequence[str],
+    *,
+    on_error: OnError = "raise",
+    short_side: int | None = None,
+    statistics: Statistics | None = None,
+) -> Dataset:
+    """Look at every file, then make a dataset that decodes them when they are asked for.
+
+    With `on_error="raise"` only headers are read here, and a file that is cut off is an error when
+    it is decoded. With `"skip"` all pixels are decoded once, so that what is left can be read.
+    Images are grey if all of them are, and in colour otherwise.
+
+    Args:
+        name: What the dataset is called.
+        splits: For each split, its files and labels; `"train"` is one of them.
+        class_names: A name for each class.
+        on_error: What becomes of files that cannot be read.
+        short_side: Resize to this shorter side while decoding.
+        statistics: Mean and standard deviation of the channels; estimated from 256 training
+            images, spread evenly, where they are not given.
+    """
+    check_on_error(on_error)
+    found = {
+        split: examine_images(content.files, full=on_error == "skip")
+        for split, content in splits.items()
+    }
+    _report_unreadable(name, found, on_error)
+    kept = {
+        split: _select(content, found[split].readable)
+        for split, content in splits.items()
+        if found[split].readable
+    }
+    if "train" not in kept:
+        raise ValueError(f"{name}: none of the training images can be read")
+    _report_untrained(name, kept, class_names)
+    mode = "L" if all(found[split].grey for split in kept) else "RGB"
+    sources = {
+        split: ImageFiles(content.files, mode=mode, short_side=short_side)
+        for split, content in kept.items()
+    }
+    mean, std = statistics or sample_statistics(sources["train"])
+    return Dataset(
+        name=name,
+        splits={
+            split: Split(source, np.asarray(kept[split].labels, dtype=np.int64))
+            for split, source in sources.items()
+        },
+        class_names=tuple(class_names),
+        mean=mean,
+        std=std,
+        clean=False,
+    )
+
+
+def _report_unreadable(name: str, found: Mapping[str, Examination], on_error: OnError) -> None:
+    unreadable = [reason for examination in found.values() for reason in examination.unreadable]
+    if not unreadable:
+        return
+    images = sum(len(examination.readable) for examination in found.values()) + len(unreadable)
+    message = f"{name}: {len(unreadable):,} of {count(images, 'image')} cannot be read"
+    listed = few(unreadable)
+    if on_error == "raise":
+        raise ValueError(f"{message}: {listed}; mend them, or leave them out with on_error='skip'")
+    notice(f"{message} and are left out: {listed}")
+
+
+def _report_untrained(
+    name: str, splits: Mapping[str, LabelledFiles], class_names: Sequence[str]
+) -> None:
+    counts = np.bincount(np.asarray(splits["train"].labels), minlength=len(class_names))
+    missing = [name for name, images in zip(class_names, counts, strict=True) if not images]
+    if missing:
+        notice(
+            f"{name}: {count(len(missing), 'class', 'classes')} without a training image: "
+            f"{few(missing)}; nothing can be learned about what is not shown"
+        )
+
+
+def _select(content: LabelledFiles, indices: Sequence[int]) -> LabelledFiles:
+    if len(indices) == len(content.files):
+        return content
+    files = content.files
+    chosen = [files[i] for i in indices] if isinstance(files, list) else _Chosen(files, indices)
+    return LabelledFiles(chosen, [content.labels[index] for index in indices])
+
+
+class _Chosen:
+    """Some of many stored images, still read only when they are asked for."""
+
+    def __init__(self, files: EncodedImages, indices: Sequence[int]):
+        self.files = files
+        self.indices = list(indices)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index: int, /) -> Encoded:
+        return self.files[self.indices[index]]

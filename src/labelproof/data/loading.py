@@ -1,0 +1,138 @@
+"""A dataset from its name or its path."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.catalogue import DATASETS, KnownDataset, known_dataset
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.digits import load_digits
+from labelproof.data.layouts import Contents, Found, find_layout
+from labelproof.data.root import ROOT_VARIABLE, data_root
+
+__all__ = ["find_dataset", "how_to_get", "load_coarse_labels", "load_dataset"]
+
+_TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
+_ARRAYS = (".npz", ".npy")
+
+
+def load_dataset(
+    name_or_path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None
+) -> Dataset:
+    """Read a dataset.
+
+    Args:
+        name_or_path: A name of the catalogue (`digits`, `mnist`, `fashion-mnist`, `cifar10`,
+            `cifar100`), or the path of images sorted into folders, of a table or of arrays. A name
+            comes first: write `./mnist` for a folder of that name.
+        root: The folder of the datasets that have a name; else `LABELPROOF_DATA`, else the user's
+            cache.
+
+    Raises:
+        ValueError: The name is unknown, or the files are damaged.
+        FileNotFoundError: There is no such dataset here; the message says how to get it.
+
+    Example:
+        >>> load_dataset("digits").image_shape
+        (1, 8, 8)
+    """
+    name = name_or_path if isinstance(name_or_path, str) else ""
+    if name.strip().lower() not in DATASETS:
+        path = Path(name_or_path).expanduser()
+        if path.exists():
+            return _load_path(path)
+        if path.suffix or path.name != name:
+            raise FileNotFoundError(f"{path}: there is no such file or folder")
+    return _load_known(known_dataset(name), data_root(root))
+
+
+def load_coarse_labels(
+    *, root: str | os.PathLike[str] | None = None
+) -> dict[str, NDArray[np.int64]]:
+    """The 20 super-classes of CIFAR-100, for each split in the order of its images.
+
+    Args:
+        root: As for [`load_dataset`][labelproof.data.load_dataset].
+    """
+    dataset = known_dataset("cifar100")
+    contents = _read(dataset, data_root(root))
+    return {
+        split: records.labels[:, 0].astype(np.int64) for split, records in contents.splits.items()
+    }
+
+
+def find_dataset(dataset: KnownDataset, root: Path) -> Found | None:
+    """Where a known dataset is, or `None`; an incomplete one is an error that says what lacks."""
+    try:
+        return find_layout(dataset.layouts, root)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{dataset.name}: {error}; {how_to_get(dataset, root)}") from None
+
+
+def how_to_get(dataset: KnownDataset, root: Path) -> str:
+    """What to do for a dataset that is not there."""
+    names = ", ".join(file.name for file in dataset.files)
+    return (
+        f"get it with 'labelproof data download {dataset.name}', or place {names} in "
+        f"{root / dataset.name} yourself"
+    )
+
+
+def _load_known(dataset: KnownDataset, root: Path) -> Dataset:
+    if dataset.embedded:
+        return load_digits()
+    contents = _read(dataset, root)
+    return Dataset(
+        name=dataset.name,
+        splits={
+            # The last column is the fine label, where there are two.
+            split: Split(records.images, records.labels[:, -1].astype(np.int64))
+            for split, records in contents.splits.items()
+        },
+        class_names=contents.class_names or dataset.class_names,
+        mean=dataset.mean,
+        std=dataset.std,
+    )
+
+
+def _read(dataset: KnownDataset, root: Path) -> Contents:
+    found = find_dataset(dataset, root)
+    if found is None:
+        raise FileNotFoundError(
+            f"{dataset.name}: not found in {root} (--data-root or {ROOT_VARIABLE} names another "
+            f"folder); {how_to_get(dataset, root)}"
+        )
+    try:
+        return found.read()
+    except ValueError as error:
+        raise ValueError(f"{error} (labelproof data download {dataset.name})") from error
+
+
+def _load_path(path: Path) -> Dataset:
+    # Each reader brings what it needs, so only the one that is asked for is imported.
+    if path.suffix.lower() in _TABLES:
+        from labelproof.data.manifest import load_manifest
+
+        return load_manifest(path)
+    if path.suffix.lower() in _ARRAYS:
+        from labelproof.data.arrays import load_arrays
+
+        return load_arrays(path)
+    if not path.is_dir():
+        expected = ", ".join((*_TABLES, *_ARRAYS))
+        raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
+    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+        from labelproof.data.huggingface import load_huggingface
+
+        return load_huggingface(path)
+    if (path / "info" / "train_filelist_google.txt").exists():
+        from labelproof.data.webvision import load_webvision
+
+        return load_webvision(path)
+    from labelproof.data.folder import load_folder
+
+    return load_folder(path)

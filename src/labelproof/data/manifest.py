@@ -1,0 +1,216 @@
+"""A table of paths and labels: CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from labelproof.data.classes import check_classes, order_classes
+from labelproof.data.dataset import Dataset
+from labelproof.data.duplicates import report_duplicates
+from labelproof.data.labelled_files import (
+    LabelledFiles,
+    OnError,
+    check_on_error,
+    dataset_from_files,
+)
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.splits import split_name
+from labelproof.data.tables import read_table
+
+__all__ = ["load_manifest"]
+
+# The first that a table has is taken.
+_COLUMNS = {
+    "path": (
+        *("path", "file", "filename", "file_name", "filepath", "file_path"),
+        *("image", "image_path", "image_file", "img", "img_path"),
+    ),
+    "label": ("label", "class", "target", "category", "class_name", "label_name"),
+    "split": ("split", "subset", "set", "partition"),
+}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of the table; `place` is how a person finds it."""
+
+    place: str
+    path: str
+    label: str
+    split: str
+
+
+def load_manifest(
+    path: str | os.PathLike[str], *, on_error: OnError = "raise", short_side: int | None = None
+) -> Dataset:
+    r"""Read a table with a row for each image: its path, its label and, if you like, its split.
+
+    Columns are found by name, in upper or lower case: `path` (or `file`, `filename`, `image`, ...),
+    `label` (or `class`, `target`, `category`, ...) and `split`. Others are ignored. Paths are
+    relative to the table. Without a split column everything is there to train on.
+
+    Args:
+        path: A `.csv` in UTF-8 with commas, semicolons or tabs, a `.tsv`, a `.jsonl` with an
+            object a line, or a `.parquet`, which needs pyarrow.
+        on_error: What becomes of rows that cannot be used (no such file, no label, two labels for
+            one path, an image that cannot be read): `"raise"` refuses the table and names the
+            first few, `"skip"` leaves them out with a warning.
+        short_side: Resize to this shorter side while decoding.
+
+    Returns:
+        A dataset whose images are decoded when they are asked for, in the table's order. Its
+        labels count as not clean.
+
+    Raises:
+        ValueError: The table cannot be read, lacks a column, is empty, has fewer than two classes
+            or as many as images, or has rows that cannot be used.
+
+    Warns:
+        DataWarning: Rows were left out or occur twice.
+
+    Example:
+        >>> from PIL import Image
+        >>> folder = getfixture("tmp_path")
+        >>> for number in range(3):
+        ...     Image.effect_noise((8, 8), 50).save(folder / f"{number}.png")
+        >>> table = "File,Class,split\n0.png,cat,train\n1.png,dog,train\n2.png,cat,test\n"
+        >>> _ = (folder / "labels.csv").write_text(table)
+        >>> dataset = load_manifest(folder / "labels.csv")
+        >>> dataset.class_names, dataset.train.labels, dataset.test.labels
+        (('cat', 'dog'), array([0, 1]), array([0]))
+    """
+    check_on_error(on_error)
+    table = Path(path)
+    place = readable(str(table))
+    rows = _read_rows(table, place)
+    rows = _usable(rows, place, table.parent, on_error)
+    rows = _without_repeats(rows, place, on_error)
+    names = order_classes(row.label for row in rows)
+    splits = list(dict.fromkeys(row.split for row in rows))
+    if "train" not in splits:
+        raise ValueError(f"{place}: expected rows of the split train, got only {few(splits)}")
+    check_classes(place, names, num_images=sum(row.split == "train" for row in rows))
+    index = {name: number for number, name in enumerate(names)}
+    contents = {
+        split: LabelledFiles(
+            [row.path for row in rows if row.split == split],
+            [index[row.label] for row in rows if row.split == split],
+        )
+        for split in sorted(splits, key=lambda split: (split != "train", splits.index(split)))
+    }
+    report_duplicates(place, contents)
+    return dataset_from_files(
+        readable(table.stem), contents, names, on_error=on_error, short_side=short_side
+    )
+
+
+def _read_rows(path: Path, place: str) -> list[_Row]:
+    table = read_table(path)
+    names = _find_columns(table.columns, place)
+    rows: list[_Row] = []
+    for row in table.read(list(names.values())):
+        cells = dict(zip(names, row.cells, strict=True))
+        word = cells.get("split", "train")
+        if not word:
+            raise ValueError(
+                f"{place}: expected a split in {row.place}, such as train, got nothing"
+            )
+        split = split_name(word) or word.casefold()
+        rows.append(_Row(row.place, cells["path"], cells["label"], split))
+    if not rows:
+        raise ValueError(f"{place}: expected a row for each image, got none")
+    return rows
+
+
+def _find_columns(columns: Sequence[str], place: str) -> dict[str, str]:
+    """For each kind of column the name that it has in this table."""
+    folded = {name.strip().casefold(): name for name in reversed(columns)}
+    found: dict[str, str] = {}
+    for kind, words in _COLUMNS.items():
+        name = next((folded[word] for word in words if word in folded), None)
+        if name is not None:
+            found[kind] = name
+        elif kind != "split":
+            listed = ", ".join(repr(name) for name in columns) or "none"
+            raise ValueError(
+                f"{place}: expected a column {kind} (or {', '.join(words[1:4])}), found {listed}"
+            )
+    return found
+
+
+def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -> list[_Row]:
+    """Rows with a label and a file, their paths made whole."""
+    unlabelled, missing, usable = [], [], []
+    for row in rows:
+        path = _resolve(folder, row.path)
+        if not row.label:
+            unlabelled.append(row)
+        elif path is None:
+            missing.append(row)
+        else:
+            usable.append(_Row(row.place, path, row.label, row.split))
+    if unlabelled:
+        _complain(
+            f"{place}: {len(unlabelled):,} of {count(len(rows), 'row')} without a label: "
+            f"{few([f'{row.place} ({row.path})' for row in unlabelled])}",
+            on_error,
+        )
+    if missing:
+        hint = f"; paths are relative to {readable(str(folder.resolve()))}" if not usable else ""
+        _complain(
+            f"{place}: {len(missing):,} of {count(len(rows), 'row')} without a file: "
+            f"{few([f'{row.place} ({row.path})' for row in missing])}{hint}",
+            on_error,
+        )
+    if not usable:
+        raise ValueError(f"{place}: no row can be used")
+    return usable
+
+
+def _resolve(folder: Path, text: str) -> str | None:
+    """Where the file is, or `None`; a table may have been written on a system with backslashes."""
+    for written in dict.fromkeys((text, text.replace("\\", "/"))):
+        path = os.path.normpath(os.path.join(folder, written))
+        if written and os.path.isfile(path):
+            return path
+    return None
+
+
+def _without_repeats(rows: Sequence[_Row], place: str, on_error: OnError) -> list[_Row]:
+    """One row for each path in a split, and none for a path with two labels."""
+    labels: dict[str, set[str]] = {}
+    for row in rows:
+        labels.setdefault(row.path, set()).add(row.label)
+    conflicts = [path for path, given in labels.items() if len(given) > 1]
+    if conflicts:
+        shown = [f"{path} ({' and '.join(sorted(labels[path]))})" for path in conflicts]
+        _complain(
+            f"{place}: {count(len(conflicts), 'path')} with more than one label: {few(shown)}",
+            on_error,
+        )
+    kept: dict[tuple[str, str], _Row] = {}
+    repeated: list[str] = []
+    for row in rows:
+        if len(labels[row.path]) > 1:
+            continue
+        if (row.path, row.split) in kept:
+            repeated.append(f"{row.place} ({row.path})")
+        else:
+            kept[row.path, row.split] = row
+    if repeated:
+        notice(
+            f"{place}: {count(len(repeated), 'row')} left out, the same path and label again: "
+            f"{few(repeated)}"
+        )
+    if not kept:
+        raise ValueError(f"{place}: no row can be used")
+    return list(kept.values())
+
+
+def _complain(message: str, on_error: OnError) -> None:
+    if on_error == "raise":
+        raise ValueError(f"{message}; mend them, or leave them out with on_error='skip'")
+    notice(f"{message}; left out")

@@ -1,0 +1,143 @@
+"""Labels that people wrote: CIFAR-10N and CIFAR-100N, beside the publisher's clean ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from labelproof.noise.labels import NoisyLabels, admit_labels
+
+__all__ = ["HUMAN_LABELS", "HumanSet", "human_labels"]
+
+
+class HumanSet(NamedTuple):
+    """One way in which people labelled a training set."""
+
+    key: str
+    """What the publishers' files call it."""
+    rate: float
+    """The share of wrong labels."""
+
+
+HUMAN_LABELS: Mapping[str, HumanSet] = {
+    "aggregate": HumanSet("aggre_label", 0.0901),
+    "random1": HumanSet("random_label1", 0.1723),
+    "random2": HumanSet("random_label2", 0.1812),
+    "random3": HumanSet("random_label3", 0.1764),
+    "worse": HumanSet("worse_label", 0.4021),
+    "noisy": HumanSet("noisy_label", 0.4020),
+}
+"""CIFAR-10N's majority of three people, each of the three, and the worst of them where they
+disagree; CIFAR-100N's one person. With the rates that the publishers report."""
+
+_CLEAN = "clean_label"
+
+
+def human_labels(
+    path: str | PathLike[str], which: str, *, labels: ArrayLike | None = None
+) -> NoisyLabels:
+    """Read the labels that people gave to CIFAR's training images.
+
+    Args:
+        path: The publishers' `CIFAR-10_human.pt` or `CIFAR-100_human.pt`, or an `.npz` file with
+            the same arrays. Neither can run code when it is read.
+        which: `aggregate`, `random1`, `random2`, `random3` or `worse` of CIFAR-10N; `noisy` of
+            CIFAR-100N.
+        labels: The dataset's own training labels, `(N)`. They have to be the file's clean labels
+            one by one, or the images are in another order and every label would go to a wrong one.
+
+    Returns:
+        The labels, with the matrix as it came out.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(f"{folder}/n.npz", clean_label=[0, 1, 1], worse_label=[0, 0, 1])
+        ...     human_labels(f"{folder}/n.npz", "worse", labels=[0, 1, 1]).noisy
+        array([0, 0, 1])
+
+    Reference:
+        Wei et al., "Learning with Noisy Labels Revisited: A Study Using Real-World Human
+        Annotations", ICLR 2022.
+    """
+    if which not in HUMAN_LABELS:
+        raise ValueError(f"which: expected one of {', '.join(HUMAN_LABELS)}, got {which!r}")
+    path = Path(path)
+    arrays = _read(path)
+    key = HUMAN_LABELS[which].key
+    if missing := {_CLEAN, key} - set(arrays):
+        has = [name for name, entry in HUMAN_LABELS.items() if entry.key in arrays]
+        raise ValueError(
+            f"{path}: expected an array {sorted(missing)[0]!r} for {which!r} labels; "
+            f"the file has {', '.join(has) or 'none of the human labels'}"
+        )
+    clean, noisy = (admit_labels(arrays[name], name=f"{path}: {name}") for name in (_CLEAN, key))
+    if clean.shape != noisy.shape:
+        raise ValueError(
+            f"{path}: expected as many {which!r} labels as clean ones, "
+            f"got {len(noisy)} and {len(clean)}"
+        )
+    if labels is not None:
+        _check_order(path, clean, np.asarray(labels))
+    num_classes = int(max(clean.max(initial=0), noisy.max(initial=0))) + 1
+    result = NoisyLabels(clean, noisy, np.eye(num_classes))
+    return replace(result, matrix=result.empirical_matrix)
+
+
+def _check_order(path: Path, clean: NDArray[np.int64], labels: NDArray[np.generic]) -> None:
+    if labels.shape != clean.shape:
+        raise ValueError(
+            f"labels: expected the {len(clean)} training labels that {path} was made for, "
+            f"got shape {labels.shape}"
+        )
+    wrong = np.flatnonzero(labels != clean)
+    if wrong.size:
+        first = wrong[0]
+        raise ValueError(
+            f"labels: expected the clean labels of {path} in their order, but {wrong.size} of "
+            f"{len(clean)} differ, at first {labels[first]} instead of {clean[first]} at {first}; "
+            "the images are in another order or another dataset's"
+        )
+
+
+def _read(path: Path) -> dict[str, NDArray[np.generic]]:
+    if path.suffix not in (".npz", ".pt"):
+        raise ValueError(f"path: expected an .npz or .pt file, got {str(path)!r}")
+    try:
+        return _read_npz(path) if path.suffix == ".npz" else _read_pt(path)
+    except (AttributeError, EOFError, RuntimeError, ValueError, BadZipFile, UnpicklingError):
+        # torch's own message would advise to read the file in a way that can run its code.
+        raise ValueError(f"{path}: expected named arrays and nothing else in the file") from None
+
+
+def _read_npz(path: Path) -> dict[str, NDArray[np.generic]]:
+    # Opened here, since numpy leaves a file open that turns out to be none of its own.
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _read_pt(path: Path) -> dict[str, NDArray[np.generic]]:
+    with torch.serialization.safe_globals(_ARRAY_PARTS):
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    return {name: np.asarray(values) for name, values in content.items()}
+
+
+# What an array of whole numbers is made of in a .pt file, by the names it had before and after
+# numpy 2; torch refuses everything else.
+_RECONSTRUCT = np.empty(0).__reduce__()[0]
+_ARRAY_PARTS = [
+    (_RECONSTRUCT, "numpy.core.multiarray._reconstruct"),
+    (_RECONSTRUCT, "numpy._core.multiarray._reconstruct"),
+    np.ndarray,
+    np.dtype,
+    *{type(np.dtype(code)) for code in np.typecodes["AllInteger"]},
+]

@@ -1,0 +1,247 @@
+"""A dataset's page: how many labels are wrong, what that looks like, and by which matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.dataset import Dataset
+from labelproof.noise.labels import NoisyLabels
+from labelproof.report.page import write_page
+from labelproof.report.pictures import heat_picture, picture
+
+__all__ = ["finding", "write_dataset_page"]
+
+SHOWN_CLASSES = 10
+"""Classes of which images are shown; of more, some are drawn."""
+COLUMNS = 10
+"""Images beside each other, at most."""
+NUMBERED_CLASSES = 20
+"""Classes up to which a matrix is shown with a number in each cell."""
+SHOWN_CONFUSIONS = 12
+EXACT_PIXELS = 64
+"""Sides up to which the pixels of an image are shown as squares."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An image as the page shows it; `true` is `None` where the label is the one it came with."""
+
+    address: str
+    given: str
+    true: str | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """Images that carry the same label."""
+
+    name: str
+    images: int
+    wrong: int
+    samples: Sequence[Sample]
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """How often a class is written before and after, and how many of the latter are wrong."""
+
+    name: str
+    before: int
+    after: int
+    wrong: int
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A matrix to be drawn: with numbers if it is small, as a picture if not."""
+
+    title: str
+    rows: Sequence[tuple[str, Sequence[float]]]
+    address: str
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """One way for a label to be wrong."""
+
+    true: str
+    given: str
+    intended: float
+    empirical: float
+    images: int
+
+
+def write_dataset_page(
+    path: Path,
+    dataset: Dataset,
+    noisy: NoisyLabels | None,
+    *,
+    samples: int = 80,
+    seed: int = 0,
+    command: str = "",
+) -> Path:
+    """Write a page about a dataset's training labels, before and after noise.
+
+    Args:
+        path: Where the page goes; it needs nothing beside it.
+        dataset: Its training images are shown.
+        noisy: What was done to the training labels; `None` shows them as they came.
+        samples: How many images are shown in all.
+        seed: Which ones.
+        command: How to make the page again, shown at its end.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> digits = load_digits()
+        >>> page = write_dataset_page(getfixture("tmp_path") / "page.html", digits, None)
+        >>> page.read_text()[:15]
+        '<!doctype html>'
+    """
+    if samples < 1:
+        raise ValueError(f"samples: expected at least 1, got {samples}")
+    names, labels = dataset.class_names, dataset.train.labels
+    if noisy is not None and not np.array_equal(noisy.clean, labels):
+        raise ValueError("noisy: expected noise on the labels of the dataset's training split")
+    given = labels if noisy is None else noisy.noisy
+    generator = np.random.default_rng(seed)
+    rows = _rows(dataset, given, samples, generator)
+    return write_page(
+        Path(path),
+        "dataset.html",
+        title=f"{dataset.name}: labels {'as they came' if noisy is None else 'with noise'}",
+        dataset=dataset,
+        finding=finding(dataset, noisy),
+        noisy=noisy is not None,
+        own=not dataset.clean,
+        rows=rows,
+        columns=min(max(len(row.samples) for row in rows), COLUMNS),
+        num_classes=len(names),
+        counts=_counts(names, labels, given),
+        largest=int(max(np.bincount(labels).max(), np.bincount(given).max())),
+        heats=[] if noisy is None else _heats(names, noisy),
+        confusions=[] if noisy is None else _confusions(names, noisy),
+        splits={name: len(split) for name, split in dataset.splits.items()},
+        shape=dataset.image_shape,
+        one_size=isinstance(dataset.train.images, np.ndarray),
+        exact=max(dataset.image_shape[1:]) <= EXACT_PIXELS,
+        short_names=max(len(name) for name in names) <= 3,
+        seed=seed,
+        command=command,
+    )
+
+
+def finding(dataset: Dataset, noisy: NoisyLabels | None) -> str:
+    """How many labels are wrong, in a few sentences.
+
+    >>> from labelproof.data import load_digits
+    >>> from labelproof.noise import corrupt, symmetric_matrix
+    >>> digits = load_digits()
+    >>> finding(digits, corrupt(digits.train.labels, symmetric_matrix(10, 0.6), seed=1))
+    '62.2% of the training labels are wrong: 838 of 1,347. The noise was meant to make it 60.0%.'
+    """
+    images = len(dataset.train)
+    if noisy is None:
+        sizes = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
+        known = "" if dataset.clean else " How many are wrong is not known."
+        return (
+            f"{images:,} training images with the labels they came with, {sizes.min():,} to "
+            f"{sizes.max():,} in each of {dataset.num_classes} classes.{known}"
+        )
+    wrong = int(noisy.flipped.sum())
+    intended = float((1 - np.diag(noisy.matrix))[noisy.clean].mean())
+    meant = f"The noise was meant to make it {100 * intended:.1f}%."
+    if dataset.clean:
+        return (
+            f"{100 * noisy.rate:.1f}% of the training labels are wrong: {wrong:,} of {images:,}. "
+            f"{meant}"
+        )
+    return (
+        f"{100 * noisy.rate:.1f}% of the training labels were changed: {wrong:,} of {images:,}. "
+        f"{meant} How many were wrong before is not known."
+    )
+
+
+def _rows(
+    dataset: Dataset, given: NDArray[np.int64], samples: int, generator: np.random.Generator
+) -> list[Row]:
+    """Rows of images with the same given label: first those that are right, then the others."""
+    present = np.unique(given)
+    shown = min(len(present), SHOWN_CLASSES, samples)
+    chosen = np.sort(generator.choice(present, shown, replace=False))
+    rows: list[Row] = []
+    for label in chosen:
+        members = np.flatnonzero(given == label)
+        drawn = generator.choice(members, min(samples // shown, len(members)), replace=False)
+        moved = dataset.train.labels != given
+        drawn = drawn[np.lexsort((drawn, moved[drawn]))]
+        rows.append(
+            Row(
+                dataset.class_names[label],
+                len(members),
+                int(moved[members].sum()),
+                [_sample(dataset, int(index), given) for index in drawn],
+            )
+        )
+    return rows
+
+
+def _sample(dataset: Dataset, index: int, given: NDArray[np.int64]) -> Sample:
+    true = dataset.train.labels[index]
+    return Sample(
+        picture(dataset.train.images[index]),
+        dataset.class_names[given[index]],
+        dataset.class_names[true] if true != given[index] else None,
+    )
+
+
+def _counts(
+    names: Sequence[str], before: NDArray[np.int64], after: NDArray[np.int64]
+) -> list[ClassCount]:
+    first = np.bincount(before, minlength=len(names))
+    second = np.bincount(after, minlength=len(names))
+    wrong = np.bincount(after[before != after], minlength=len(names))
+    return [
+        ClassCount(name, int(first[i]), int(second[i]), int(wrong[i]))
+        for i, name in enumerate(names)
+    ]
+
+
+def _heats(names: Sequence[str], noisy: NoisyLabels) -> list[Heat]:
+    return [
+        Heat(
+            title,
+            list(zip(names, matrix.tolist(), strict=True))
+            if len(names) <= NUMBERED_CLASSES
+            else [],
+            heat_picture(matrix) if len(names) > NUMBERED_CLASSES else "",
+        )
+        for title, matrix in (("meant", noisy.matrix), ("as it came out", noisy.empirical_matrix))
+    ]
+
+
+def _confusions(names: Sequence[str], noisy: NoisyLabels) -> list[Confusion]:
+    """The most frequent ways to be wrong, for matrices too large for numbers."""
+    if len(names) <= NUMBERED_CLASSES:
+        return []
+    counts = noisy.counts.copy()
+    np.fill_diagonal(counts, 0)
+    empirical = noisy.empirical_matrix
+    # Stable, so that ties come in the order of the classes wherever the page is made.
+    order = np.argsort(-counts, axis=None, kind="stable")[:SHOWN_CONFUSIONS]
+    pairs = [divmod(int(cell), len(names)) for cell in order]
+    return [
+        Confusion(
+            names[true],
+            names[given],
+            float(noisy.matrix[true, given]),
+            float(empirical[true, given]),
+            int(counts[true, given]),
+        )
+        for true, given in pairs
+        if counts[true, given]
+    ]

@@ -1,0 +1,30 @@
+"""Pages that stand alone: one template, everything in it, whatever is shown escaped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jinja2
+
+from labelproof.training.record import write_text
+
+__all__ = ["write_page"]
+
+
+def write_page(path: Path, template: str, **values: object) -> Path:
+    """Fill in a template of this package and write it, whole or not at all.
+
+    Args:
+        path: Where the page goes; it needs nothing beside it.
+        template: The template's file name.
+        values: What it shows; a name that the template uses and that is not given is an error.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("labelproof.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    write_text(path, environment.get_template(template).render(**values))
+    return path

@@ -1,0 +1,168 @@
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from file_server import FileServer
+from tiny_dataset import tiny_contents, tiny_files, tiny_idx
+from typer.testing import CliRunner, Result
+
+from labelproof.cli.data import app
+from labelproof.data import DownloadError
+from labelproof.data.catalogue import DATASETS
+
+WIDE = {"COLUMNS": "250", "TERM": "dumb"}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    for name in ("LABELPROOF_MIRROR", "LABELPROOF_DATA", "http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    files = {f"/pub/{name}": data for name, data in tiny_files().items()}
+    with FileServer(files).running() as running:
+        monkeypatch.setitem(DATASETS, "tiny", tiny_idx(running.address))
+        yield running
+
+
+def invoke(*arguments: str | Path, **environment: str) -> Result:
+    texts = [str(argument) for argument in arguments]
+    return CliRunner().invoke(app, texts, env={**WIDE, **environment})
+
+
+def test_help_teaches() -> None:
+    text = invoke("--help").output
+    for command in ("list", "download", "verify"):
+        assert command in text
+        assert "LABELPROOF_DATA" in invoke(command, "--help").output
+    assert "LABELPROOF_MIRROR" in invoke("download", "--help").output
+
+
+@pytest.mark.usefixtures("server")
+def test_list_says_where_each_is_or_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "train-labels-idx1-ubyte").touch()
+    text = invoke("list", "--data-root", tmp_path).output
+    for part in (
+        f"Datasets in {tmp_path}",
+        "digits",
+        "always there",
+        "labelproof data download cifar10",
+        "170.1 MB",
+        "60,000",
+        "3 x 32 x 32",
+        "lacks train-images-idx3-ubyte",
+    ):
+        assert part in text, part
+    invoke("download", "tiny", "--data-root", tmp_path)
+    assert (
+        f"{tmp_path / 'tiny'} (IDX files)" in invoke("list", LABELPROOF_DATA=str(tmp_path)).output
+    )
+
+
+def test_download_prints_a_line_for_each_file_and_does_nothing_twice(
+    server: FileServer, tmp_path: Path
+) -> None:
+    result = invoke("download", "tiny", "--data-root", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("tiny: t") == 4
+    assert "tiny: train-images-idx3-ubyte.gz, 0.0 MB" in result.output
+    assert f"tiny: as published, in {tmp_path / 'tiny'} (IDX files)" in result.output
+    again = invoke("download", "tiny", "digits", "--data-root", tmp_path)
+    assert again.output.splitlines() == [
+        f"tiny: as published, in {tmp_path / 'tiny'} (IDX files)",
+        "digits: as published, embedded",
+    ]
+    assert len(server.requests) == 4
+
+
+@pytest.mark.usefixtures("server")
+def test_download_shows_bars_on_a_terminal(tmp_path: Path) -> None:
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "120"}
+    result = invoke("download", "tiny", "--data-root", tmp_path, **terminal)
+    assert result.exit_code == 0, result.output
+    assert "t10k-labels-idx1-ubyte.gz" in result.output
+    assert "━" in result.output
+
+
+def test_download_takes_a_mirror(server: FileServer, tmp_path: Path) -> None:
+    server.files = {path.replace("/pub/", "/copy/tiny/"): d for path, d in server.files.items()}
+    mirror = f"{server.address}/copy"
+    result = invoke("download", "tiny", "--data-root", tmp_path, "--mirror", mirror)
+    assert result.exit_code == 0, result.output
+    other = invoke("download", "tiny", "--data-root", tmp_path / "b", LABELPROOF_MIRROR=mirror)
+    assert other.exit_code == 0, other.output
+
+
+def test_a_resumed_download_says_what_is_here(server: FileServer, tmp_path: Path) -> None:
+    name, content = next(iter(tiny_files().items()))
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / f".{name}.part").write_bytes(content[:1000])
+    text = invoke("download", "tiny", "--data-root", tmp_path).output
+    assert f"{name}, 0.0 MB, 0.0 MB are here" in text
+    assert server.asked_ranges[0] == "bytes=1000-"
+
+
+def test_an_unknown_name_is_refused_before_anything_is_fetched(
+    server: FileServer, tmp_path: Path
+) -> None:
+    result = invoke("download", "tiny", "tinny", "--data-root", tmp_path)
+    assert isinstance(result.exception, ValueError)
+    assert "unknown dataset 'tinny', did you mean 'tiny'?" in str(result.exception)
+    assert server.requests == []
+
+
+def test_a_download_that_fails_is_an_error_of_the_users(server: FileServer, tmp_path: Path) -> None:
+    server.files.clear()
+    result = invoke("download", "tiny", "--data-root", tmp_path)
+    assert isinstance(result.exception, DownloadError)
+
+
+def test_ctrl_c_says_that_the_same_command_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("labelproof.cli.data.download_dataset", stop)
+    result = invoke("download", "mnist", "--data-root", tmp_path)
+    assert result.exit_code == 130
+    assert "the same command goes on from here" in result.output
+
+
+@pytest.mark.usefixtures("server")
+def test_verify_passes_what_is_right_and_names_what_is_not(tmp_path: Path) -> None:
+    assert invoke("verify", "--data-root", tmp_path).output == "digits: as published, embedded\n"
+    invoke("download", "tiny", "--data-root", tmp_path)
+    right = invoke("verify", "--data-root", tmp_path)
+    assert right.exit_code == 0
+    assert right.output.count("as published") == 2
+    path = tmp_path / "tiny" / "train-labels-idx1-ubyte.gz"
+    content = bytearray(gzip.decompress(path.read_bytes()))
+    content[-1] = 0
+    path.write_bytes(gzip.compress(content))
+    wrong = invoke("verify", "tiny", "--data-root", tmp_path)
+    assert wrong.exit_code == 1
+    assert "tiny: what was read is not the publisher's train-labels-idx1-ubyte" in wrong.output
+    path.unlink()
+    incomplete = invoke("verify", "--data-root", tmp_path)
+    assert incomplete.exit_code == 1
+    assert "lacks train-labels-idx1-ubyte" in incomplete.output
+
+
+def test_verify_of_what_is_not_there_fails_with_advice(tmp_path: Path) -> None:
+    result = invoke("verify", "cifar10", "--data-root", tmp_path)
+    assert result.exit_code == 1
+    assert "labelproof data download cifar10" in result.output
+
+
+def test_verify_says_of_which_files_no_checksum_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DATASETS, "tiny", tiny_idx("https://example.org", checksums=False))
+    (tmp_path / "tiny").mkdir()
+    for name, data in tiny_contents().items():
+        (tmp_path / "tiny" / name).write_bytes(data)
+    result = invoke("verify", "tiny", "--data-root", tmp_path)
+    assert result.exit_code == 0
+    assert "no checksum is known of train-images-idx3-ubyte" in result.output

@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from made_images import write_images
+from typer.testing import CliRunner, Result
+
+from labelproof.cli.show import show
+
+app = typer.Typer()
+app.command()(show)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--no-open"], env={"COLUMNS": "200"})
+
+
+def test_noise_is_said_in_words_and_drawn(tmp_path: Path) -> None:
+    page = tmp_path / "deep" / "page.html"
+    result = run("digits", "--noise", "symmetric:0.6", "--seed", "1", "--output", str(page))
+    assert result.exit_code == 0, result.output
+    assert "of the training labels are wrong" in result.output
+    assert "Page: " in result.output
+    text = page.read_text(encoding="utf-8")
+    assert "labelproof data show digits --noise symmetric:0.6 --seed 1" in text
+    assert "The noise matrix" in text
+
+
+def test_without_noise_the_data_are_shown(tmp_path: Path) -> None:
+    result = run("digits", "--output", str(tmp_path / "page.html"), "--samples", "10")
+    assert result.exit_code == 0, result.output
+    assert "1,347 training images with the labels they came with" in result.output
+
+
+def test_a_folder_of_ones_own_is_shown_with_its_warnings(tmp_path: Path) -> None:
+    write_images(tmp_path / "pets", [f"{name}/{n}.png" for name in ("<b>", "dog") for n in "1234"])
+    (tmp_path / "pets" / "notes.txt").touch()
+    page = tmp_path / "page.html"
+    result = run(str(tmp_path / "pets"), "--noise", "pair:0.25:exact", "--output", str(page))
+    assert result.exit_code == 0, result.output
+    assert "warning: " in result.output
+    assert "1 file left out, not images" in result.output
+    assert "25.0% of the training labels were changed: 2 of 8" in result.output
+    assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
+
+
+def test_instance_noise_needs_the_images_in_memory(tmp_path: Path) -> None:
+    page = str(tmp_path / "page.html")
+    result = run("digits", "--noise", "instance:0.3", "--output", page)
+    assert result.exit_code == 0, result.output
+    write_images(tmp_path / "pets", [f"{name}/{n}.png" for name in ("cat", "dog") for n in "12"])
+    result = run(str(tmp_path / "pets"), "--noise", "instance:0.3", "--output", page)
+    assert isinstance(result.exception, ValueError)
+    assert "decoded one by one; save them as arrays first" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["digits", "--noise", "sym:0.4"], "noise: expected"),
+        (["digits", "--noise", "human:worse"], "human"),
+        (["nothing-of-the-kind"], "unknown dataset"),
+        (["./nowhere"], "no such file or folder"),
+    ],
+)
+def test_mistakes_are_explained_and_nothing_is_written(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    result = run(*arguments, "--output", str(tmp_path / "page.html"))
+    assert isinstance(result.exception, (ValueError, OSError))
+    assert message in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_are_shown(tmp_path: Path) -> None:
+    images = np.random.default_rng(0).random((20, 6, 6))
+    np.savez(tmp_path / "dots.npz", images=images, labels=np.arange(20) % 2)
+    result = run(str(tmp_path / "dots.npz"), "--output", str(tmp_path / "page.html"))
+    assert result.exit_code == 0, result.output
+    assert "10 to 10 in each of 2 classes" in result.output

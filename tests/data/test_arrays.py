@@ -1,0 +1,207 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labelproof.data.arrays import load_arrays
+from labelproof.data.notices import DataWarning
+
+GENERATOR = np.random.default_rng(0)
+COLOUR = GENERATOR.integers(0, 256, (6, 8, 10, 3), dtype=np.uint8)
+GREY = COLOUR[..., 0]
+LABELS = np.array([0, 1, 2, 0, 1, 2])
+
+
+def save(folder: Path, **arrays: Any) -> Path:
+    path = folder / "shapes.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("images", "shape"),
+    [
+        (COLOUR, (3, 8, 10)),
+        (COLOUR.transpose(0, 3, 1, 2), (3, 8, 10)),
+        (GREY, (1, 8, 10)),
+        (GREY[..., np.newaxis], (1, 8, 10)),
+        (GREY[:, np.newaxis], (1, 8, 10)),
+    ],
+)
+def test_the_layout_is_seen_from_the_shape(
+    images: np.ndarray, shape: tuple[int, int, int], tmp_path: Path
+) -> None:
+    dataset = load_arrays(save(tmp_path, images=images, labels=LABELS))
+    assert dataset.name == "shapes"
+    assert dataset.image_shape == shape
+    assert dataset.class_names == ("0", "1", "2")
+    assert not dataset.clean
+    wanted = COLOUR.transpose(0, 3, 1, 2) if shape[0] == 3 else GREY[:, np.newaxis]
+    np.testing.assert_array_equal(dataset.train.array, wanted)
+    np.testing.assert_allclose(dataset.mean, wanted.mean(axis=(0, 2, 3)) / 255)
+    np.testing.assert_allclose(dataset.std, wanted.std(axis=(0, 2, 3)) / 255)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("x_train", "y_train", "x_test", "y_test"),
+        ("X_train", "Y_train", "X_test", "Y_test"),
+        ("train_images", "train_labels", "test_images", "test_labels"),
+    ],
+)
+def test_splits_are_found_by_name(names: tuple[str, ...], tmp_path: Path) -> None:
+    arrays = dict(zip(names, (COLOUR, LABELS, COLOUR[:2], LABELS[:2]), strict=True))
+    dataset = load_arrays(save(tmp_path, **arrays, x_val=COLOUR[:3], y_val=LABELS[:3, np.newaxis]))
+    assert {name: len(split) for name, split in dataset.splits.items()} == {
+        "train": 6,
+        "validation": 3,
+        "test": 2,
+    }
+
+
+@pytest.mark.parametrize("names", [("X", "y"), ("data", "targets"), ("images", "label")])
+def test_a_single_pair_is_there_to_train_on(names: tuple[str, str], tmp_path: Path) -> None:
+    arrays = dict(zip(names, (COLOUR, LABELS), strict=True))
+    assert list(load_arrays(save(tmp_path, **arrays)).splits) == ["train"]
+
+
+@pytest.mark.parametrize(
+    ("images", "labels"),
+    [
+        ("photos.npy", "photos_labels.npy"),
+        ("images.npy", "labels.npy"),
+        ("train_images.npy", "train_labels.npy"),
+    ],
+)
+def test_labels_may_lie_beside_the_images(images: str, labels: str, tmp_path: Path) -> None:
+    np.save(tmp_path / images, COLOUR)
+    with pytest.raises(FileNotFoundError, match=r"expected the labels of .* in .*_labels\.npy"):
+        load_arrays(tmp_path / images)
+    np.save(tmp_path / labels, LABELS)
+    assert load_arrays(tmp_path / images).train.labels.tolist() == LABELS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "indices"),
+    [
+        (np.array([7, 3, 7, 3, 5, 5]), ("3", "5", "7"), [2, 0, 2, 0, 1, 1]),
+        (np.array([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]), ("0", "1"), [0, 1, 0, 1, 0, 1]),
+        (np.array([True, False] * 3), ("0", "1"), [1, 0, 1, 0, 1, 0]),
+        (np.array(["b", "a"] * 3), ("a", "b"), [1, 0, 1, 0, 1, 0]),
+        (np.array([b"b\xff", b"a"] * 3), ("a", "b\\xff"), [1, 0, 1, 0, 1, 0]),
+        (np.eye(3)[LABELS], ("0", "1", "2"), LABELS.tolist()),
+        (LABELS.astype(np.uint8)[:, np.newaxis], ("0", "1", "2"), LABELS.tolist()),
+    ],
+)
+def test_labels_of_many_kinds(
+    labels: np.ndarray, names: tuple[str, ...], indices: list[int], tmp_path: Path
+) -> None:
+    dataset = load_arrays(save(tmp_path, images=GREY, labels=labels))
+    assert dataset.class_names == names
+    assert dataset.train.labels.tolist() == indices
+    assert dataset.train.labels.dtype == np.int64
+
+
+def test_class_names_say_what_labels_count(tmp_path: Path) -> None:
+    names = np.array(["ant", "bee", "cow", "doe"])
+    dataset = load_arrays(save(tmp_path, images=GREY, labels=LABELS, class_names=names))
+    assert dataset.class_names == ("ant", "bee", "cow", "doe")
+    with pytest.raises(ValueError, match="labels from 0 to 1, as there are 2 class names, got 2"):
+        load_arrays(save(tmp_path, images=GREY, labels=LABELS, class_names=names[:2]))
+
+
+def test_fractions_become_bytes(tmp_path: Path) -> None:
+    dataset = load_arrays(save(tmp_path, images=GREY / 255, labels=LABELS))
+    np.testing.assert_array_equal(dataset.train.array[:, 0], GREY)
+    dataset = load_arrays(save(tmp_path, images=GREY > 127, labels=LABELS))
+    np.testing.assert_array_equal(dataset.train.array[:, 0], 255 * (GREY > 127))
+    dataset = load_arrays(save(tmp_path, images=GREY.astype(np.int64), labels=LABELS))
+    np.testing.assert_array_equal(dataset.train.array[:, 0], GREY)
+
+
+def test_other_ranges_are_scaled_the_same_in_all_splits_and_said(tmp_path: Path) -> None:
+    path = save(tmp_path, images=GREY.astype(np.float32), labels=LABELS)
+    with pytest.warns(DataWarning, match=r"taken for 0 to 255 and rounded"):
+        np.testing.assert_array_equal(load_arrays(path).train.array[:, 0], GREY)
+    ramp = np.arange(-3, 3, 1.0).reshape(6, 1, 1) * np.ones((6, 2, 2))
+    path = save(tmp_path, x_train=ramp, y_train=LABELS, x_test=ramp[:2] + 5, y_test=LABELS[:2])
+    with pytest.warns(DataWarning, match=r"pixels from -3 to 3 scaled to 0 to 255; expected"):
+        dataset = load_arrays(path)
+    assert dataset.train.array.max() < dataset.test.array.max() == 255
+    assert dataset.train.array.min() == 0
+    path = save(tmp_path, images=GREY.astype(np.uint16) * 16, labels=LABELS)
+    with pytest.warns(DataWarning, match="scaled"):
+        assert load_arrays(path).train.array.max() == 255
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"images": COLOUR}, r"expected arrays images and labels .* found images \(6, 8, 10, 3\)"),
+        ({}, "found nothing"),
+        ({"x_train": COLOUR}, "expected labels for 'x_train', found none"),
+        ({"y_test": LABELS, "x_train": COLOUR, "y_train": LABELS}, "expected images for 'y_test'"),
+        ({"x_test": COLOUR, "y_test": LABELS}, "expected training images, found"),
+        ({"images": COLOUR, "x": COLOUR, "y": LABELS}, "x and images could both be meant"),
+        ({"x": COLOUR, "y": LABELS[:5]}, "a label for each of 6 images in 'x', got 5 in 'y'"),
+        ({"x": COLOUR.reshape(6, -1), "y": LABELS}, r"got \(6, 240\); flat rows have to be given"),
+        ({"x": COLOUR[:, :3], "y": LABELS}, "where both axes could be; say layout"),
+        ({"x": COLOUR[..., :2], "y": LABELS}, "where neither axis could be; say layout"),
+        ({"x": COLOUR[:0], "y": LABELS[:0]}, "expected images of numbers, got uint8 .0, 8"),
+        ({"x": GREY.astype(str), "y": LABELS}, "expected images of numbers, got <U"),
+        ({"x": np.full((6, 2, 2), np.nan), "y": LABELS}, "24 pixels NaN or infinite"),
+        ({"x": GREY, "y": LABELS + 0.5}, "expected classes, got 0.5, which looks like a measure"),
+        ({"x": GREY, "y": np.array([np.nan, 1, 2, 0, 1, 2])}, "1 label missing"),
+        ({"x": GREY, "y": LABELS - 1}, "expected classes from 0, got -1; remove the 2 images"),
+        ({"x": GREY, "y": np.ones((6, 3))}, "expected one label an image, got rows of 3"),
+        ({"x": GREY, "y": np.zeros((6, 3, 2))}, r"expected integers or text of shape \(N\)"),
+        ({"x": GREY, "y": LABELS * 0}, "expected at least two classes, got only '0'"),
+        ({"x": GREY, "y": np.arange(6)}, "6 images with 6 labels"),
+    ],
+)
+def test_what_cannot_be_a_dataset_is_refused(
+    arrays: dict[str, np.ndarray], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_arrays(save(tmp_path, **arrays))
+
+
+def test_an_open_layout_can_be_said(tmp_path: Path) -> None:
+    path = save(tmp_path, x=COLOUR[:, :3], y=LABELS)
+    assert load_arrays(path, layout="NHWC").image_shape == (3, 3, 10)
+    assert load_arrays(path, layout="NCHW").image_shape == (3, 10, 3)
+    path = save(tmp_path, x=np.zeros((6, 5, 4, 4), np.uint8) + GREY[:, :1, :1, None], y=LABELS)
+    assert load_arrays(path, layout="NCHW").image_shape == (5, 4, 4)
+    with pytest.raises(ValueError, match="layout: expected 'NCHW' or 'NHWC', got 'CHW'"):
+        load_arrays(path, layout="CHW")  # type: ignore[arg-type]
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return exec, ("raise SystemExit('a pickle was run')",)
+
+
+@pytest.mark.parametrize("name", ["objects.npz", "objects.npy"])
+def test_python_objects_are_refused_unread(name: str, tmp_path: Path) -> None:
+    objects = np.array([Bomb()] * 6, dtype=object)
+    if name.endswith("npz"):
+        np.savez(tmp_path / name, images=GREY, labels=objects, allow_pickle=True)
+    else:
+        np.save(tmp_path / name, objects, allow_pickle=True)
+        np.save(tmp_path / "objects_labels.npy", LABELS)
+    with pytest.raises(ValueError, match="holds Python objects, which are not read since they co"):
+        load_arrays(tmp_path / name)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"expected a file, got .*gone\.npz: there is none"):
+        load_arrays(tmp_path / "gone.npz")
+    with pytest.raises(ValueError, match=r"ends in \.npz or \.npy, got .*data\.mat"):
+        load_arrays(tmp_path / "data.mat")
+    whole = save(tmp_path, images=COLOUR, labels=LABELS).read_bytes()
+    for content in (b"", b"PK", whole[: len(whole) // 2], b"\x93NUMPY\x01\x00"):
+        (tmp_path / "cut.npz").write_bytes(content)
+        with pytest.raises(ValueError, match="cannot be read as NumPy arrays"):
+            load_arrays(tmp_path / "cut.npz")

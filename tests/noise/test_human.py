@@ -1,0 +1,155 @@
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from labelproof.noise import HUMAN_LABELS, human_labels, parse_noise
+from labelproof.noise.confusions import SUPER_CLASSES
+
+ROOT = Path(__file__).parents[2]
+CLEAN = np.array([0, 1, 2, 1], dtype=np.uint8)
+WORSE = np.array([0, 1, 1, 2], dtype=np.uint8)
+
+
+def published(name: str) -> Path:
+    """One of the publishers' label files, from a folder that the environment names."""
+    named = os.environ.get("LABELPROOF_SHARED")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    for path in (folder / name, folder / "data" / name, folder / "cifar-n" / name):
+        if path.exists():
+            return path
+    pytest.skip(f"no {name} in {folder}; LABELPROOF_SHARED names the folder that has it")
+
+
+def write(path: Path, **arrays: object) -> Path:
+    np.savez(path, **{"clean_label": CLEAN, "worse_label": WORSE} | arrays)  # pyright: ignore[reportArgumentType]
+    return path
+
+
+@pytest.mark.parametrize(
+    ("file", "which", "percent"),
+    [
+        ("cifar10n.npz", "aggregate", 9.01),
+        ("cifar10n.npz", "random1", 17.23),
+        ("cifar10n.npz", "random2", 18.12),
+        ("cifar10n.npz", "random3", 17.64),
+        ("cifar10n.npz", "worse", 40.21),
+        ("cifar100n.npz", "noisy", 40.20),
+    ],
+)
+def test_the_published_labels_have_the_published_rates(
+    file: str, which: str, percent: float
+) -> None:
+    result = human_labels(published(file), which)
+    assert round(100 * result.rate, 2) == percent
+    assert HUMAN_LABELS[which].rate == pytest.approx(percent / 100)
+    assert len(result.noisy) == 50_000
+    np.testing.assert_allclose(result.matrix.sum(axis=1), 1)
+    np.testing.assert_array_equal(result.matrix, result.empirical_matrix)
+
+
+def test_the_published_super_classes_are_the_tables() -> None:
+    with np.load(published("cifar100n.npz"), allow_pickle=False) as file:
+        pairs = set(zip(file["clean_label"], file["clean_coarse_label"], strict=True))
+    table = {(label, place) for place, labels in enumerate(SUPER_CLASSES) for label in labels}
+    assert pairs == table
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt", "legacy.pt"])
+def test_labels_are_read_from_both_kinds_of_file(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"labels{suffix}"
+    if suffix == ".npz":
+        write(path)
+    else:
+        content = {"clean_label": CLEAN, "worse_label": torch.tensor(WORSE)}
+        torch.save(content, path, _use_new_zipfile_serialization=suffix == ".pt")
+    result = human_labels(path, "worse", labels=CLEAN)
+    np.testing.assert_array_equal(result.clean, CLEAN)
+    np.testing.assert_array_equal(result.noisy, WORSE)
+    assert result.rate == 0.5
+    np.testing.assert_array_equal(result.matrix, [[1, 0, 0], [0, 0.5, 0.5], [0, 1, 0]])
+
+
+def test_a_file_written_with_an_older_numpy_is_read(tmp_path: Path) -> None:
+    torch.save({"clean_label": CLEAN, "worse_label": WORSE}, tmp_path / "new.pt")
+    names = (b"numpy._core.multiarray", b"numpy.core.multiarray")
+    with (
+        zipfile.ZipFile(tmp_path / "new.pt") as new,
+        zipfile.ZipFile(tmp_path / "old.pt", "w") as old,
+    ):
+        for name in new.namelist():
+            old.writestr(name, new.read(name).replace(*names))
+    np.testing.assert_array_equal(human_labels(tmp_path / "old.pt", "worse").noisy, WORSE)
+
+
+def test_labels_in_another_order_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "labels.npz")
+    with pytest.raises(ValueError, match=r"2 of 4 differ, at first 1 instead of 0 at 0; the image"):
+        human_labels(path, "worse", labels=[1, 0, 2, 1])
+    with pytest.raises(ValueError, match=r"labels: expected the 4 training labels .* \(3,\)"):
+        human_labels(path, "worse", labels=[0, 1, 2])
+
+
+class Harm:
+    def __reduce__(self) -> tuple:
+        return os.mkdir, ("harm",)
+
+
+@pytest.mark.parametrize("name", ["labels.npz", "labels.pt"])
+def test_a_file_cannot_run_code(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    harm = np.array([Harm()] * 4, dtype=object)
+    if name.endswith("npz"):
+        write(Path(name), worse_label=harm)
+    else:
+        torch.save({"clean_label": CLEAN, "worse_label": harm}, name)
+    with pytest.raises(ValueError, match="expected named arrays and nothing else"):
+        human_labels(name, "worse")
+    assert not Path("harm").exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "error", "message"),
+    [
+        ({"worse_label": WORSE[:3]}, ValueError, "as many 'worse' labels as clean ones, got 3 and"),
+        ({"worse_label": WORSE / 2}, TypeError, "worse_label: expected one integer per sample"),
+        ({"worse_label": WORSE.astype(int) - 1}, ValueError, "worse_label: expected class indices"),
+    ],
+)
+def test_bad_arrays_are_named(
+    arrays: dict, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        human_labels(write(tmp_path / "labels.npz", **arrays), "worse")
+
+
+def test_bad_arguments_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "labels.npz")
+    with pytest.raises(
+        ValueError, match=r"which: expected one of aggregate, .* noisy, got 'worst'"
+    ):
+        human_labels(path, "worst")
+    with pytest.raises(ValueError, match=r"expected an array 'noisy_label' .* the file has worse"):
+        human_labels(path, "noisy")
+    with pytest.raises(
+        ValueError, match=r"path: expected an \.npz or \.pt file, got 'labels\.npy'"
+    ):
+        human_labels("labels.npy", "worse")
+    with pytest.raises(FileNotFoundError):
+        human_labels(tmp_path / "nowhere.npz", "worse")
+    (tmp_path / "torn.npz").write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match="expected named arrays"):
+        human_labels(tmp_path / "torn.npz", "worse")
+    torch.save([1], tmp_path / "list.pt")
+    with pytest.raises(ValueError, match="expected named arrays"):
+        human_labels(tmp_path / "list.pt", "worse")
+
+
+def test_text_leads_to_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "labels.npz")
+    noise = parse_noise("human:worse")
+    result = noise.apply(CLEAN, num_classes=3, dataset="cifar10", seed=0, human=path)
+    np.testing.assert_array_equal(result.noisy, WORSE)

@@ -1,0 +1,130 @@
+import warnings
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from labelproof.noise import UnlearnableClassWarning, corrupt_by_instance
+from labelproof.noise import instance as module
+
+SAMPLES = 20_000
+
+
+def blobs(samples: int = SAMPLES) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Features of mean 0 with unequal classes, the last of five without a sample."""
+    generator = np.random.default_rng(7)
+    labels = generator.choice(4, samples, p=[0.1, 0.2, 0.3, 0.4])
+    return generator.normal(size=(samples, 3, 4)), labels.astype(np.int64)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.2, 0.4])
+def test_the_rate_is_the_one_asked_for(rate: float) -> None:
+    result = corrupt_by_instance(*blobs(), rate, num_classes=5, seed=1)
+    assert abs(result.rate - rate) < 5 * np.sqrt(rate * (1 - rate) / SAMPLES)
+    # The spread of 20,000 flip rates over four classes, of which the smallest has 2,000.
+    np.testing.assert_allclose(result.matrix.diagonal()[:4], 1 - rate, atol=5 * 0.1 / np.sqrt(2000))
+
+
+def test_the_intended_matrix_is_the_mean_of_the_samples_chances() -> None:
+    result = corrupt_by_instance(*blobs(), 0.3, num_classes=5, seed=1)
+    np.testing.assert_allclose(result.matrix.sum(axis=1), 1)
+    assert result.matrix[4].tolist() == [0, 0, 0, 0, 1]
+    sizes = np.bincount(result.clean)[:, None]
+    bound = 5 * np.sqrt(result.matrix * (1 - result.matrix) / 2000)
+    assert (np.abs(result.empirical_matrix - result.matrix)[:4] <= bound[:4]).all()
+    assert sizes.min() > 1800
+
+
+def test_a_flip_follows_the_features() -> None:
+    # Two kinds of samples in one class: each kind is mistaken for one class of its own.
+    features = np.repeat([[900.0, 0.0], [0.0, 900.0]], 2000, axis=0)
+    labels = np.zeros(4000, dtype=np.int64)
+    result = corrupt_by_instance(features, labels, 0.3, num_classes=10, seed=1)
+    first, second = (
+        np.unique(result.noisy[part][result.flipped[part]])
+        for part in (slice(2000), slice(2000, None))
+    )
+    assert len(first) == len(second) == 1
+    assert first != second
+    assert result.rate == pytest.approx(0.3, abs=0.04)
+
+
+def test_some_samples_are_mistaken_more_easily() -> None:
+    features, labels = np.zeros((SAMPLES, 1)), np.zeros(SAMPLES, dtype=np.int64)
+    spread = module._flip_rates(np.random.default_rng(0).random(SAMPLES), 0.4, 0.1)
+    assert spread.std() == pytest.approx(0.1, abs=0.005)
+    assert spread.mean() == pytest.approx(0.4, abs=5 * 0.1 / np.sqrt(SAMPLES))
+    same = corrupt_by_instance(features, labels, 0.4, num_classes=3, seed=1, deviation=0)
+    np.testing.assert_allclose(same.matrix[0], [0.6, 0.2, 0.2])
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.5, 0.97])
+@pytest.mark.parametrize("deviation", [1e-6, 0.1, 10.0])
+def test_flip_rates_stay_around_the_rate_and_inside_the_bounds(
+    rate: float, deviation: float
+) -> None:
+    uniform = np.concatenate([[0, np.nextafter(1, 0)], np.linspace(0, 1, 1001)[1:-1]])
+    rates = module._flip_rates(uniform, rate, deviation)
+    assert rates.min() >= 0
+    assert rates.max() <= 1
+    assert rates.mean() == pytest.approx(rate, abs=1e-6)
+
+
+def test_rate_zero_changes_nothing_and_rate_one_everything() -> None:
+    features, labels = blobs(500)
+    assert corrupt_by_instance(features, labels, 0, num_classes=5, seed=1).rate == 0
+    with pytest.warns(UnlearnableClassWarning) as found:
+        assert corrupt_by_instance(features, labels, 1, num_classes=5, seed=1).rate == 1
+    assert found[0].filename == __file__
+
+
+def test_the_same_seed_gives_the_same_labels_however_they_are_cut_into_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    features, labels = blobs(3000)
+    first = corrupt_by_instance(features, labels, 0.3, num_classes=5, seed=1)
+    other = corrupt_by_instance(features, labels, 0.3, num_classes=5, seed=2)
+    monkeypatch.setattr(module, "_BLOCK", 1000)
+    again = corrupt_by_instance(features, labels, 0.3, num_classes=5, seed=1)
+    np.testing.assert_array_equal(first.noisy, again.noisy)
+    np.testing.assert_allclose(first.matrix, again.matrix)
+    assert (first.noisy != other.noisy).any()
+
+
+def test_the_drawn_labels_are_pinned() -> None:
+    features = np.arange(24).reshape(12, 2) % 5 - 2
+    noisy = corrupt_by_instance(features, np.arange(12) % 3, 0.4, num_classes=3, seed=3).noisy
+    assert noisy.tolist() == [0, 1, 2, 2, 1, 2, 1, 0, 0, 1, 1, 1]
+
+
+def test_pixels_of_any_size_are_no_trouble() -> None:
+    images = np.full((60, 3, 32, 32), 255, dtype=np.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnlearnableClassWarning)
+        result = corrupt_by_instance(images, np.arange(60) % 3, 0.4, num_classes=3, seed=0)
+    assert np.isfinite(result.matrix).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rate": 1.5}, r"rate: expected a number in \[0, 1\], got 1.5"),
+        ({"deviation": -0.1}, r"deviation: expected a number in \[0, ∞\), got -0.1"),
+        ({"num_classes": 1}, "num_classes: expected at least 2, got 1"),
+        ({"num_classes": 2}, "labels: expected 0 to 1, got 2"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0"),
+        ({"features": np.zeros((5, 2))}, r"a row for each of 6 labels, got shape \(5, 2\)"),
+        ({"features": np.zeros(6)}, r"a row for each of 6 labels, got shape \(6,\)"),
+        ({"features": np.full((6, 2), np.nan)}, "features: expected finite numbers, got others"),
+    ],
+)
+def test_bad_arguments_are_named(changes: dict, message: str) -> None:
+    arguments = {
+        "features": np.zeros((6, 2)),
+        "labels": np.arange(6) % 3,
+        "rate": 0.2,
+        "num_classes": 3,
+        "seed": 0,
+    }
+    with pytest.raises(ValueError, match=message):
+        corrupt_by_instance(**(arguments | changes))

@@ -1,0 +1,137 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from labelproof.noise import asymmetric_matrix, check_matrix, pair_matrix, symmetric_matrix
+from labelproof.noise.sampling import cumulative_chances, deal_labels, draw_labels, exact_counts
+
+
+class Scripted:
+    """A generator whose uniform numbers are written down."""
+
+    def __init__(self, numbers: NDArray[np.float64]):
+        self.numbers = numbers
+
+    def random(self, out: NDArray[np.float64]) -> NDArray[np.float64]:
+        out[:], self.numbers = self.numbers[: len(out)], self.numbers[len(out) :]
+        return out
+
+
+def searched(
+    clean: NDArray[np.int64], matrix: NDArray[np.float64], uniform: NDArray[np.float64]
+) -> list[int]:
+    """The draw as it is defined, label by label."""
+    rows = cumulative_chances(matrix)
+    return [
+        int(np.searchsorted(rows[label], number, side="right"))
+        for label, number in zip(clean, uniform, strict=True)
+    ]
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> NDArray[np.float64]:
+    """Any row-stochastic matrix: many classes, rows with zeros, chances of very different size."""
+    num_classes = draw(st.integers(2, 40))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    weights = generator.random((num_classes, num_classes)) ** draw(st.sampled_from([1, 20, 200]))
+    weights[generator.random(weights.shape) < draw(st.sampled_from([0, 0.5, 0.95]))] = 0
+    np.fill_diagonal(weights, weights.diagonal() + 1e-3)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@settings(derandomize=True, deadline=None)
+@given(matrices(), st.integers(0, 2**32))
+def test_looking_up_gives_what_searching_gives(matrix: NDArray[np.float64], seed: int) -> None:
+    clean = np.random.default_rng(seed + 1).integers(0, len(matrix), 500)
+    noisy = draw_labels(clean, matrix, np.random.default_rng(seed))
+    uniform = np.random.default_rng(seed).random(500)
+    np.testing.assert_array_equal(noisy, searched(clean, matrix, uniform))
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        symmetric_matrix(10, 0.4),
+        symmetric_matrix(100, 0.8),
+        symmetric_matrix(300, 0.6),
+        pair_matrix(4, 0.25),
+        np.eye(3),
+    ],
+)
+def test_numbers_on_a_boundary_and_next_to_it_fall_where_they_should(
+    matrix: NDArray[np.float64],
+) -> None:
+    bounds = cumulative_chances(matrix)
+    bounds = np.concatenate([bounds[bounds < 1], np.linspace(0, 1, 1025)[:-1]])
+    beside = [bounds, np.nextafter(bounds, 0), np.nextafter(bounds, 1)]
+    uniform = np.unique(np.concatenate(beside).clip(0, np.nextafter(1, 0)))
+    for label in (0, len(matrix) // 2, len(matrix) - 1):
+        clean = np.full(len(uniform), label)
+        generator: Any = Scripted(uniform)
+        noisy = draw_labels(clean, matrix, generator)
+        np.testing.assert_array_equal(noisy, searched(clean, matrix, uniform))
+
+
+def test_a_label_without_a_chance_is_never_drawn() -> None:
+    # As a user might bring it, rounded: the rows add up to a little less than 1.
+    matrix = check_matrix(np.array([[0.1] * 10 + [0.0] * 2] * 12) * (1 - 1e-8))
+    generator: Any = Scripted(np.full(12, np.nextafter(1, 0)))
+    noisy = draw_labels(np.arange(12), matrix, generator)
+    assert (noisy == 9).all()
+
+
+def test_blocks_leave_no_seam() -> None:
+    clean = np.arange(40_000) % 7
+    matrix = symmetric_matrix(7, 0.5)
+    whole = draw_labels(clean, matrix, np.random.default_rng(4))
+    uniform = np.random.default_rng(4).random(len(clean))
+    np.testing.assert_array_equal(whole, searched(clean, matrix, uniform))
+
+
+def test_nothing_to_draw_is_no_trouble() -> None:
+    empty = np.empty(0, dtype=np.int64)
+    for write in (draw_labels, deal_labels):
+        assert write(empty, np.eye(3), np.random.default_rng(0)).shape == (0,)
+
+
+@settings(derandomize=True, deadline=None)
+@given(matrices(), st.integers(0, 2**32), st.integers(0, 5000))
+def test_exact_counts_are_the_nearest_that_add_up(
+    matrix: NDArray[np.float64], seed: int, largest: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    sizes = generator.integers(0, largest + 1, len(matrix))
+    counts = exact_counts(sizes, matrix, generator)
+    np.testing.assert_array_equal(counts.sum(axis=1), sizes)
+    assert (np.abs(counts - sizes[:, None] * matrix) < 1 + 1e-5).all()
+    assert (counts[matrix == 0] == 0).all()
+
+
+def test_rounding_of_floats_moves_no_label() -> None:
+    # 5000 * (1 - 0.8) is a little less than 1000.
+    counts = exact_counts(
+        np.full(10, 5000), asymmetric_matrix(10, 0.8, confusions={2: 3}), np.random.default_rng(0)
+    )
+    assert counts[2].tolist() == [0, 0, 1000, 4000, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_last_digit_decides_nothing() -> None:
+    row = [0.7, 0.1, np.nextafter(0.1, 1), 0.1]
+    matrix = np.array([row, *np.eye(4)[1:]])
+    sizes = np.array([5, 0, 0, 0])
+    got = [exact_counts(sizes, matrix, np.random.default_rng(seed))[0] for seed in range(40)]
+    assert {tuple(counts) for counts in got} == {(4, 1, 0, 0), (4, 0, 1, 0), (4, 0, 0, 1)}
+
+
+def test_what_cannot_be_divided_goes_to_no_class_by_preference() -> None:
+    # Three of 500 labels of each of 100 classes are left over: 300, for any of 99 to get.
+    counts = exact_counts(np.full(100, 500), symmetric_matrix(100, 0.6), np.random.default_rng(0))
+    assert (counts.diagonal() == 200).all()
+    assert (counts[~np.eye(100, dtype=bool)] >= 3).all()
+    extra = (counts - 3 * (1 - np.eye(100)) - 200 * np.eye(100)).sum(axis=0)
+    assert extra.sum() == 300
+    assert extra.max() <= 12

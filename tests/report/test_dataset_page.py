@@ -1,0 +1,195 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_images import write_images
+
+from labelproof.data import Dataset, Split, load_digits
+from labelproof.data.images import ImageFiles
+from labelproof.noise import NoisyLabels, corrupt, pair_matrix, symmetric_matrix
+from labelproof.report.dataset import finding, write_dataset_page
+from labelproof.report.pictures import heat_picture, picture
+
+
+class Page(HTMLParser):
+    """The tags of a page, where it points, its images and its cells."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.text = path.read_text(encoding="utf-8")
+        self.tags: list[str] = []
+        self.sources: list[str] = []
+        self.alternatives: list[str] = []
+        self.feed(self.text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+        self.alternatives += [value or "" for name, value in attrs if name == "alt"]
+
+
+def made_dataset(num_classes: int = 4, images: int = 40, *, clean: bool = True) -> Dataset:
+    generator = np.random.default_rng(0)
+    pixels = generator.integers(0, 256, (images, 3, 8, 8), dtype=np.uint8)
+    labels = np.arange(images) % num_classes
+    names = ("<script>alert(1)</script>", "$x$", '"quoted" & more')
+    names = (*names, *(f"class {number}" for number in range(num_classes)))[:num_classes]
+    return Dataset("made", {"train": Split(pixels, labels)}, names, (0.5,) * 3, (0.3,) * 3, clean)
+
+
+def noise_on(dataset: Dataset, rate: float = 0.4) -> NoisyLabels:
+    matrix = symmetric_matrix(dataset.num_classes, rate)
+    return corrupt(dataset.train.labels, matrix, seed=1)
+
+
+def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None:
+    dataset = made_dataset()
+    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noise_on(dataset)))
+    assert "script" not in page.tags
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page.text
+    assert "link" not in page.tags
+    assert page.sources
+    assert all(source.startswith("data:image/") for source in page.sources)
+    assert "http" not in page.text
+    assert "@import" not in page.text
+
+
+def test_the_rate_comes_first_and_in_words(tmp_path: Path) -> None:
+    digits = load_digits()
+    noisy = corrupt(digits.train.labels, symmetric_matrix(10, 0.6), seed=1)
+    wrong = int((noisy.noisy != digits.train.labels).sum())
+    text = finding(digits, noisy)
+    assert text.startswith(f"{100 * wrong / 1347:.1f}% of the training labels are wrong: {wrong} ")
+    assert "meant to make it 60.0%" in text
+    page = write_dataset_page(tmp_path / "page.html", digits, noisy).read_text(encoding="utf-8")
+    assert page.index(text) < page.index("<h2>")
+
+
+def test_the_intended_rate_counts_the_classes_there_are() -> None:
+    dataset = made_dataset(3, 30)
+    matrix = np.array([[0.6, 0.4, 0], [0, 1, 0], [0, 0, 1]])
+    noisy = corrupt(dataset.train.labels, matrix, seed=1, exact=True)
+    assert "13.3% of the training labels are wrong: 4 of 30" in finding(dataset, noisy)
+    assert "make it 13.3%" in finding(dataset, noisy)
+
+
+def test_wrong_labels_are_marked_in_words_and_not_by_colour_alone(tmp_path: Path) -> None:
+    dataset = made_dataset()
+    noisy = noise_on(dataset)
+    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy, samples=400))
+    wrong = [text for text in page.alternatives if "really" in text]
+    assert len(page.alternatives) == len(dataset.train)
+    assert len(wrong) == noisy.flipped.sum() == page.text.count("✗ really")
+    assert page.text.count("✓ right") == (~noisy.flipped).sum()
+    pairs = {
+        f"labelled {dataset.class_names[given]}, really {dataset.class_names[true]}"
+        for given, true in zip(noisy.noisy, noisy.clean, strict=True)
+        if given != true
+    }
+    assert set(wrong) == pairs
+
+
+def test_a_users_labels_are_changed_and_not_known_to_be_wrong(tmp_path: Path) -> None:
+    dataset = made_dataset(clean=False)
+    noisy = noise_on(dataset)
+    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy))
+    assert "of the training labels were changed" in page.text
+    assert "How many were wrong before is not known." in page.text
+    assert not any("really" in text or "right" in text for text in page.alternatives)
+    assert "✓ kept" in page.text
+
+
+def test_both_matrices_are_there_in_numbers(tmp_path: Path) -> None:
+    dataset = made_dataset(4, 80)
+    noisy = corrupt(dataset.train.labels, pair_matrix(4, 0.3), seed=1)
+    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy))
+    cells = re.findall(r'--share: [\d.]+">([\d.·]+)</td>', page.text)
+    assert len(cells) == 2 * 16
+    assert cells[:4] == ["70", "30", "·", "·"]
+    shares = [float(cell.replace("·", "0")) for cell in cells[16:]]
+    np.testing.assert_allclose(shares, 100 * noisy.empirical_matrix.ravel(), atol=0.5)
+
+
+def test_counts_before_and_after(tmp_path: Path) -> None:
+    dataset = made_dataset(3, 30)
+    noisy = noise_on(dataset)
+    text = write_dataset_page(tmp_path / "page.html", dataset, noisy).read_text(encoding="utf-8")
+    rows = re.findall(r"</th><td>(\d+)</td>\n<td>(\d+)</td><td>(\d+)%</td>", text)
+    after = np.bincount(noisy.noisy, minlength=3)
+    wrong = np.bincount(noisy.noisy[noisy.flipped], minlength=3)
+    assert rows == [("10", str(n), f"{100 * w / n:.0f}") for n, w in zip(after, wrong, strict=True)]
+
+
+def test_a_class_that_no_label_is_left_of(tmp_path: Path) -> None:
+    dataset = made_dataset(3, 30)
+    matrix = np.array([[0, 1, 0], [0, 1, 0], [0, 0, 1.0]])
+    noisy = NoisyLabels(
+        dataset.train.labels, np.where(dataset.train.labels == 0, 1, dataset.train.labels), matrix
+    )
+    text = write_dataset_page(tmp_path / "page.html", dataset, noisy).read_text(encoding="utf-8")
+    assert "<td>0</td><td>–</td>" in text
+
+
+def test_many_classes_get_a_picture_and_the_most_frequent_confusions(tmp_path: Path) -> None:
+    dataset = made_dataset(100, 2000)
+    noisy = noise_on(dataset)
+    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy, samples=30))
+    assert page.alternatives[-2:] == [
+        "The noise matrix, meant, 100 by 100",
+        "The noise matrix, as it came out, 100 by 100",
+    ]
+    assert "10 of 100 classes, drawn at random." in page.text
+    assert len(page.alternatives) == 30 + 2
+    most = noisy.counts * (1 - np.eye(100, dtype=np.int64))
+    first = re.search(r"<td class=\"words\">.*?</td><td>(\d+)</td>", page.text)
+    assert first is not None
+    assert int(first[1]) == most.max()
+
+
+def test_without_noise_the_labels_are_shown_as_they_came(tmp_path: Path) -> None:
+    page = Page(write_dataset_page(tmp_path / "page.html", load_digits(), None, samples=20))
+    assert "1,347 training images with the labels they came with, 131 to 137 in each" in page.text
+    assert "✗" not in page.text
+    assert "matrix" not in page.text
+    assert len(page.alternatives) == 20
+    own = replace(load_digits(), clean=False)
+    assert finding(own, None).endswith("How many are wrong is not known.")
+
+
+def test_the_same_seed_gives_the_same_page_and_another_other_images(tmp_path: Path) -> None:
+    digits = load_digits()
+    pages = [
+        write_dataset_page(tmp_path / f"{index}.html", digits, None, seed=seed).read_bytes()
+        for index, seed in enumerate((1, 1, 2))
+    ]
+    assert pages[0] == pages[1] != pages[2]
+
+
+def test_photos_of_any_size_are_decoded_and_made_small(tmp_path: Path) -> None:
+    names = [f"{number}.jpg" for number in range(4)]
+    write_images(tmp_path, names, size=(900, 600))
+    source = ImageFiles([str(tmp_path / name) for name in names])
+    photos = replace(made_dataset(2, 4), splits={"train": Split(source, np.array([0, 1, 0, 1]))})
+    path = write_dataset_page(tmp_path / "page.html", photos, noise_on(photos))
+    assert "900 × 600, colour (the first; others may differ)" in path.read_text(encoding="utf-8")
+    assert path.stat().st_size < 100_000
+
+
+def test_pictures_show_any_number_of_channels() -> None:
+    for channels in (1, 2, 3, 5):
+        assert picture(np.zeros((channels, 8, 8), np.uint8)).startswith("data:image/png;base64,")
+    assert heat_picture(np.eye(3)) != heat_picture(np.eye(3)[::-1])
+
+
+def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
+    dataset = made_dataset()
+    other = noise_on(made_dataset(images=44))
+    with pytest.raises(ValueError, match="noisy: expected noise on the labels of the dataset's"):
+        write_dataset_page(tmp_path / "page.html", dataset, other)
+    with pytest.raises(ValueError, match="samples: expected at least 1, got 0"):
+        write_dataset_page(tmp_path / "page.html", dataset, None, samples=0)
+    assert not (tmp_path / "page.html").exists()
