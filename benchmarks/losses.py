@@ -8,7 +8,8 @@ same machine, so that machines can be compared.
     python benchmarks/losses.py --output losses.json # the numbers, and losses.md beside them
 
 Time is the median over repetitions after a warm-up, by CUDA events on a GPU. Memory is the peak
-above the logits, in multiples of the logits' own size, and is measured on a GPU only.
+above the logits, in multiples of the logits' own size: the allocator's counter on a GPU, the
+profiler's log of allocations on a CPU.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Measurement(NamedTuple):
     mode: str
     microseconds: float
     ratio: float
-    memory: float | None
+    memory: float
 
 
 def main() -> None:
@@ -121,11 +122,10 @@ def table(measurements: list[Measurement]) -> list[str]:
         "|---|---|---|---|---:|---:|---:|",
     ]
     for cell in measurements:
-        memory = "" if cell.memory is None else f"{cell.memory:.1f}"
         shape = " x ".join(str(size) for size in cell.shape)
         lines.append(
             f"| {shape} | {cell.dtype} | {cell.loss} | {cell.mode} | {cell.microseconds:.0f} "
-            f"| {cell.ratio:.2f} | {memory} |"
+            f"| {cell.ratio:.2f} | {cell.memory:.1f} |"
         )
     return lines
 
@@ -168,18 +168,36 @@ def _clock(step: Callable[[], None], device: torch.device) -> float:
     return begin.elapsed_time(end) / 1e3
 
 
-def _memory(function: LossFunction, logits: Tensor, target: Tensor) -> float | None:
+def _memory(function: LossFunction, logits: Tensor, target: Tensor) -> float:
     """Peak bytes above the logits of one pass, in multiples of the logits' bytes."""
-    if logits.device.type != "cuda":
-        return None
     logits.grad = None
+    step = _peak_cuda if logits.device.type == "cuda" else _peak_cpu
+    extra = step(lambda: function(logits, target).backward())
+    return round(extra / (logits.numel() * logits.element_size()), 2)
+
+
+def _peak_cuda(step: Callable[[], None]) -> int:
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
-    function(logits, target).backward()
+    step()
     torch.cuda.synchronize()
-    extra = torch.cuda.max_memory_allocated() - before
-    return round(extra / (logits.numel() * logits.element_size()), 2)
+    return torch.cuda.max_memory_allocated() - before
+
+
+def _peak_cpu(step: Callable[[], None]) -> int:
+    """The CPU has no counter of its own, so the profiler's log of what is taken and given back."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+        step()
+    assert profile.profiler is not None
+    assert profile.profiler.kineto_results is not None
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        held += event.nbytes()  # pyright: ignore[reportAttributeAccessIssue]
+        peak = max(peak, held)
+    return peak
 
 
 def _arguments() -> argparse.Namespace:

@@ -189,7 +189,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
 ) -> None:
     (folder / "labels.parquet").touch()
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"reading Parquet needs pyarrow; .*labelproof\[parquet\]"):
+    with pytest.raises(ImportError, match=r"Parquet needs pyarrow; .*labelproof\[parquet\]"):
         load_manifest(folder / "labels.parquet")
 
 
