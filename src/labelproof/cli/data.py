@@ -25,7 +25,7 @@ from labelproof.data.root import ROOT_VARIABLE, data_root
 from labelproof.data.transfer import Transfer
 from labelproof.data.verification import Verification, verify_dataset
 
-__all__ = ["app"]
+__all__ = ["Root", "app"]
 
 app = typer.Typer(
     help="List the datasets that have a name, download them, and verify what is there.",
@@ -37,7 +37,7 @@ Root = Annotated[
     typer.Option(
         "--data-root",
         envvar=ROOT_VARIABLE,
-        help="Folder of all datasets.",
+        help="Folder of all datasets that have a name.",
         show_default="the user's cache folder",
     ),
 ]

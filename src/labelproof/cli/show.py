@@ -15,9 +15,9 @@ import typer
 from numpy.typing import NDArray
 from rich.console import Console
 
+from labelproof.cli.data import Root
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
-from labelproof.data.root import ROOT_VARIABLE
 from labelproof.noise import NoiseSpec, NoisyLabels, parse_noise
 from labelproof.report.dataset import finding, write_dataset_page
 
@@ -43,14 +43,7 @@ def show(
     human_labels: Annotated[
         Path | None, typer.Option(help="The file of human labels, for --noise human:WHICH.")
     ] = None,
-    data_root: Annotated[
-        Path | None,
-        typer.Option(
-            envvar=ROOT_VARIABLE,
-            help="Folder of all datasets that have a name.",
-            show_default="the user's cache folder",
-        ),
-    ] = None,
+    data_root: Root = None,
     output: Annotated[Path, typer.Option(help="The page.")] = Path("labelproof-dataset.html"),
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
