@@ -50,7 +50,8 @@ def test_list_says_where_each_is_or_how_to_get_it(tmp_path: Path) -> None:
         "labelproof data download cifar10",
         "170.1 MB",
         "60,000",
-        "3 x 32 x 32",
+        "32x32 colour",
+        "ask its publisher for WebVision 1.0",
         "lacks train-images-idx3-ubyte",
     ):
         assert part in text, part

@@ -6,6 +6,8 @@ import pytest
 from made_images import make_image, write_images
 
 from labelproof.data import Dataset
+from labelproof.data.catalogue import known_dataset
+from labelproof.data.loading import load_dataset
 from labelproof.data.notices import DataWarning
 from labelproof.data.webvision import IMAGENET_STATISTICS, load_webvision
 
@@ -175,3 +177,17 @@ def test_lists_of_imagenet_of_another_form_are_refused(tmp_path: Path) -> None:
     (tmp_path / "imagenet" / "val.txt").write_text("ILSVRC2012_val_00000001.JPEG n09999999\n")
     with pytest.raises(ValueError, match=r"val\.txt: none of the wanted classes is in it"):
         load_webvision(tmp_path, num_classes=5)
+
+
+def test_it_has_a_name_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="ask its publisher"):
+        load_dataset("webvision", root=tmp_path)
+    info = make_tree(tmp_path / "webvision") / "info"
+    with (info / "synsets.txt").open("a") as stream:
+        stream.writelines(f"n{number:08d} thing {number}\n" for number in range(45))
+    with pytest.warns(DataWarning):  # of the classes that have no image in so small a tree
+        dataset = load_dataset("webvision", root=tmp_path)
+    assert (dataset.name, dataset.num_classes) == ("webvision", 50)
+    assert dataset.train.images[0].shape[0] == 3
+    with pytest.raises(ValueError, match="cannot be downloaded"):
+        known_dataset("webvision")

@@ -16,9 +16,8 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from rich.table import Table
 
-from labelproof.data.catalogue import DATASETS, KnownDataset, known_dataset
+from labelproof.data.catalogue import BY_HAND, DATASETS, KnownDataset, known_dataset
 from labelproof.data.download import MIRROR_VARIABLE, download_dataset
 from labelproof.data.loading import find_dataset
 from labelproof.data.root import ROOT_VARIABLE, data_root
@@ -52,22 +51,19 @@ def list_datasets(root: Root = None) -> None:
     """
     console = Console()
     folder = data_root(root)
-    table = Table(title=f"Datasets in {folder}")
-    table.add_column("name")
-    for heading in ("classes", "train", "test", "image"):
-        table.add_column(heading, justify="right")
-    table.add_column("what it is", overflow="fold")
-    table.add_column("where it is, or how to get it", overflow="fold")
+    # Lines rather than columns: what to type and where things lie must not be cut or folded.
+    _print(console, f"Datasets in {folder}\n")
     for dataset in DATASETS.values():
-        table.add_row(
-            dataset.name,
-            str(len(dataset.class_names)),
-            *(f"{dataset.counts[split]:,}" for split in ("train", "test")),
-            " x ".join(str(length) for length in dataset.image_shape),
-            dataset.summary,
-            _whereabouts(dataset, folder),
-        )
-    console.print(table)
+        channels, height, width = dataset.image_shape
+        counts = " + ".join(f"{dataset.counts[split]:,}" for split in ("train", "test"))
+        colour = "grey" if channels == 1 else "colour"
+        size = f"{len(dataset.class_names)} classes, {counts} images, {height}x{width} {colour}"
+        _print(console, f"{dataset.name:<14} {dataset.summary}")
+        _print(console, f"{'':14} {size}")
+        _print(console, f"{'':14} {_whereabouts(dataset, folder)}")
+    for name, how in BY_HAND.items():
+        there = folder / name
+        _print(console, f"{name:<14} {there if there.is_dir() else how}")
 
 
 @app.command()

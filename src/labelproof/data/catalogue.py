@@ -16,7 +16,7 @@ from labelproof.data.class_names import CIFAR10, CIFAR100, DIGITS, FASHION_MNIST
 from labelproof.data.idx_layout import IdxLayout
 from labelproof.data.layouts import Layout
 
-__all__ = ["DATASETS", "KnownDataset", "PublishedFile", "known_dataset"]
+__all__ = ["BY_HAND", "DATASETS", "KnownDataset", "PublishedFile", "known_dataset"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,15 @@ class KnownDataset:
         return not self.files
 
 
+BY_HAND: Mapping[str, str] = {
+    "webvision": (
+        "mini WebVision cannot be downloaded from here: ask its publisher for WebVision 1.0 and "
+        "place info/, google/ and val_images_256/ in the folder webvision of the data root"
+    ),
+}
+"""Datasets that have a name and whose files only a person can get."""
+
+
 def known_dataset(name: str) -> KnownDataset:
     """A dataset of the catalogue, or an error that suggests the nearest name.
 
@@ -81,14 +90,17 @@ def known_dataset(name: str) -> KnownDataset:
     Traceback (most recent call last):
         ...
     ValueError: unknown dataset 'cifra10', did you mean 'cifar10'? There are digits, mnist,
-    fashion-mnist, cifar10, cifar100
+    fashion-mnist, cifar10, cifar100, webvision
     """
     key = name.strip().lower()
     if key in DATASETS:
         return DATASETS[key]
+    if key in BY_HAND:
+        raise ValueError(f"{key}: {BY_HAND[key]}")
     nearest = difflib.get_close_matches(key.replace("_", "-"), DATASETS, n=1)
     hint = f", did you mean {nearest[0]!r}?" if nearest else "."
-    raise ValueError(f"unknown dataset {name!r}{hint} There are {', '.join(DATASETS)}")
+    known = ", ".join((*DATASETS, *BY_HAND))
+    raise ValueError(f"unknown dataset {name!r}{hint} There are {known}")
 
 
 # The publisher's own server asks for a password or does not answer; these keep the same files.

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.catalogue import DATASETS, KnownDataset, known_dataset
+from labelproof.data.catalogue import BY_HAND, DATASETS, KnownDataset, known_dataset
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.digits import load_digits
 from labelproof.data.layouts import Contents, Found, find_layout
@@ -27,8 +27,8 @@ def load_dataset(
 
     Args:
         name_or_path: A name of the catalogue (`digits`, `mnist`, `fashion-mnist`, `cifar10`,
-            `cifar100`), or the path of images sorted into folders, of a table or of arrays. A name
-            comes first: write `./mnist` for a folder of that name.
+            `cifar100`, `webvision`), or the path of images sorted into folders, of a table or of
+            arrays. A name comes first: write `./mnist` for a folder of that name.
         root: The folder of the datasets that have a name; else `LABELPROOF_DATA`, else the user's
             cache.
 
@@ -41,12 +41,14 @@ def load_dataset(
         (1, 8, 8)
     """
     name = name_or_path if isinstance(name_or_path, str) else ""
-    if name.strip().lower() not in DATASETS:
+    if name.strip().lower() not in (*DATASETS, *BY_HAND):
         path = Path(name_or_path).expanduser()
         if path.exists():
             return _load_path(path)
         if path.suffix or path.name != name:
             raise FileNotFoundError(f"{path}: there is no such file or folder")
+    if name.strip().lower() == "webvision":
+        return _load_webvision(data_root(root) / "webvision")
     return _load_known(known_dataset(name), data_root(root))
 
 
@@ -97,6 +99,14 @@ def _load_known(dataset: KnownDataset, root: Path) -> Dataset:
         mean=dataset.mean,
         std=dataset.std,
     )
+
+
+def _load_webvision(folder: Path) -> Dataset:
+    from labelproof.data.webvision import load_webvision
+
+    if not folder.is_dir():
+        raise FileNotFoundError(f"webvision: not found in {folder.parent}; {BY_HAND['webvision']}")
+    return load_webvision(folder)
 
 
 def _read(dataset: KnownDataset, root: Path) -> Contents:
