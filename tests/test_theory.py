@@ -29,6 +29,7 @@ from labelproof.losses import (
     format_loss,
     sharpen,
 )
+from labelproof.noise import symmetric_matrix
 
 SYMMETRIC: list[Loss] = [MeanAbsoluteError(), ReverseCrossEntropy(), Normalized(CrossEntropy())]
 # Bounded, so that one-hot outputs have finite sums over labels.
@@ -524,3 +525,16 @@ def test_what_cannot_be_meant_is_refused(call, message):
 def test_integer_outputs_are_refused():
     with pytest.raises(TypeError, match=r"outputs: expected a floating-point tensor, got .*int64"):
         theory.symmetry_gap(MAE, torch.tensor([[1, 0]]))
+
+
+def test_the_noise_packages_matrices_are_taken_as_they_are() -> None:
+    matrix = symmetric_matrix(3, 0.3)
+    assert theory.transition_is_tolerable(matrix)  # pyright: ignore[reportArgumentType]
+    outputs, labels = torch.full((1, 3), 1 / 3), torch.tensor([0])
+    taken = theory.noisy_risk(
+        MeanAbsoluteError(),
+        outputs,
+        labels,
+        transition=matrix,  # pyright: ignore[reportArgumentType]
+    )
+    torch.testing.assert_close(taken, torch.tensor(2 / 3))

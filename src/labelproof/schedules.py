@@ -138,6 +138,11 @@ def as_schedule(name: str, value: float | Schedule) -> Schedule:
     >>> as_schedule("weight", 3)(7)
     3.0
     """
+    if getattr(value, "ndim", 0):
+        raise TypeError(
+            f"{name}: expected a number or a schedule, got a tensor; class weights are given to "
+            "the base loss"
+        )
     return value if callable(value) else constant(finite(name, value))
 
 

@@ -79,3 +79,19 @@ def test_arrays_are_shown(tmp_path: Path) -> None:
     result = run(str(tmp_path / "dots.npz"), "--output", str(tmp_path / "page.html"))
     assert result.exit_code == 0, result.output
     assert "10 to 10 in each of 2 classes" in result.output
+
+
+def test_unreadable_images_are_left_out_when_asked(tmp_path: Path) -> None:
+    write_images(tmp_path / "pets", [f"{name}/{n}.png" for name in ("cat", "dog") for n in "123"])
+    (tmp_path / "pets" / "cat" / "empty.jpg").touch()
+    page = tmp_path / "page.html"
+    refused = run(str(tmp_path / "pets"), "--output", str(page))
+    assert isinstance(refused.exception, ValueError)
+    assert not page.exists()
+    shown = run(str(tmp_path / "pets"), "--output", str(page), "--skip-unreadable")
+    assert shown.exit_code == 0, shown.output
+    assert page.exists()
+
+
+def test_human_noise_asks_for_its_file() -> None:
+    assert "--human-labels" in str(run("digits", "--noise", "human:worse").exception)

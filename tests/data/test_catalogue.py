@@ -87,7 +87,7 @@ def test_a_missing_dataset_says_how_to_get_it(name: str, tmp_path: Path) -> None
     for part in (
         f"{name}: not found in {tmp_path}",
         "LABELPROOF_DATA",
-        f"'labelproof data download {name}'",
+        f"'labelproof data download {name} --data-root {tmp_path}'",
         f"place {DATASETS[name].files[0].name}",
         f"in {tmp_path / name} yourself",
     ):
@@ -230,20 +230,22 @@ def test_a_path_is_given_to_the_reader_of_its_kind(
     as_text: bool,
 ) -> None:
     reader = ModuleType(f"labelproof.data.{module}")
-    setattr(reader, function, lambda given: ("read", given))
+    setattr(reader, function, lambda given, **options: ("read", given, options))
     monkeypatch.setitem(sys.modules, reader.__name__, reader)
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch() if file.suffix else file.mkdir()
     given = tmp_path / Path(path).parts[0]
-    assert load_dataset(str(given) if as_text else given) == ("read", given)
+    kind, read, options = load_dataset(str(given) if as_text else given, on_error="skip")  # pyright: ignore
+    assert (kind, read) == ("read", given)
+    assert options == ({} if function == "load_arrays" else {"on_error": "skip"})
 
 
 def test_a_folder_named_like_a_dataset_is_given_with_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = ModuleType("labelproof.data.folder")
-    vars(reader)["load_folder"] = lambda given: given
+    vars(reader)["load_folder"] = lambda given, on_error: given
     monkeypatch.setitem(sys.modules, reader.__name__, reader)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mnist").mkdir()

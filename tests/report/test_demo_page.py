@@ -15,6 +15,7 @@ def make_record(folder: Path, method: str, seed: int, accuracy: float) -> RunRec
         "loss": method.lower(),
         "noise": "symmetric:0.4",
         "seed": seed,
+        "epochs": 40,
     }
     curve = {"test_accuracy": [50.0, accuracy], "sparse_rate": [0.1, 0.9]}
     name = re.sub(r"\W", "", method) + str(seed)
@@ -79,3 +80,18 @@ def test_the_finding_says_by_how_much(tmp_path: Path) -> None:
     assert [entry.gain for entry in gains(rows(records))] == [None, 25.0, None, 22.0]
     assert finding(records[:1]) == "41% of the training labels are wrong."
     assert "put on: +25.0 points" in finding(records[:2])
+
+
+def test_the_page_says_only_what_its_records_show(tmp_path: Path) -> None:
+    records = [make_record(tmp_path, "CE", 1, 70.0), make_record(tmp_path, "CE+SR", 1, 95.0)]
+    page = write_demo_page(tmp_path / "a.html", records, folder=tmp_path).read_text()
+    assert "labelproof demo --noise symmetric:0.4 --epochs 40 --seeds 1" in page
+    assert "then fall" not in page
+    assert "The band" not in page
+    assert "too few" not in finding(records)
+    for record in records:
+        record.configuration["epochs"] = 3
+    assert "3 epochs are too few to judge" in finding(records)
+    records[0].curve["test_accuracy"][0] = 90.0
+    page = write_demo_page(tmp_path / "b.html", records, folder=tmp_path).read_text()
+    assert "then fall" in page

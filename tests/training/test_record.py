@@ -1,4 +1,5 @@
 import json
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -67,3 +68,13 @@ def test_a_text_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         write_text(path, "new \ud800")
     assert path.read_text() == "old"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_others_may_read_what_is_written(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.touch()
+    run = save_run(tmp_path, record(), {"labels": np.arange(3)})
+    write_text(tmp_path / "page.html", "page")
+    for path in (tmp_path / "page.html", run / "record.json", run / "predictions.npz"):
+        assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    assert run.stat().st_mode & stat.S_IXUSR

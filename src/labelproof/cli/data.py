@@ -27,7 +27,7 @@ from labelproof.data.verification import Verification, verify_dataset
 __all__ = ["Root", "app"]
 
 app = typer.Typer(
-    help="List the datasets that have a name, download them, and verify what is there.",
+    help="List, download and verify the datasets that have a name; show any of them, or your own.",
     no_args_is_help=True,
 )
 

@@ -162,7 +162,7 @@ def _table(records: Sequence[RunRecord]) -> Table:
         table.add_row(
             row.method,
             f"{row.mean:.2f}",
-            f"{row.std:.2f}",
+            f"{row.std:.2f}" if len(row.accuracies) > 1 else "",
             str(len(row.accuracies)),
             gain,
             row.loss,

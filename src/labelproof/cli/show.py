@@ -43,6 +43,10 @@ def show(
     human_labels: Annotated[
         Path | None, typer.Option(help="The file of human labels, for --noise human:WHICH.")
     ] = None,
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option("--skip-unreadable", help="Leave out images that cannot be read, and say so."),
+    ] = False,
     data_root: Root = None,
     output: Annotated[Path, typer.Option(help="The page.")] = Path("labelproof-dataset.html"),
     open_page: Annotated[
@@ -57,8 +61,12 @@ def show(
     """
     console = Console()
     spec = parse_noise(noise)
+    if spec.kind == "human" and human_labels is None:
+        raise ValueError(f"--human-labels: expected the file with the labels of {spec}, got none")
     with _told():
-        data = load_dataset(dataset, root=data_root)
+        data = load_dataset(
+            dataset, root=data_root, on_error="skip" if skip_unreadable else "raise"
+        )
         noisy = None if spec.kind == "none" else _corrupt(data, spec, seed, human_labels)
     console.print(finding(data, noisy), highlight=False)
     with console.status("Drawing the page"):

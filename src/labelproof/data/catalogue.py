@@ -90,7 +90,7 @@ def known_dataset(name: str) -> KnownDataset:
     Traceback (most recent call last):
         ...
     ValueError: unknown dataset 'cifra10', did you mean 'cifar10'? There are digits, mnist,
-    fashion-mnist, cifar10, cifar100, webvision
+    fashion-mnist, cifar10, cifar100, webvision, and there is no file or folder 'cifra10'
     """
     key = name.strip().lower()
     if key in DATASETS:
@@ -100,7 +100,9 @@ def known_dataset(name: str) -> KnownDataset:
     nearest = difflib.get_close_matches(key.replace("_", "-"), DATASETS, n=1)
     hint = f", did you mean {nearest[0]!r}?" if nearest else "."
     known = ", ".join((*DATASETS, *BY_HAND))
-    raise ValueError(f"unknown dataset {name!r}{hint} There are {known}")
+    raise ValueError(
+        f"unknown dataset {name!r}{hint} There are {known}, and there is no file or folder {name!r}"
+    )
 
 
 # The publisher's own server asks for a password or does not answer; these keep the same files.

@@ -48,11 +48,20 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __getitem__(self, index: int) -> tuple[NDArray[np.uint8], int]:
+        """One image `(C, H, W)` and its label, so that a `torch.utils.data.DataLoader` takes it."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index: expected less than {len(self)}, got {index}")
+        return self.images[index], int(self.labels[index])
+
     @property
     def array(self) -> NDArray[np.uint8]:
         """The images as one array; a lazy source is refused."""
         if not isinstance(self.images, np.ndarray):
-            raise TypeError("images: expected an array in memory, got a source that decodes lazily")
+            raise TypeError(
+                "images: expected an array in memory, got a source that decodes lazily; take one "
+                "image at a time with images[i], or give the split to a DataLoader"
+            )
         return self.images
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from labelproof.data.catalogue import BY_HAND, DATASETS, KnownDataset, known_dataset
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.digits import load_digits
+from labelproof.data.labelled_files import OnError
 from labelproof.data.layouts import Contents, Found, find_layout
 from labelproof.data.root import ROOT_VARIABLE, data_root
 
@@ -21,7 +22,10 @@ _ARRAYS = (".npz", ".npy")
 
 
 def load_dataset(
-    name_or_path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None
+    name_or_path: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    on_error: OnError = "raise",
 ) -> Dataset:
     """Read a dataset.
 
@@ -31,6 +35,8 @@ def load_dataset(
             arrays. A name comes first: write `./mnist` for a folder of that name.
         root: The folder of the datasets that have a name; else `LABELPROOF_DATA`, else the user's
             cache.
+        on_error: What becomes of image files that cannot be read: `"raise"` refuses the dataset,
+            `"skip"` leaves them out with a warning that names them.
 
     Raises:
         ValueError: The name is unknown, or the files are damaged.
@@ -44,11 +50,11 @@ def load_dataset(
     if name.strip().lower() not in (*DATASETS, *BY_HAND):
         path = Path(name_or_path).expanduser()
         if path.exists():
-            return _load_path(path)
+            return _load_path(path, on_error)
         if path.suffix or path.name != name:
             raise FileNotFoundError(f"{path}: there is no such file or folder")
     if name.strip().lower() == "webvision":
-        return _load_webvision(data_root(root) / "webvision")
+        return _load_webvision(data_root(root) / "webvision", on_error)
     return _load_known(known_dataset(name), data_root(root))
 
 
@@ -78,10 +84,10 @@ def find_dataset(dataset: KnownDataset, root: Path) -> Found | None:
 def how_to_get(dataset: KnownDataset, root: Path) -> str:
     """What to do for a dataset that is not there."""
     names = ", ".join(file.name for file in dataset.files)
-    return (
-        f"get it with 'labelproof data download {dataset.name}', or place {names} in "
-        f"{root / dataset.name} yourself"
-    )
+    command = f"labelproof data download {dataset.name}"
+    if root != data_root(None):
+        command += f" --data-root {root}"
+    return f"get it with '{command}', or place {names} in {root / dataset.name} yourself"
 
 
 def _load_known(dataset: KnownDataset, root: Path) -> Dataset:
@@ -101,12 +107,12 @@ def _load_known(dataset: KnownDataset, root: Path) -> Dataset:
     )
 
 
-def _load_webvision(folder: Path) -> Dataset:
+def _load_webvision(folder: Path, on_error: OnError) -> Dataset:
     from labelproof.data.webvision import load_webvision
 
     if not folder.is_dir():
         raise FileNotFoundError(f"webvision: not found in {folder.parent}; {BY_HAND['webvision']}")
-    return load_webvision(folder)
+    return load_webvision(folder, on_error=on_error)
 
 
 def _read(dataset: KnownDataset, root: Path) -> Contents:
@@ -122,12 +128,12 @@ def _read(dataset: KnownDataset, root: Path) -> Contents:
         raise ValueError(f"{error} (labelproof data download {dataset.name})") from error
 
 
-def _load_path(path: Path) -> Dataset:
+def _load_path(path: Path, on_error: OnError) -> Dataset:
     # Each reader brings what it needs, so only the one that is asked for is imported.
     if path.suffix.lower() in _TABLES:
         from labelproof.data.manifest import load_manifest
 
-        return load_manifest(path)
+        return load_manifest(path, on_error=on_error)
     if path.suffix.lower() in _ARRAYS:
         from labelproof.data.arrays import load_arrays
 
@@ -138,11 +144,11 @@ def _load_path(path: Path) -> Dataset:
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         from labelproof.data.huggingface import load_huggingface
 
-        return load_huggingface(path)
+        return load_huggingface(path, on_error=on_error)
     if (path / "info" / "train_filelist_google.txt").exists():
         from labelproof.data.webvision import load_webvision
 
-        return load_webvision(path)
+        return load_webvision(path, on_error=on_error)
     from labelproof.data.folder import load_folder
 
-    return load_folder(path)
+    return load_folder(path, on_error=on_error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from os import PathLike
 
@@ -72,8 +73,8 @@ class NoiseSpec:
         labels: ArrayLike,
         *,
         num_classes: int,
-        dataset: str,
         seed: Seed,
+        dataset: str = "",
         features: NDArray[np.generic] | None = None,
         human: str | PathLike[str] | None = None,
     ) -> NoisyLabels:
@@ -82,14 +83,15 @@ class NoiseSpec:
         Args:
             labels: Clean class indices of the training set, `(N)`.
             num_classes: Number of classes.
-            dataset: Name of the dataset, which says what asymmetric noise confuses.
             seed: A number, or a generator that is moved on; human labels do not need it.
+            dataset: Name of the dataset, which says what asymmetric noise confuses; no other kind
+                needs it.
             features: What instance-dependent noise depends on, `(N, ...)`, such as the images.
             human: The file that human labels are read from.
 
         Example:
             >>> noise = parse_noise("pair:0.25:exact")
-            >>> noise.apply([0, 0, 0, 0, 1, 1, 1, 1], num_classes=2, dataset="any", seed=1).noisy
+            >>> noise.apply([0, 0, 0, 0, 1, 1, 1, 1], num_classes=2, seed=1).noisy
             array([0, 0, 1, 0, 1, 0, 1, 1])
         """
         if self.kind == "instance":
@@ -127,12 +129,14 @@ def parse_noise(text: str) -> NoiseSpec:
         ...
     ValueError: noise: expected KIND:RATE (such as symmetric:0.4) or KIND:RATE:exact with KIND one
     of symmetric, asymmetric, asymmetric-reference, pair; or instance:RATE, human:WHICH, none;
-    got 'symetric:0.4'
+    got 'symetric:0.4', did you mean 'symmetric'?
     """
     kind, *rest = text.strip().lower().split(":")
+    close = [] if kind in KINDS else difflib.get_close_matches(kind, KINDS, n=1)
     problem = ValueError(
         "noise: expected KIND:RATE (such as symmetric:0.4) or KIND:RATE:exact with KIND one of "
         f"{', '.join(_BY_MATRIX)}; or instance:RATE, human:WHICH, none; got {text!r}"
+        + (f", did you mean {close[0]!r}?" if close else "")
     )
     if kind == "none" and not rest:
         return NoiseSpec("none", 0.0)

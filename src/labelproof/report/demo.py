@@ -16,6 +16,7 @@ from labelproof.training.record import RunRecord
 __all__ = ["finding", "gains", "write_demo_page"]
 
 SUFFIX = "+SR"
+ENOUGH_EPOCHS = 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,24 @@ def write_demo_page(path: Path, records: Sequence[RunRecord], *, folder: Path) -
         versions=records[0].versions,
         seeds=sorted({int(record.configuration["seed"]) for record in records}),
         seconds=sum(record.seconds for record in records),
+        command=_command(records),
+        fell=_fell(records),
     )
+
+
+def _command(records: Sequence[RunRecord]) -> str:
+    configuration = records[0].configuration
+    seeds = sorted({int(record.configuration["seed"]) for record in records})
+    return (
+        f"labelproof demo --noise {configuration['noise']} --epochs {configuration['epochs']} "
+        f"--seeds {','.join(str(seed) for seed in seeds)}"
+    )
+
+
+def _fell(records: Sequence[RunRecord]) -> bool:
+    """Whether every plain loss ends below its best epoch, which is what memorising looks like."""
+    plain = [r.curve["test_accuracy"] for r in records if _base(r.configuration["method"]) is None]
+    return bool(plain) and all(curve[-1] < max(curve) - 5 for curve in plain)
 
 
 def gains(table: Sequence[Row]) -> list[TableRow]:
@@ -69,12 +87,19 @@ def finding(records: Sequence[RunRecord]) -> str:
         return opening
     best = max(compared, key=lambda entry: entry.row.mean)
     gain = [entry.gain for entry in compared if entry.gain is not None]
+    epochs = int(records[0].configuration["epochs"])
+    early = (
+        f" {epochs} epochs are too few to judge: wrong labels are memorised later, from about the "
+        "tenth epoch on."
+        if epochs < ENOUGH_EPOCHS
+        else ""
+    )
     base = best.row.mean - (best.gain or 0)
     spread = f"{min(gain):+.1f} to {max(gain):+.1f}" if len(gain) > 1 else f"{gain[0]:+.1f}"
     return (
         f"{opening} {_base(best.row.method)} ends at {base:.1f}% on clean test images, "
         f"{best.row.method} at {best.row.mean:.1f}%. What sparse regularization did for the losses "
-        f"it was put on: {spread} points."
+        f"it was put on: {spread} points.{early}"
     )
 
 

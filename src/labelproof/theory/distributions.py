@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from labelproof.losses import Loss, Outputs
@@ -40,6 +41,7 @@ def label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tenso
 
 def admit_transition(transition: Tensor, *, num_classes: int | None = None) -> Tensor:
     """Refuse what is not a square matrix of chances."""
+    transition = torch.as_tensor(transition)  # labelproof.noise makes its matrices with numpy
     size = num_classes or len(transition)
     if tuple(transition.shape) != (size, size) or not _are_distributions(transition):
         raise ValueError(

@@ -57,7 +57,8 @@ def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tenso
         loss: Any loss of this package; its class weights and reduction are left aside.
         outputs: Probabilities, `(..., N, k)`; leading axes are further classifiers.
         labels: Right labels $y$, `(N)`.
-        transition: $T$, `(k, k)`: row $y$ holds the probabilities of what $y$ is turned into.
+        transition: $T$, `(k, k)`: row $y$ holds the probabilities of what $y$ is turned into; a
+            matrix of `labelproof.noise` is taken as it is.
 
     Returns:
         One value per classifier, `(...)`.

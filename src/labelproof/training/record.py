@@ -58,6 +58,7 @@ def save_run(folder: Path, record: RunRecord, arrays: Mapping[str, NDArray[Any]]
         if arrays:
             np.savez_compressed(unfinished / "predictions.npz", allow_pickle=False, **arrays)
         write_text(unfinished / RECORD, json.dumps(asdict(record), indent=1))
+        unfinished.chmod(0o777 & ~_umask())
         finished = folder / record.name
         if finished.exists():
             shutil.rmtree(finished)
@@ -91,6 +92,7 @@ def write_text(path: Path, text: str) -> None:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())  # temporary files are for their owner alone
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -107,3 +109,10 @@ def versions() -> dict[str, str]:
         "machine": platform.machine(),
         "system": platform.system(),
     }
+
+
+def _umask() -> int:
+    """What the user takes away from new files; the system tells only by setting another one."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

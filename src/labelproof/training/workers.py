@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import queue
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, TypeVar
@@ -70,8 +72,9 @@ def run_tasks(
             waiting.put((index, task))
         for _ in workers:
             waiting.put(None)
-        for worker in workers:
-            worker.start()
+        with _deaf_to_interrupts():
+            for worker in workers:
+                worker.start()
         yield from _collect(tasks, events, workers)
     finally:
         _stop(workers)
@@ -114,6 +117,19 @@ def _collect(
             raise WorkerError(f"{tasks[index]} failed:\n{value}")
         unfinished -= kind == "done"
         yield Event(tasks[index], kind, value)
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """What is started inside ignores Ctrl-C from its first instruction, imports included."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _worker(work: Work[Any], waiting: Any, events: Any) -> None:
