@@ -109,6 +109,8 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path: Path) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # A shell's background jobs ignore Ctrl-C and pass that on; a person's terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         runs = tmp_path / "runs"
         deadline = time.monotonic() + 90
