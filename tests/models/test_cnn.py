@@ -1,6 +1,6 @@
 import torch
 
-from labelproof.models import FourLayerCNN
+from labelproof.models import EightLayerCNN, FourLayerCNN
 
 
 def network(seed: int = 0) -> FourLayerCNN:
@@ -45,3 +45,31 @@ def test_initial_scales_are_kaimings_and_xaviers() -> None:
         convolution.std(), torch.tensor((2 / fan_in) ** 0.5), rtol=0.05, atol=0
     )
     assert head.abs().max() <= (6 / (128 + 10)) ** 0.5
+
+
+def test_a_seed_means_the_weights_it_always_meant() -> None:
+    expected = [0.12814660370349884, -0.14534038305282593, -0.1913057118654251]
+    torch.testing.assert_close(network().head.weight[0, :3], torch.tensor(expected))
+
+
+def test_eight_layers_are_the_papers_network_for_cifar10() -> None:
+    model = EightLayerCNN(10, (3, 32, 32), generator=torch.Generator().manual_seed(0))
+    shapes = [tuple(value.shape) for value in model.parameters() if value.ndim > 1]
+    assert shapes == [
+        (64, 3, 3, 3),
+        (64, 64, 3, 3),
+        (128, 64, 3, 3),
+        (128, 128, 3, 3),
+        (196, 128, 3, 3),
+        (196, 196, 3, 3),
+        (256, 196 * 4 * 4),
+        (10, 256),
+    ]
+    assert sum(value.numel() for value in model.parameters()) == 1_639_018
+
+
+def test_eight_layers_alternate_as_the_paper_says() -> None:
+    letters = {"Conv2d": "c", "BatchNorm2d": "b", "ReLU": "r", "MaxPool2d": "p", "Flatten": "f"}
+    letters |= {"Linear": "l", "BatchNorm1d": "b"}
+    body = EightLayerCNN(10, (3, 8, 8), width=1, hidden=1).body
+    assert "".join(letters[type(layer).__name__] for layer in body) == "cbrcbrp" * 3 + "flbr"

@@ -1,5 +1,23 @@
 """Networks, each with a way to get its penultimate features."""
 
-from labelproof.models.cnn import FourLayerCNN, initialize
+from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
+from labelproof.models.initialization import initialize
+from labelproof.models.mlp import MLP
+from labelproof.models.network import Network
+from labelproof.models.penultimate import penultimate
+from labelproof.models.resnet import ResNet
+from labelproof.models.spec import NETWORKS, NetworkFamily, format_network, make_network
 
-__all__ = ["FourLayerCNN", "initialize"]
+__all__ = [
+    "MLP",
+    "NETWORKS",
+    "EightLayerCNN",
+    "FourLayerCNN",
+    "Network",
+    "NetworkFamily",
+    "ResNet",
+    "format_network",
+    "initialize",
+    "make_network",
+    "penultimate",
+]

@@ -1,0 +1,172 @@
+"""Residual networks with 18, 34 or 50 layers, for small images and for large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from labelproof.models.initialization import global_state_kept, initialize
+from labelproof.models.network import Network
+from labelproof.models.shapes import image_sizes
+from labelproof.ranges import whole
+
+__all__ = ["BasicBlock", "BottleneckBlock", "GlobalAverage", "ResNet", "Stem"]
+
+Stem: TypeAlias = Literal["cifar", "imagenet"]
+
+
+class _Residual(nn.Module):
+    """What a branch makes of its inputs, added to the inputs."""
+
+    def __init__(self, branch: nn.Sequential, shortcut: nn.Module):
+        super().__init__()
+        self.branch = branch
+        self.shortcut = shortcut
+        self.activation = nn.ReLU()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The sum after its ReLU."""
+        return self.activation(self.branch(inputs) + self.shortcut(inputs))
+
+
+class BasicBlock(_Residual):
+    """Two 3x3 convolutions and a shortcut; the first convolution takes the stride.
+
+    Args:
+        channels: Channels that come in.
+        width: Filters of each convolution, and channels that go out.
+        stride: Step of the first convolution and of the shortcut.
+
+    Example:
+        >>> BasicBlock(8, 16, stride=2)(torch.zeros(1, 8, 4, 4)).shape
+        torch.Size([1, 16, 2, 2])
+    """
+
+    expansion = 1
+
+    def __init__(self, channels: int, width: int, *, stride: int = 1):
+        branch = nn.Sequential(
+            *_convolution(channels, width, size=3, stride=stride),
+            nn.ReLU(),
+            *_convolution(width, width, size=3),
+        )
+        super().__init__(branch, _shortcut(channels, width, stride))
+
+
+class BottleneckBlock(_Residual):
+    """1x1, 3x3 and 1x1 convolutions and a shortcut; the 3x3 convolution takes the stride.
+
+    Args:
+        channels: Channels that come in.
+        width: Filters of the first two convolutions; four times as many channels go out.
+        stride: Step of the 3x3 convolution and of the shortcut.
+
+    Example:
+        >>> BottleneckBlock(8, 4, stride=2)(torch.zeros(1, 8, 4, 4)).shape
+        torch.Size([1, 16, 2, 2])
+    """
+
+    expansion = 4
+
+    def __init__(self, channels: int, width: int, *, stride: int = 1):
+        branch = nn.Sequential(
+            *_convolution(channels, width, size=1),
+            nn.ReLU(),
+            *_convolution(width, width, size=3, stride=stride),
+            nn.ReLU(),
+            *_convolution(width, 4 * width, size=1),
+        )
+        super().__init__(branch, _shortcut(channels, 4 * width, stride))
+
+
+class GlobalAverage(nn.Module):
+    """The mean over height and width, `(N, C, H, W)` to `(N, C)`.
+
+    >>> GlobalAverage()(torch.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3])
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The mean of each channel."""
+        return inputs.mean(dim=(2, 3))
+
+
+_STAGES: dict[int, tuple[type[BasicBlock] | type[BottleneckBlock], tuple[int, int, int, int]]] = {
+    18: (BasicBlock, (2, 2, 2, 2)),
+    34: (BasicBlock, (3, 4, 6, 3)),
+    50: (BottleneckBlock, (3, 4, 6, 3)),
+}
+
+
+class ResNet(Network):
+    """A residual network; the paper's for CIFAR-100 (34 layers) and WebVision (50 layers).
+
+    Args:
+        num_classes: Number of classes.
+        image_shape: Channels, height and width; any height and width will do.
+        depth: Number of layers: 18, 34 or 50.
+        stem: `"cifar"` starts with a 3x3 convolution at full resolution, for images of about 32
+            pixels; `"imagenet"` with a 7x7 convolution and a max-pool, which together divide height
+            and width by four, for images of about 224.
+        width: Filters of the first stage; each of the three later stages doubles it.
+        generator: Source of the initial weights.
+
+    Example:
+        >>> network = ResNet(100, (3, 32, 32), depth=18, width=4)
+        >>> network(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 100])
+        >>> ResNet(1000, (3, 224, 224), depth=50, stem="imagenet", width=4).head.in_features
+        128
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        image_shape: Sequence[int],
+        *,
+        depth: int,
+        stem: Stem = "cifar",
+        width: int = 64,
+        generator: torch.Generator | None = None,
+    ):
+        super().__init__()
+        num_classes, width = whole("num_classes", num_classes, 1), whole("width", width, 1)
+        if depth not in _STAGES:
+            raise ValueError(f"depth: expected one of 18, 34, 50, got {depth!r}")
+        if stem not in ("cifar", "imagenet"):
+            raise ValueError(f"stem: expected 'cifar' or 'imagenet', got {stem!r}")
+        channels, _, _ = image_sizes("image_shape", image_shape)
+        block, repeats = _STAGES[depth]
+        with global_state_kept():
+            layers = [*_stem(channels, width, stem)]
+            channels = width
+            for stage, repeat in enumerate(repeats):
+                for index in range(repeat):
+                    stride = 2 if stage > 0 and index == 0 else 1
+                    layers.append(block(channels, width * 2**stage, stride=stride))
+                    channels = width * 2**stage * block.expansion
+            self.body = nn.Sequential(*layers, GlobalAverage())
+            self.head = nn.Linear(channels, num_classes)
+        initialize(self, generator)
+
+
+def _stem(channels: int, width: int, stem: Stem) -> list[nn.Module]:
+    if stem == "cifar":
+        return [*_convolution(channels, width, size=3), nn.ReLU()]
+    pool = nn.MaxPool2d(kernel_size=3, stride=2, padding=1)
+    return [*_convolution(channels, width, size=7, stride=2), nn.ReLU(), pool]
+
+
+def _shortcut(channels: int, outputs: int, stride: int) -> nn.Module:
+    if stride == 1 and channels == outputs:
+        return nn.Identity()
+    return nn.Sequential(*_convolution(channels, outputs, size=1, stride=stride))
+
+
+def _convolution(channels: int, filters: int, *, size: int, stride: int = 1) -> list[nn.Module]:
+    # No bias: the batch normalisation behind it would subtract it again.
+    convolution = nn.Conv2d(channels, filters, size, stride=stride, padding=size // 2, bias=False)
+    return [convolution, nn.BatchNorm2d(filters)]

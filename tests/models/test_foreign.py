@@ -1,0 +1,104 @@
+"""Networks of the user's, by their place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from labelproof.models import make_network
+
+SOURCE = """
+from torch import nn
+
+ready = nn.Linear(4, 2)
+number = 3
+
+
+def linear(num_classes, width=4, bias=True):
+    return nn.Linear(width, num_classes, bias=bias)
+
+
+def nothing(num_classes):
+    return {"classes": num_classes}
+
+
+def other_name(classes):
+    return nn.Linear(4, classes)
+
+
+class Linear(nn.Linear):
+    def __init__(self, *, num_classes):
+        super().__init__(4, num_classes)
+
+    @classmethod
+    def made(cls, num_classes):
+        return cls(num_classes=num_classes)
+"""
+
+
+@pytest.fixture(autouse=True)
+def users_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "my_networks.py").write_text(SOURCE)
+    (tmp_path / "my_broken.py").write_text("import my_missing_dependency")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("my_networks", None)  # each test has its own file
+
+
+def make(text: str, generator: torch.Generator | None = None) -> nn.Module:
+    return make_network(text, num_classes=5, input_shape=(4,), generator=generator)
+
+
+@pytest.mark.parametrize("name", ["linear", "Linear", "Linear.made"])
+def test_a_function_a_class_and_a_method_make_networks(name: str) -> None:
+    network = make(f"my_networks:{name}")
+    assert network(torch.zeros(2, 4)).shape == (2, 5)
+
+
+def test_what_stands_in_parentheses_is_handed_on() -> None:
+    network = make("my_networks:linear(width=7,bias=false)")
+    assert isinstance(network, nn.Linear)
+    assert network.in_features == 7
+    assert network.bias is None
+
+
+def test_the_generator_alone_decides_the_weights() -> None:
+    before = torch.get_rng_state()
+    # The first call imports the module, which draws a layer of its own.
+    first, again, other = (
+        make("my_networks:linear", torch.Generator().manual_seed(seed)).state_dict()
+        for seed in (0, 0, 1)
+    )
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(first["weight"], again["weight"])
+    assert not torch.equal(first["weight"], other["weight"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("my_network:linear", "no module 'my_network' for 'my_network:linear'; it has to be"),
+        ("my_networks.deep:linear", "no module 'my_networks.deep' for"),
+        ("my_networks:liner", "nothing called 'liner' in my_networks, did you mean 'linear'?"),
+        ("my_networks:Linear.mode", "nothing called 'mode' in Linear"),
+        ("my_networks:number", "to be a function or class that makes a network, got int"),
+        ("my_networks:ready", "to be a function or class that makes a network, got Linear"),
+        ("my_networks:nothing", "expected 'my_networks:nothing' to return an nn.Module, got dict"),
+        ("my_networks:other_name", "to take num_classes by name, got (classes)"),
+        ("my_networks:linear(depth=3)", "to take num_classes, depth by name"),
+    ],
+)
+def test_a_mistake_is_named(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r"^network: ") as caught:
+        make(text)
+    assert message in str(caught.value)
+
+
+def test_a_fault_inside_the_users_module_is_told_as_it_is() -> None:
+    with pytest.raises(ModuleNotFoundError, match="my_missing_dependency"):
+        make("my_broken:linear")

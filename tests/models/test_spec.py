@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from labelproof.models import (
+    MLP,
+    NETWORKS,
+    EightLayerCNN,
+    FourLayerCNN,
+    ResNet,
+    format_network,
+    make_network,
+)
+
+steady = settings(deadline=None, derandomize=True, max_examples=100)
+
+
+def make(text: str, **options: Any) -> nn.Module:
+    return make_network(text, **{"num_classes": 5, "input_shape": (3, 8, 8), **options})
+
+
+def seeded(number: int) -> torch.Generator:
+    return torch.Generator().manual_seed(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cnn4", FourLayerCNN(5, (3, 8, 8), generator=seeded(0))),
+        (
+            "cnn4(width=12,hidden=64)",
+            FourLayerCNN(5, (3, 8, 8), width=12, hidden=64, generator=seeded(0)),
+        ),
+        ("cnn8(width=8)", EightLayerCNN(5, (3, 8, 8), width=8, generator=seeded(0))),
+        ("resnet18(width=4)", ResNet(5, (3, 8, 8), depth=18, width=4, generator=seeded(0))),
+        ("resnet34(width=4)", ResNet(5, (3, 8, 8), depth=34, width=4, generator=seeded(0))),
+        (
+            "resnet50-imagenet(width=4)",
+            ResNet(5, (3, 8, 8), depth=50, stem="imagenet", width=4, generator=seeded(0)),
+        ),
+        ("mlp", MLP(5, (3, 8, 8), generator=seeded(0))),
+        (
+            "mlp(hidden=8,depth=3,batch_norm=true)",
+            MLP(5, (3, 8, 8), hidden=(8, 8, 8), batch_norm=True, generator=seeded(0)),
+        ),
+    ],
+)
+def test_text_makes_the_network_it_names(text: str, expected: nn.Module) -> None:
+    network = make(text, generator=seeded(0))
+    assert type(network) is type(expected)
+    assert repr(network) == repr(expected)
+    values = expected.state_dict()
+    assert all(torch.equal(value, values[name]) for name, value in network.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cnn4", "cnn4"),
+        (" CNN4 ( ) ", "cnn4"),
+        ("cnn4(width=32,hidden=128)", "cnn4"),
+        ("cnn4( width = 012 , hidden=64)", "cnn4(hidden=64,width=12)"),
+        ("resnet18-imagenet(width=64)", "resnet18-imagenet"),
+        ("mlp(batch_norm=False,depth=1)", "mlp(depth=1)"),
+        ("mlp(hidden=8, batch_norm=TRUE)", "mlp(batch_norm=true,hidden=8)"),
+        ("a.b:Make", "a.b:Make"),
+        ("a.b:Make( z=1, b=true )", "a.b:Make(b=true,z=1)"),
+    ],
+)
+def test_one_network_is_written_in_one_way(text: str, expected: str) -> None:
+    assert format_network(text) == expected
+    assert format_network(expected) == expected
+
+
+@steady
+@given(st.data())
+def test_the_order_of_arguments_does_not_matter(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(list(NETWORKS)))
+    defaults = NETWORKS[name].arguments
+    values = {
+        argument: data.draw(st.booleans() if default in (True, False) else st.integers(1, 300))
+        for argument, default in defaults.items()
+    }
+    orders = [data.draw(st.permutations(sorted(values))) for _ in range(2)]
+    texts = [
+        f"{name}({', '.join(f'{argument}={values[argument]}' for argument in order)})"
+        for order in orders
+    ]
+    assert format_network(texts[0]) == format_network(texts[1])
+    changed = {argument for argument in values if values[argument] != defaults[argument]}
+    assert all(
+        (f"{argument}=" in format_network(texts[0])) == (argument in changed) for argument in values
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("resnet34imagenet", "got 'resnet34imagenet', did you mean 'resnet34-imagenet'"),
+        ("nothing like it", "network: expected a name such as cnn8"),
+        ("", "network: expected a name such as cnn8"),
+        ("cnn4(width=8", "network: expected a name such as cnn8"),
+        ("cnn4)", "network: expected a name such as cnn8"),
+        ("cnn4(8)", "got '8' in"),
+        ("cnn4(width=8,)", "got '' in"),
+        ("cnn4(width=-8)", "a whole number, true or false, got 'width=-8'"),
+        ("cnn4(width=8.5)", "a whole number, true or false, got 'width=8.5'"),
+        ("cnn4(width=8)(hidden=8)", "expected arguments such as"),
+        ("cnn4(width=__import__('os'))", "expected arguments such as"),
+        ("cnn4(width=8,width=9)", "expected width once, got it twice"),
+        ("cnn4(widht=8)", "cnn4 takes width, hidden, got 'widht', did you mean 'width'"),
+        ("resnet18(depth=34)", "resnet18 takes width, got 'depth'"),
+        ("cnn4(generator=1)", "cnn4 takes width, hidden, got 'generator'"),
+        ("cnn4(width=true)", "expected a whole number for cnn4's width, got true"),
+        ("mlp(batch_norm=1)", "expected true or false for mlp's batch_norm, got 1"),
+        ("a.b:c:d", "network: expected one of cnn4"),
+        ("a..b:c", "network: expected one of cnn4"),
+    ],
+)
+def test_a_mistake_in_the_text_is_named(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r"^network: ") as made:
+        make(text)
+    with pytest.raises(ValueError, match=r"^network: ") as written:
+        format_network(text)
+    assert message in str(made.value)
+    assert str(made.value) == str(written.value)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    with pytest.raises(TypeError, match="network: expected a string, got int"):
+        format_network(4)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "message"),
+    [
+        ("cnn4", (64,), r"image_shape: expected \(channels, height, width\), got \(64,\)"),
+        ("cnn4", (1, 3, 8), "image_shape: expected a height and width of at least 4"),
+        ("cnn8", (3, 8, 7), "image_shape: expected a height and width of at least 8"),
+        ("cnn4(width=0)", (1, 8, 8), "width: expected a whole number of at least 1, got 0"),
+        ("mlp(hidden=0)", (8,), "hidden: expected a whole number of at least 1, got 0"),
+    ],
+)
+def test_a_network_that_cannot_be_is_refused(
+    text: str, shape: tuple[int, ...], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(text, input_shape=shape)
+
+
+def test_writing_the_users_network_imports_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "untouched_networks.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert format_network("untouched_networks:make") == "untouched_networks:make"
+    assert "untouched_networks" not in sys.modules
