@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from numbers import Real
+from collections.abc import Collection
+from numbers import Integral, Real
 
-__all__ = ["finite", "flag", "whole", "within"]
+__all__ = ["choose", "finite", "flag", "suggest", "whole", "within"]
 
 
 def finite(name: str, value: object) -> float:
@@ -87,4 +89,31 @@ def whole(name: str, value: object, low: float = -math.inf) -> int:
     if not number.is_integer() or number < low:
         least = f" of at least {low:g}" if math.isfinite(low) else ""
         raise ValueError(f"{name}: expected a whole number{least}, got {value!r}")
-    return int(number)
+    # Past 2**53 a float has other neighbours, and a seed would become another seed.
+    return int(value) if isinstance(value, Integral) else int(number)
+
+
+def choose(name: str, value: str, known: Collection[str]) -> str:
+    """Return `value` if it is one of `known`, else say which there are and which is nearest.
+
+    >>> choose("optimizer", "sgd", ("sgd", "adamw"))
+    'sgd'
+    >>> choose("optimizer", "adam", ("sgd", "adamw"))
+    Traceback (most recent call last):
+        ...
+    ValueError: optimizer: expected one of sgd, adamw, got 'adam'; did you mean 'adamw'?
+    """
+    if value not in known:
+        hint = suggest(value, known)
+        raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}{hint}")
+    return value
+
+
+def suggest(value: str, known: Collection[str]) -> str:
+    """The end of a message about an unknown name: the nearest known one, or nothing.
+
+    >>> suggest("epoch", ["epochs", "seed"])
+    "; did you mean 'epochs'?"
+    """
+    close = difflib.get_close_matches(value, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

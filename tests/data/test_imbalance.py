@@ -1,13 +1,17 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelproof.data.imbalance import (
+    Imbalance,
     keep_counts,
     keep_long_tailed,
     keep_step,
     long_tailed_counts,
+    parse_imbalance,
     step_counts,
 )
 
@@ -112,3 +116,55 @@ def test_bad_counts_are_named() -> None:
         keep_counts([0, 1, 2], [1, 1], seed=0)
     with pytest.raises(ValueError, match="counts: expected numbers of at least 0, got -1"):
         keep_counts([0, 1, 2], [1, 1, -1], seed=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "keep"), [("long-tailed:0.02", keep_long_tailed), ("step:0.02", keep_step)]
+)
+def test_an_imbalance_in_words_keeps_what_its_function_keeps(text: str, keep: Callable) -> None:
+    kept = parse_imbalance(text).keep(CIFAR10, seed=4)
+    np.testing.assert_array_equal(kept, keep(CIFAR10, 0.02, seed=4))
+
+
+def test_no_imbalance_keeps_everything_and_still_looks_at_the_labels() -> None:
+    np.testing.assert_array_equal(parse_imbalance("none").keep([3, 0, 1], seed=1), [0, 1, 2])
+    with pytest.raises(TypeError, match="labels: expected one integer per sample"):
+        parse_imbalance("none").keep([0.5], seed=1)
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    st.one_of(
+        st.just(Imbalance("none")),
+        st.builds(Imbalance, st.sampled_from(["long-tailed", "step"]), st.floats(1e-9, 1)),
+    )
+)
+def test_an_imbalance_prints_as_the_text_it_is_read_from(imbalance: Imbalance) -> None:
+    assert parse_imbalance(str(imbalance)) == imbalance
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"), [(" None ", "none"), ("STEP:.10", "step:0.1"), ("step:1.0", "step:1")]
+)
+def test_imbalance_texts_are_brought_to_one_form(text: str, canonical: str) -> None:
+    assert str(parse_imbalance(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "imbalance: expected none, long-tailed:FACTOR or step:FACTOR, got ''"),
+        ("step", "imbalance: expected none, .* got 'step'$"),
+        ("none:0.1", "imbalance: expected none, .* got 'none:0.1'$"),
+        ("step:a", "imbalance: expected none, .* got 'step:a'$"),
+        ("step:0.1:0.2", "imbalance: expected none, .* got 'step:0.1:0.2'$"),
+        ("long_tailed:0.1", "did you mean 'long-tailed'"),
+        ("steps:0.1", "did you mean 'step'"),
+        ("step:0", r"imbalance factor: expected a number in \(0, 1\]"),
+        ("step:1.5", r"imbalance factor: expected a number in \(0, 1\]"),
+        ("step:nan", "imbalance factor: expected a finite number"),
+    ],
+)
+def test_imbalance_texts_that_cannot_be_meant_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_imbalance(text)

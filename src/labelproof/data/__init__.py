@@ -10,10 +10,12 @@ from labelproof.data.holdout import Holdout, folds, hold_out
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.idx import idx_bytes, read_idx
 from labelproof.data.imbalance import (
+    Imbalance,
     keep_counts,
     keep_long_tailed,
     keep_step,
     long_tailed_counts,
+    parse_imbalance,
     step_counts,
 )
 from labelproof.data.loading import load_coarse_labels, load_dataset
@@ -32,6 +34,7 @@ __all__ = [
     "DownloadError",
     "Holdout",
     "ImageSource",
+    "Imbalance",
     "KnownDataset",
     "Split",
     "Transfer",
@@ -54,6 +57,7 @@ __all__ = [
     "load_manifest",
     "load_webvision",
     "long_tailed_counts",
+    "parse_imbalance",
     "read_idx",
     "step_counts",
     "verify_dataset",

@@ -9,21 +9,26 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.holdout import admit_labels, order_by_class
-from labelproof.ranges import within
+from labelproof.ranges import suggest, within
 from labelproof.seeds import Seed, as_generator
 
 __all__ = [
+    "Imbalance",
     "keep_counts",
     "keep_long_tailed",
     "keep_step",
     "long_tailed_counts",
+    "parse_imbalance",
     "step_counts",
 ]
+
+_KINDS = ("none", "long-tailed", "step")
 
 
 def long_tailed_counts(largest: int, num_classes: int, factor: float) -> list[int]:
@@ -143,6 +148,52 @@ def keep_counts(labels: ArrayLike, counts: Sequence[int], *, seed: Seed) -> NDAr
     order = order_by_class(given, as_generator(seed))
     rank = np.arange(len(given)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return np.sort(order[rank < np.repeat(counts, sizes)])
+
+
+@dataclass(frozen=True)
+class Imbalance:
+    """A kind of imbalance and its factor; prints as the text it was read from."""
+
+    kind: str
+    factor: float = 1.0
+
+    def keep(self, labels: ArrayLike, *, seed: Seed) -> NDArray[np.int64]:
+        """The indices to keep, in rising order."""
+        if self.kind == "none":
+            return np.arange(len(admit_labels(labels)))
+        keep = keep_long_tailed if self.kind == "long-tailed" else keep_step
+        return keep(labels, self.factor, seed=seed)
+
+    def __str__(self) -> str:
+        factor = repr(self.factor).removesuffix(".0")  # all digits: a run is made from this text
+        return self.kind if self.kind == "none" else f"{self.kind}:{factor}"
+
+
+def parse_imbalance(text: str) -> Imbalance:
+    """Read `none`, `long-tailed:FACTOR` or `step:FACTOR`.
+
+    >>> parse_imbalance("long-tailed:0.01")
+    Imbalance(kind='long-tailed', factor=0.01)
+    >>> parse_imbalance("longtailed:0.01")
+    Traceback (most recent call last):
+        ...
+    ValueError: imbalance: expected none, long-tailed:FACTOR or step:FACTOR, got
+    'longtailed:0.01'; did you mean 'long-tailed'?
+    """
+    kind, *rest = text.strip().lower().split(":")
+    hint = "" if kind in _KINDS else suggest(kind, _KINDS)
+    problem = ValueError(
+        f"imbalance: expected none, long-tailed:FACTOR or step:FACTOR, got {text!r}{hint}"
+    )
+    if kind not in _KINDS or len(rest) != (kind != "none"):
+        raise problem
+    if kind == "none":
+        return Imbalance(kind)
+    try:
+        factor = float(rest[0])
+    except ValueError:
+        raise problem from None
+    return Imbalance(kind, within("imbalance factor", factor, 0, 1, open_low=True))
 
 
 def _whole(count: float) -> int:

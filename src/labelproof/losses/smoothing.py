@@ -20,7 +20,11 @@ CUSP = 1e-3
 
 
 def smoothing_vector(
-    num_classes: int, smoothing: float, *, dtype: torch.dtype = torch.float32
+    num_classes: int,
+    smoothing: float,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
 ) -> Tensor:
     """A peak with the share `smoothing` spread evenly over the other classes.
 
@@ -30,7 +34,7 @@ def smoothing_vector(
     if num_classes < 2:
         raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
     smoothing = within("smoothing", smoothing, 0, 1)
-    vector = torch.full((num_classes,), smoothing / (num_classes - 1), dtype=dtype)
+    vector = torch.full((num_classes,), smoothing / (num_classes - 1), dtype=dtype, device=device)
     vector[0] = 1 - smoothing
     return vector
 
@@ -58,7 +62,10 @@ def permutation_penalty(
     p, cusp = within("p", p, 0, 1, open_low=True), within("cusp", cusp, 0)
     num_classes = probabilities.shape[1]
     if not isinstance(vector, Tensor):
-        vector = smoothing_vector(num_classes, vector, dtype=probabilities.dtype)
+        # Made where it is used: a copy from the host cannot be recorded in a CUDA graph.
+        vector = smoothing_vector(
+            num_classes, vector, dtype=probabilities.dtype, device=probabilities.device
+        )
     if vector.shape[0] != num_classes:
         raise ValueError(
             f"vector: expected one number for each of {num_classes} classes, got {vector.shape[0]}"
