@@ -90,6 +90,26 @@ def test_the_demo_trains_prints_writes_and_does_nothing_twice(tmp_path: Path) ->
     assert (tmp_path / "report.html").read_text() == page
 
 
+def test_fresh_trains_again_and_a_broken_loss_is_no_reason_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The page has its own tests, and takes longer than the training.
+    monkeypatch.setattr("labelproof.cli.demo.write_demo_page", lambda path, _: path)
+    arguments = ["demo", "--epochs", "1", "--seeds", "1", "--processes", "1"]
+    arguments += ["--no-open", "--output", str(tmp_path)]
+    runner.invoke(app, arguments)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("record.json")}
+    assert len(before) == 6
+    again = runner.invoke(app, [*arguments, "--fresh", "--loss", "1e38*ce"], env={"COLUMNS": "200"})
+    assert again.exit_code == 0, again.output
+    assert "finished already" not in again.output
+    assert "1e38*ce seed 1   the loss is not a number any more" in again.output
+    assert "GCE+SR" in again.output
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("record.json")}
+    assert after.keys() == before.keys()
+    assert all(after[path] > before[path] for path in before)
+
+
 def test_the_display_shows_bars_on_a_terminal(tmp_path: Path) -> None:
     arguments = ["demo", "--epochs", "2", "--seeds", "1", "--no-open", "--processes", "1"]
     result = runner.invoke(

@@ -1,79 +1,165 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from labelproof import parse_loss
+from labelproof import format_loss, parse_loss
 from labelproof.experiments.demo import (
     BASES,
+    SETTING,
     SPARSE,
     DemoRun,
+    Result,
+    discard,
     finished,
     plan,
     rows,
+    see_features,
     train,
     unfinished,
 )
-from labelproof.noise import parse_noise
-from labelproof.training import Recipe, RunRecord
+from labelproof.training import DivergedError, RunRecord, run_tasks
+from labelproof.training.checkpoint import load_weights
 
 
-def make_plan(folder: Path, seeds: list[int], **changes: object) -> list[DemoRun]:
-    recipe = Recipe(epochs=1)
-    noise = parse_noise(str(changes.get("noise", "symmetric:0.4")))
-    extra = ["gce(q=0.7)"] if changes.get("extra") else []
-    return plan(noise, seeds=seeds, recipe=recipe, folder=folder, extra=extra)
+def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> list[DemoRun]:
+    return plan(replace(SETTING, epochs=1), seeds=seeds, folder=folder, extra=extra)
 
 
-def finish(run: DemoRun) -> RunRecord:
-    steps = train(run)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
+def finish(run: DemoRun) -> tuple[list[dict[str, float]], RunRecord | DivergedError]:
+    *progress, done = run_tasks([run], train, processes=1)
+    assert done.kind == "done"
+    return [event.value for event in progress], done.value
 
 
 def test_every_base_is_there_plain_and_with_the_same_regulariser(tmp_path: Path) -> None:
     runs = make_plan(tmp_path, [1, 2])
     assert len(runs) == 2 * 2 * len(BASES)
+    (sparse,) = {run.configuration.loss.partition("+")[2] for run in runs} - {""}
+    assert format_loss(parse_loss(f"ce+{SPARSE}")) == f"ce+{sparse}"
     for run in runs:
-        assert run.loss.endswith(SPARSE) == run.method.endswith("+SR")
-        parse_loss(run.loss)
-    assert len({run.name for run in runs}) == len(runs)
+        assert run.configuration.loss.endswith(sparse) == run.method.endswith("+SR")
+    assert len({run.folder for run in runs}) == len(runs)
+
+
+def test_runs_differ_in_nothing_but_loss_and_seed(tmp_path: Path) -> None:
+    setting = replace(SETTING, noise="pair:0.2", epochs=3)
+    for run in plan(setting, seeds=[4, 5], folder=tmp_path):
+        assert set(run.configuration.differences(setting)) <= {"loss", "seed"}
 
 
 def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1])[0]
     assert unfinished([run]) == [run]
-    record = finish(run)
+    _, record = finish(run)
+    assert isinstance(record, RunRecord)
     assert unfinished([run]) == []
-    assert finished([run]) == [record]
+    (result,) = finished([run])
+    assert result.run == run
+    assert result.record.as_json() == record.as_json()
+    assert result.record.name == run.folder.name
     assert record.noise_rate == pytest.approx(0.4, abs=0.05)
-    longer = replace(run, recipe=replace(run.recipe, learning_rate=0.02))
-    assert longer.name == run.name
-    assert unfinished([longer]) == [longer]
+    (other, *_) = plan(replace(run.configuration, learning_rate=0.02), seeds=[1], folder=tmp_path)
+    assert other.method == run.method
+    assert unfinished([run, other]) == [other]
+    discard([run, other])
+    assert unfinished([run]) == [run]
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_the_same_run_gives_the_same_curve(tmp_path: Path) -> None:
-    run = make_plan(tmp_path, [1])[1]
-    first, again = finish(run), finish(run)
-    for metric in set(first.curve) - {"seconds"}:
-        assert first.curve[metric] == again.curve[metric]
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    kept = []
+    for number, name in enumerate("ab"):
+        torch.manual_seed(number)
+        run = make_plan(tmp_path / name, [1])[1]
+        finish(run)
+        kept.append((run.folder / "metrics.jsonl").read_bytes())
+    assert kept[0] == kept[1]
+
+
+def test_a_run_without_its_record_is_finished_and_not_trained_again(tmp_path: Path) -> None:
+    run = make_plan(tmp_path, [1])[0]
+    _, record = finish(run)
+    (run.folder / "record.json").unlink()
+    assert unfinished([run]) == [run]
+    progress, again = finish(run)
+    assert progress == []
+    assert again == record
+    assert unfinished([run]) == []
+
+
+def test_progress_says_how_far_and_how_well(tmp_path: Path) -> None:
+    run = plan(replace(SETTING, epochs=3), seeds=[1], folder=tmp_path)[0]
+    progress, record = finish(run)
+    assert isinstance(record, RunRecord)
+    assert [metrics["epoch"] for metrics in progress] == [0, 1, 2]
+    assert [metrics["test_accuracy"] for metrics in progress] == record.curve["test_accuracy"]
+    assert record.curve["learning_rate"] == pytest.approx([0.01, 0.0075, 0.0025])
+    assert record.curve["train_loss"][-1] < record.curve["train_loss"][0]
+    assert record.final_accuracy > 80
+
+
+def test_the_regulariser_grows_and_the_outputs_get_sparse(tmp_path: Path) -> None:
+    run = plan(replace(SETTING, epochs=3), seeds=[1], folder=tmp_path)[1]
+    _, record = finish(run)
+    assert isinstance(record, RunRecord)
+    assert record.curve["weight"] == pytest.approx([5, 5.5, 6.05])
+    assert 0 <= record.curve["sparse_rate"][0] < record.curve["sparse_rate"][-1] <= 1
 
 
 def test_a_loss_of_the_users_own_becomes_a_row(tmp_path: Path) -> None:
-    run = make_plan(tmp_path, [1], extra=True)[-1]
-    assert run.name.startswith("gce-q-0.7-symmetric")
-    assert [row.loss for row in rows([finish(run)])] == ["gce(q=0.7)"]
-
-
-def test_rows_hold_mean_and_deviation_over_seeds() -> None:
-    records = [
-        RunRecord("r", {"method": "CE", "loss": "ce"}, 0.4, {"test_accuracy": [a]}, 1, {})
-        for a in (70.0, 74.0)
+    run = make_plan(tmp_path, [1], extra=("gce( q=.7 )",))[-1]
+    finish(run)
+    assert [(row.method, row.loss) for row in rows(finished([run]))] == [
+        ("gce( q=.7 )", "gce(q=0.7)")
     ]
-    (row,) = rows(records)
+
+
+def test_a_loss_that_is_there_already_is_not_trained_twice(tmp_path: Path) -> None:
+    runs = make_plan(tmp_path, [1], extra=("CE", "mae", " MAE ", "fl(gamma=0.50)"))
+    assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
+
+
+def test_a_users_loss_does_not_take_the_place_of_a_row_of_that_name(tmp_path: Path) -> None:
+    runs = make_plan(tmp_path, [1], extra=("GCE", "CE+SR"))
+    losses = {run.method: run.configuration.loss for run in runs}
+    assert losses["GCE"] == "gce(q=0.01)"
+    assert "lambda0=5" in losses["CE+SR"]
+    assert losses["gce(q=0.7)"] == "gce(q=0.7)"
+    assert "lambda0=1.2" in runs[-1].method
+
+
+def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:
+    *_, good, bad = make_plan(tmp_path, [1], extra=("mae", "1e38*ce"))
+    outcomes = [event.value for event in run_tasks([bad, good], train, processes=1)]
+    assert isinstance(outcomes[0], DivergedError)
+    assert unfinished([good, bad]) == [bad]
+
+
+def test_features_are_what_the_last_layer_made_the_predictions_of(tmp_path: Path) -> None:
+    run = make_plan(tmp_path, [1])[0]
+    finish(run)
+    features, labels = see_features(run)
+    weights = load_weights(run.folder / "checkpoint")
+    logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
+    with np.load(run.folder / "predictions.npz", allow_pickle=False) as arrays:
+        np.testing.assert_allclose(logits, arrays["logits"], rtol=2e-3, atol=2e-3)
+        np.testing.assert_array_equal(labels, arrays["labels"])
+    accuracy = json.loads((run.folder / "metrics.jsonl").read_text())["test_accuracy"]
+    assert 100 * np.mean(logits.argmax(1) == labels) == pytest.approx(accuracy, abs=0.5)
+
+
+def test_rows_hold_mean_and_deviation_over_seeds(tmp_path: Path) -> None:
+    runs = [make_plan(tmp_path, [seed])[0] for seed in (1, 2)]
+    results = [
+        Result(run, RunRecord("r", {}, 0.4, {"test_accuracy": [accuracy]}, 1, {}))
+        for run, accuracy in zip(runs, (70.0, 74.0), strict=True)
+    ]
+    (row,) = rows(results)
+    assert (row.method, row.loss) == ("CE", "ce")
     assert row.mean == 72
     assert row.std == pytest.approx(8**0.5)
-    assert rows(records[:1])[0].std == 0
+    assert rows(results[:1])[0].std == 0

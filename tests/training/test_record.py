@@ -5,53 +5,52 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelproof.training.record import (
-    RunRecord,
-    read_record,
-    remove_unfinished,
-    save_run,
-    versions,
-    write_text,
-)
+from labelproof.training.record import RunRecord, read_record, versions, write_arrays, write_text
 
 
-def record(name: str = "run", accuracy: float = 90.0) -> RunRecord:
-    return RunRecord(name, {"seed": 1}, 0.4, {"test_accuracy": [99.0, accuracy]}, 1.5, versions())
+def record(accuracy: float = 90.0) -> RunRecord:
+    return RunRecord("run", {"seed": 1}, 0.4, {"test_accuracy": [99.0, accuracy]}, 1.5, versions())
 
 
-def test_a_saved_run_reads_back(tmp_path: Path) -> None:
-    folder = save_run(tmp_path, record(), {"labels": np.arange(3)})
-    assert read_record(folder) == record()
-    with np.load(folder / "predictions.npz", allow_pickle=False) as arrays:
-        np.testing.assert_array_equal(arrays["labels"], np.arange(3))
+def write(folder: Path, record: RunRecord) -> Path:
+    write_text(folder / "record.json", record.as_json())
+    return folder
+
+
+def test_a_record_reads_back(tmp_path: Path) -> None:
+    assert read_record(write(tmp_path, record())) == record()
+
+
+def test_a_record_keeps_six_digits_of_a_curve_and_a_line_for_each(tmp_path: Path) -> None:
+    text = record(accuracy=100 * 2 / 3).as_json()
+    assert '"test_accuracy": [99.0, 66.6667]' in text.splitlines()[-3]
+    write_text(tmp_path / "record.json", text)
+    saved = read_record(tmp_path)
+    assert saved is not None
+    assert saved.final_accuracy == 66.6667
 
 
 def test_accuracy_is_the_last_epochs_not_the_best() -> None:
     assert record().final_accuracy == 90.0
 
 
-def test_a_run_can_be_saved_again(tmp_path: Path) -> None:
-    save_run(tmp_path, record(), {"labels": np.arange(3)})
-    folder = save_run(tmp_path, record(accuracy=80.0), {})
-    saved = read_record(folder)
+def test_a_record_can_be_written_again(tmp_path: Path) -> None:
+    write(tmp_path, record())
+    saved = read_record(write(tmp_path, record(accuracy=80.0)))
     assert saved is not None
     assert saved.final_accuracy == 80.0
-    assert [path.name for path in folder.iterdir()] == ["record.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
 
 
-def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_arrays_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.npz"
+    write_arrays(path, {"labels": np.arange(3)})
     unpicklable = np.array([object()], dtype=object)
     with pytest.raises(ValueError, match="Object arrays cannot be saved"):
-        save_run(tmp_path, record(), {"bad": unpicklable})
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_leftovers_of_a_killed_run_are_removed_and_others_kept(tmp_path: Path) -> None:
-    kept = save_run(tmp_path, record(), {})
-    (tmp_path / ".unfinished-abc").mkdir()
-    (tmp_path / ".unfinished-abc" / "record.json").write_text("{")
-    remove_unfinished(tmp_path)
-    assert list(tmp_path.iterdir()) == [kept]
+        write_arrays(path, {"labels": np.arange(4), "bad": unpicklable})
+    assert list(tmp_path.iterdir()) == [path]
+    with np.load(path, allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["labels"], np.arange(3))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", json.dumps({"name": "x"})])
@@ -73,8 +72,8 @@ def test_a_text_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_others_may_read_what_is_written(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.touch()
-    run = save_run(tmp_path, record(), {"labels": np.arange(3)})
-    write_text(tmp_path / "page.html", "page")
-    for path in (tmp_path / "page.html", run / "record.json", run / "predictions.npz"):
-        assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
-    assert run.stat().st_mode & stat.S_IXUSR
+    write(tmp_path, record())
+    write_arrays(tmp_path / "predictions.npz", {"labels": np.arange(3)})
+    for name in ("record.json", "predictions.npz"):
+        mode = (tmp_path / name).stat().st_mode
+        assert stat.S_IMODE(mode) == stat.S_IMODE(plain.stat().st_mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import webbrowser
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +14,20 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from labelproof.experiments.demo import DemoRun, finished, plan, rows, train, unfinished
-from labelproof.losses import parse_loss
-from labelproof.noise import parse_noise
+from labelproof.cli.seeds import parse_seeds
+from labelproof.experiments.demo import (
+    SETTING,
+    DemoRun,
+    Result,
+    discard,
+    finished,
+    plan,
+    rows,
+    train,
+    unfinished,
+)
 from labelproof.report.demo import finding, gains, write_demo_page
-from labelproof.training.record import RunRecord, remove_unfinished
-from labelproof.training.supervised import Recipe
+from labelproof.training import DivergedError
 from labelproof.training.workers import Event, run_tasks
 
 __all__ = ["demo"]
@@ -30,8 +39,10 @@ def demo(
         typer.Option(
             help="Wrong labels: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."
         ),
-    ] = "symmetric:0.4",
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 40,
+    ] = SETTING.noise,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Passes over the training images.")
+    ] = SETTING.epochs,
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
     loss: Annotated[
         list[str] | None,
@@ -57,29 +68,21 @@ def demo(
     Finished runs are kept and not trained again.
     """
     console = Console()
-    extra = list(loss or [])
-    for text in extra:
-        parse_loss(text)
-    runs = plan(
-        parse_noise(noise),
-        seeds=_seeds(seeds),
-        recipe=Recipe(epochs=epochs),
-        folder=output / "runs",
-        extra=extra,
-    )
-    todo = runs if fresh else unfinished(runs)
-    remove_unfinished(output / "runs")
+    setting = replace(SETTING, noise=noise, epochs=epochs)
+    runs = plan(setting, seeds=parse_seeds(seeds), folder=output / "runs", extra=loss or ())
+    if fresh:
+        discard(runs)
+    todo = unfinished(runs)
     if len(todo) < len(runs):
         console.print(f"{len(runs) - len(todo)} of {len(runs)} runs are finished already.")
     try:
         _train_all(todo, processes or os.cpu_count() or 1, console)
-        records = finished(runs)
-        console.print(_table(records))
-        console.print(finding(records), highlight=False)
+        results = finished(runs)
+        console.print(_table(results))
+        console.print(finding(results), highlight=False)
         with console.status("Drawing the page"):
-            page = write_demo_page(output / "report.html", records, folder=output / "runs")
+            page = write_demo_page(output / "report.html", results)
     except KeyboardInterrupt:
-        remove_unfinished(output / "runs")
         kept = len(runs) - len(unfinished(runs))
         console.print(
             f"\nStopped. {kept} of {len(runs)} runs are finished and kept in {output / 'runs'}; "
@@ -115,9 +118,10 @@ class _Display:
             disable=not console.is_terminal,
             transient=True,
         )
-        steps = sum(run.recipe.epochs for run in runs)
+        steps = sum(run.configuration.epochs for run in runs)
         self.overall = self.progress.add_task("All runs", total=steps, note="")
         self.bars: dict[DemoRun, TaskID] = {}
+        self.epochs = dict.fromkeys(runs, 0)
 
     def __enter__(self) -> _Display:
         if self.total and not self.console.is_terminal:
@@ -130,33 +134,40 @@ class _Display:
 
     def show(self, event: Event[DemoRun]) -> None:
         run = event.task
+        epochs = run.configuration.epochs
         if event.kind == "progress":
             if run not in self.bars:
-                self.bars[run] = self.progress.add_task(str(run), total=run.recipe.epochs, note="")
-            note = f"{event.value.test_accuracy:.1f}%"
-            self.progress.update(self.bars[run], advance=1, note=note)
-            self.progress.update(self.overall, advance=1)
+                self.bars[run] = self.progress.add_task(str(run), total=epochs, note="")
+            # Counted by the epoch's number: a run that goes on has some behind it.
+            self._count(run, event.value["epoch"] + 1)
+            note = f"{event.value['test_accuracy']:.1f}%"
+            self.progress.update(self.bars[run], completed=self.epochs[run], note=note)
             return
         self.done += 1
-        self.progress.remove_task(self.bars.pop(run))
+        self._count(run, epochs)
+        if run in self.bars:  # one whose record alone was missing has no epoch to show
+            self.progress.remove_task(self.bars.pop(run))
         self.progress.update(self.overall, note=f"{self.done} of {self.total} runs")
-        if not self.console.is_terminal:
+        failed = isinstance(event.value, DivergedError)
+        if failed or not self.console.is_terminal:
+            outcome = f"{event.value}" if failed else f"{event.value.final_accuracy:.1f}%"
             self.console.print(
-                f"  {self.done:>2} of {self.total}  {run!s:<16} {event.value.final_accuracy:.1f}%",
-                highlight=False,
+                f"  {self.done:>2} of {self.total}  {run!s:<16} {outcome}", highlight=False
             )
 
+    def _count(self, run: DemoRun, epochs: int) -> None:
+        self.epochs[run] = epochs
+        self.progress.update(self.overall, completed=sum(self.epochs.values()))
 
-def _table(records: Sequence[RunRecord]) -> Table:
-    configuration = records[0].configuration
-    table = Table(
-        title=f"Accuracy on clean test images after the last epoch (%), {configuration['noise']}"
-    )
+
+def _table(results: Sequence[Result]) -> Table:
+    noise = results[0].run.configuration.noise
+    table = Table(title=f"Accuracy on clean test images after the last epoch (%), {noise}")
     table.add_column("method")
     for name in ("mean", "std", "seeds", "gain"):
         table.add_column(name, justify="right")
     table.add_column("loss", overflow="fold", style="dim")
-    for entry in gains(rows(records)):
+    for entry in gains(rows(results)):
         row = entry.row
         gain = "" if entry.gain is None else f"{entry.gain:+.1f}"
         table.add_row(
@@ -169,13 +180,3 @@ def _table(records: Sequence[RunRecord]) -> Table:
             style="" if entry.gain is None else "bold",
         )
     return table
-
-
-def _seeds(text: str) -> list[int]:
-    try:
-        seeds = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"seeds: expected whole numbers such as 1,2,3, got {text!r}") from None
-    if min(seeds) < 0 or len(set(seeds)) < len(seeds):
-        raise ValueError(f"seeds: expected different numbers of at least 0, got {text!r}")
-    return seeds

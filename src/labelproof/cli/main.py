@@ -7,10 +7,17 @@ from typing import Annotated
 
 import typer
 
+from labelproof.cli.bench import bench
 from labelproof.cli.data import app as data
 from labelproof.cli.demo import demo
+from labelproof.cli.evaluate import evaluate
+from labelproof.cli.export import export
 from labelproof.cli.losses import losses
+from labelproof.cli.predict import predict
 from labelproof.cli.show import show
+from labelproof.cli.train import EXIT_CODES, train
+from labelproof.training.checkpoint import LaterFormatError
+from labelproof.training.ownership import FolderInUseError
 from labelproof.version import __version__
 
 __all__ = ["app", "run"]
@@ -23,6 +30,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command(epilog=EXIT_CODES)(train)
+app.command()(evaluate)
+app.command()(predict)
+app.command()(export)
+app.command()(bench)
 app.command()(losses)
 data.command()(show)
 app.add_typer(data, name="data")
@@ -48,7 +60,7 @@ def run() -> None:
     """Entry point: a mistake of the user's is one line and exit code 2, not a traceback."""
     try:
         app()
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, FolderInUseError, LaterFormatError) as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)
 

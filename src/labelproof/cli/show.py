@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +13,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from labelproof.cli.data import Root
+from labelproof.cli.lines import told
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.noise import NoiseSpec, NoisyLabels, parse_noise
@@ -63,7 +61,7 @@ def show(
     spec = parse_noise(noise)
     if spec.kind == "human" and human_labels is None:
         raise ValueError(f"--human-labels: expected the file with the labels of {spec}, got none")
-    with _told():
+    with told():
         data = load_dataset(
             dataset, root=data_root, on_error="skip" if skip_unreadable else "raise"
         )
@@ -103,15 +101,3 @@ def _features(data: Dataset) -> NDArray[np.uint8]:
             "decoded one by one; save them as arrays first"
         )
     return data.train.images
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Warnings as lines for a person, without the line of code they come from."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    console = Console(stderr=True)
-    for warning in caught:
-        text = f"warning: {warning.message}"
-        console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)

@@ -1,29 +1,53 @@
 """The demo: digits with wrong labels, three losses, each plain and with sparse regularization.
 
-One regulariser and one recipe for all rows. They were chosen on a noisy validation split of the
+One regulariser and one setting for all rows. They were chosen on a noisy validation split of the
 training images (`benchmarks/demo_settings.py`), never on the test images.
 """
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from labelproof.data import load_digits
-from labelproof.losses import format_loss, parse_loss
-from labelproof.models import FourLayerCNN
-from labelproof.noise import NoiseSpec
-from labelproof.training.record import RunRecord, read_record, save_run, versions
-from labelproof.training.supervised import Batches, EpochMetrics, Recipe, predict, train_epochs
+from labelproof.models import make_network, penultimate
+from labelproof.training import (
+    Configuration,
+    DivergedError,
+    Examples,
+    Job,
+    RunRecord,
+    choose_examples,
+    choose_execution,
+    train_runs,
+)
+from labelproof.training.checkpoint import load_weights
+from labelproof.training.durable import remove_folder, settle
+from labelproof.training.evaluation import CHUNK, evaluating
+from labelproof.training.feed import ResidentImages
+from labelproof.training.folder import RunFolder
 
-__all__ = ["SPARSE", "DemoRun", "Row", "finished", "plan", "rows", "train", "unfinished"]
+__all__ = [
+    "BASES",
+    "SETTING",
+    "SPARSE",
+    "DemoRun",
+    "Result",
+    "Row",
+    "discard",
+    "finished",
+    "plan",
+    "rows",
+    "see_features",
+    "train",
+    "unfinished",
+]
 
 SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
 """The regulariser of every regularised row."""
@@ -31,42 +55,55 @@ SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
 BASES = {"CE": "ce", "FL": "fl(gamma=0.5)", "GCE": "gce(q=0.01)"}
 """The rows by name. GCE has the q that the paper gives it under sparse regularization."""
 
-WIDTH = 12
+SETTING = Configuration(
+    "digits",
+    noise="symmetric:0.4",
+    network="cnn4(width=12)",
+    epochs=40,
+    batch_size=64,
+    learning_rate=0.01,
+    weight_decay=1e-3,
+    clip_norm=5,
+    # By name, since `auto` would be resolved in the record, which then had another name.
+    precision="float32",
+)
+"""What all runs have in common; each has its own loss and seed."""
 
 
 @dataclass(frozen=True)
 class DemoRun:
-    """One training run of the demo; all that decides its outcome."""
+    """One training run of the demo.
+
+    Attributes:
+        method: The row it belongs to, as it is shown; it decides nothing.
+        configuration: All that decides the outcome.
+        folder: Where the run keeps what it has; another one for every configuration.
+    """
 
     method: str
-    loss: str
-    noise: NoiseSpec
-    seed: int
-    recipe: Recipe
+    configuration: Configuration
     folder: Path
 
-    @property
-    def name(self) -> str:
-        """The run's directory, readable and different for every configuration of the demo."""
-        method = re.sub(r"[^a-z0-9.]+", "-", self.method.lower()).strip("-")
-        noise = str(self.noise).replace(":", "-")
-        return f"{method}-{noise}-e{self.recipe.epochs}-s{self.seed}"
-
-    @property
-    def configuration(self) -> dict[str, object]:
-        """As plain values, for the record and to recognise a finished run."""
-        return {
-            "dataset": "digits",
-            "method": self.method,
-            "loss": format_loss(parse_loss(self.loss)),
-            "noise": str(self.noise),
-            "seed": self.seed,
-            "network": f"four-layer-cnn(width={WIDTH})",
-            **asdict(self.recipe),
-        }
-
     def __str__(self) -> str:
-        return f"{self.method} seed {self.seed}"
+        return f"{self.method} seed {self.configuration.seed}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run and the record of it."""
+
+    run: DemoRun
+    record: RunRecord
+
+    @property
+    def method(self) -> str:
+        """The row it belongs to."""
+        return self.run.method
+
+    @property
+    def seed(self) -> int:
+        """The run's."""
+        return self.run.configuration.seed
 
 
 @dataclass(frozen=True)
@@ -89,101 +126,106 @@ class Row:
 
 
 def plan(
-    noise: NoiseSpec,
-    *,
-    seeds: Sequence[int],
-    recipe: Recipe,
-    folder: Path,
-    extra: Sequence[str] = (),
+    setting: Configuration, *, seeds: Sequence[int], folder: Path, extra: Sequence[str] = ()
 ) -> list[DemoRun]:
     """All runs of a demo: every base plain and regularised, and the user's own losses.
 
     Args:
-        noise: Kind and rate of the wrong labels.
+        setting: What the runs have in common; its loss and seed are replaced.
         seeds: Each decides the noise, the initial weights and the order of the images.
-        recipe: Epochs, batch size and optimiser.
-        folder: Where finished runs go.
-        extra: Further losses as text; each becomes a row.
+        folder: Where the runs' folders go.
+        extra: Further losses as text; each becomes a row, unless it is one already.
+
+    Example:
+        >>> runs = plan(SETTING, seeds=[1], folder=Path("runs"), extra=["mae", "CE"])
+        >>> [run.method for run in runs]
+        ['CE', 'CE+SR', 'FL', 'FL+SR', 'GCE', 'GCE+SR', 'mae']
+        >>> print(runs[-1].folder.as_posix())
+        runs/digits-symmetric-0.4-mae-s1-...
     """
-    methods = {}
+    table = {}
     for name, base in BASES.items():
-        methods[name] = base
-        methods[f"{name}+SR"] = f"{base}+{SPARSE}"
-    methods |= {text: text for text in extra}
-    return [
-        DemoRun(name, loss, noise, seed, recipe, folder)
-        for seed in seeds
-        for name, loss in methods.items()
-    ]
+        table[name] = replace(setting, loss=base)
+        table[f"{name}+SR"] = replace(setting, loss=f"{base}+{SPARSE}")
+    for text in extra:
+        row = replace(setting, loss=text)
+        # The same loss in other words is the same run, and "FL" may be the user's or the demo's.
+        if row not in table.values():
+            table[row.loss if text in table else text] = row
+    runs = []
+    for seed in seeds:
+        for name, row in table.items():
+            configuration = replace(row, seed=seed)
+            runs.append(DemoRun(name, configuration, folder / configuration.name))
+    return runs
 
 
 def unfinished(runs: Sequence[DemoRun]) -> list[DemoRun]:
-    """The runs that have no record of exactly their configuration."""
-    return [run for run in runs if _record(run) is None]
+    """The runs that have no record."""
+    done = {result.run for result in finished(runs)}
+    return [run for run in runs if run not in done]
 
 
-def finished(runs: Sequence[DemoRun]) -> list[RunRecord]:
-    """The records of the runs that have one, in the order of the plan."""
-    return [record for run in runs if (record := _record(run)) is not None]
+def finished(runs: Sequence[DemoRun]) -> list[Result]:
+    """The runs that have a record, with it, in the order of the plan."""
+    found = [(run, RunFolder(run.folder).record(run.configuration)) for run in runs]
+    return [Result(run, record) for run, record in found if record is not None]
 
 
-def train(run: DemoRun) -> Generator[EpochMetrics, None, RunRecord]:
-    """Do one run: yield each epoch's metrics, save the run, return its record."""
-    start = time.perf_counter()
+def discard(runs: Sequence[DemoRun]) -> None:
+    """Remove all that the runs have left, so that they start anew."""
+    for run in runs:
+        if run.folder.exists():
+            remove_folder(run.folder)
+    for parent in {run.folder.parent for run in runs}:
+        settle(parent)
+
+
+def train(run: DemoRun) -> Generator[dict[str, float], None, RunRecord | DivergedError]:
+    """Do one run, or the rest of it: yield each epoch's metrics, return the record.
+
+    A loss that comes to be no number ends its own run and no other: the error is returned.
+    """
+    outcome: RunRecord | DivergedError | None = None
+    job = Job(run.configuration, run.folder)
+    for event in train_runs([job], choose_execution("cpu"), load=_examples):
+        if event.kind == "epoch":
+            yield event.value
+        elif event.kind in ("finished", "failed"):
+            outcome = event.value
+    assert outcome is not None  # noqa: S101
+    return outcome
+
+
+def see_features(run: DemoRun) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """What the trained network makes of the test images before its last layer, and their labels."""
     dataset = load_digits()
-    noisy = run.noise.apply(
-        dataset.train.labels,
+    network = make_network(
+        run.configuration.network,
         num_classes=dataset.num_classes,
-        dataset=dataset.name,
-        seed=run.seed,
-        features=dataset.train.array,
+        input_shape=dataset.image_shape,
+        generator=torch.Generator(),
     )
-    generator = torch.Generator().manual_seed(run.seed)
-    network = FourLayerCNN(
-        dataset.num_classes, dataset.image_shape, width=WIDTH, generator=generator
-    )
-    data = Batches(dataset, noisy.noisy)
-    curve: dict[str, list[float]] = {}
-    epochs = train_epochs(network, parse_loss(run.loss), data, run.recipe, generator=generator)
-    for metrics in epochs:
-        for key, value in metrics.as_dict().items():
-            curve.setdefault(key, []).append(value)
-        yield metrics
-    logits = predict(network, data.test_images)
-    with torch.no_grad():
-        features = network.features(data.test_images)
-    record = RunRecord(
-        name=run.name,
-        configuration=run.configuration,
-        noise_rate=noisy.rate,
-        curve=curve,
-        seconds=time.perf_counter() - start,
-        versions=versions(),
-    )
-    arrays = {
-        "features": features.numpy().astype(np.float16),
-        "predicted": logits.argmax(1).numpy().astype(np.int16),
-        "labels": dataset.test.labels.astype(np.int16),
-    }
-    save_run(run.folder, record, arrays)
-    return record
+    network.load_state_dict(load_weights(RunFolder(run.folder).checkpoints))
+    images = ResidentImages(dataset, torch.device("cpu"))
+    with evaluating(network):
+        features = [penultimate(network, inputs) for inputs in images.test_batches(CHUNK)]
+    return torch.cat(features).numpy(), dataset.test.labels
 
 
-def rows(records: Sequence[RunRecord]) -> list[Row]:
-    """A row for each method, over the seeds it has records of."""
-    methods = dict.fromkeys(str(record.configuration["method"]) for record in records)
-    return [_row([r for r in records if r.configuration["method"] == name]) for name in methods]
+def rows(results: Sequence[Result]) -> list[Row]:
+    """A row for each method, over the seeds it has results of."""
+    methods = dict.fromkeys(result.method for result in results)
+    return [_row([result for result in results if result.method == name]) for name in methods]
 
 
-def _row(records: Sequence[RunRecord]) -> Row:
-    configuration = records[0].configuration
+def _row(results: Sequence[Result]) -> Row:
     return Row(
-        method=str(configuration["method"]),
-        loss=str(configuration["loss"]),
-        accuracies=tuple(record.final_accuracy for record in records),
+        method=results[0].method,
+        loss=results[0].run.configuration.loss,
+        accuracies=tuple(result.record.final_accuracy for result in results),
     )
 
 
-def _record(run: DemoRun) -> RunRecord | None:
-    record = read_record(run.folder / run.name)
-    return record if record is not None and record.configuration == run.configuration else None
+def _examples(configuration: Configuration) -> Examples:
+    return choose_examples(configuration, load_digits())

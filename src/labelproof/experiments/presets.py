@@ -1,4 +1,4 @@
-"""The paper's losses, dataset by dataset, as text that `parse_loss` reads.
+"""The paper's settings, dataset by dataset, and its losses, as text that `parse_loss` reads.
 
 Where the paper's text and the authors' code disagree, the value is the code's, since the published
 numbers come from it, and the comment beside it says so. The code's clamp and its detached focal
@@ -8,10 +8,55 @@ factor, which are off everywhere else, are on here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from labelproof.losses import Loss, parse_loss
+from labelproof.losses import Loss, format_loss, parse_loss
+from labelproof.noise import parse_noise
+from labelproof.training.configuration import Configuration
 
-__all__ = ["PAPER_LOSSES", "paper_loss"]
+__all__ = [
+    "PAPER_LOSSES",
+    "PAPER_TRAINING",
+    "paper_configuration",
+    "paper_loss",
+    "paper_method",
+    "paper_noise",
+]
+
+PAPER_TRAINING: Mapping[str, Mapping[str, Any]] = {
+    "mnist": {
+        "network": "cnn4",
+        "epochs": 50,
+        "learning_rate": 0.01,
+        "weight_decay": 1e-3,
+    },
+    "cifar10": {
+        "network": "cnn8",
+        "epochs": 120,
+        "learning_rate": 0.01,
+        "weight_decay": 1e-4,
+        "augmentation": "crop:4,flip",
+    },
+    "cifar100": {
+        "network": "resnet34",
+        "epochs": 200,
+        "learning_rate": 0.1,
+        "weight_decay": 1e-5,
+        "augmentation": "crop:4,flip,rotation:20",
+    },
+    "webvision": {
+        "network": "resnet50-imagenet",
+        "epochs": 250,
+        "batch_size": 512,
+        "learning_rate": 0.4,
+        "nesterov": True,
+        "schedule": "exponential:0.97",
+        "weight_decay": 3e-5,
+        "augmentation": "resized-crop:224,flip,jitter:0.4:0.4:0.4:0.2",
+    },
+}
+"""How the paper trains on each dataset; what is not named is the default: batches of 128, SGD with
+momentum 0.9, a cosine to zero stepped each epoch, gradients clipped at a norm of 5."""
 
 _FOCAL = "fl(gamma=0.5,detach=true)"  # the text has gamma 0.3
 _GENERALIZED = "gce(q=0.7,clamp=1e-7)"
@@ -105,3 +150,73 @@ def paper_loss(setting: str, method: str) -> Loss:
         if given not in known:
             raise ValueError(f"{name}: expected one of {', '.join(known)}, got {given!r}")
     return parse_loss(PAPER_LOSSES[setting][method])
+
+
+def paper_noise(dataset: str, kind: str, rate: float) -> str:
+    """Noise as the authors' code puts it on a dataset, as text.
+
+    On CIFAR symmetric noise has exact counts in each class; asymmetric noise on CIFAR-100 is
+    between neighbours of the alphabet, which are not the super-classes that the text names.
+
+    >>> paper_noise("cifar10", "symmetric", 0.6)
+    'symmetric:0.6:exact'
+    >>> paper_noise("cifar100", "asymmetric", 0.4)
+    'asymmetric-reference:0.4'
+    """
+    if not rate:
+        return "none"
+    if kind == "asymmetric" and dataset == "cifar100":
+        kind = "asymmetric-reference"
+    exact = ":exact" if kind == "symmetric" and dataset.startswith("cifar") else ""
+    return str(parse_noise(f"{kind}:{rate}{exact}"))
+
+
+def paper_configuration(
+    dataset: str, method: str, *, noise: str = "none", seed: int = 1, **changes: Any
+) -> Configuration:
+    """One run of the paper.
+
+    Args:
+        dataset: `mnist`, `cifar10`, `cifar100` or `webvision`.
+        method: As the tables name it, such as `"CE+SR"`, in any case; or a loss as text. A text
+            that is also a name, such as `ce+sr`, is the table's.
+        noise: As text; `paper_noise` writes the paper's.
+        seed: Of the run.
+        **changes: Settings that differ from the paper's.
+
+    Example:
+        >>> paper_configuration("cifar100", "CE+SR", noise="asymmetric-reference:0.4").loss
+        'ce+sr(tau=0.5,p=0.01,lambda0=10,rho=1.02,r=1,normalize=true,clamp=1e-7)'
+    """
+    if dataset not in PAPER_TRAINING:
+        raise ValueError(
+            f"data: the paper has settings for {', '.join(PAPER_TRAINING)}, got {dataset!r}"
+        )
+    setting = _setting(dataset, noise)
+    methods = {name.casefold(): loss for name, loss in PAPER_LOSSES[setting].items()}
+    loss = methods.get("".join(method.casefold().split()), method)
+    values = {**PAPER_TRAINING[dataset], "noise": noise, "loss": loss, "seed": seed, **changes}
+    return Configuration(dataset, **values)
+
+
+def paper_method(configuration: Configuration) -> str:
+    """What the paper's tables call a run: the method with its loss, or else the loss itself.
+
+    >>> paper_method(paper_configuration("mnist", "gce+sr", noise="symmetric:0.8"))
+    'GCE+SR'
+    >>> paper_method(Configuration("mnist", loss="gce(q=0.5)"))
+    'gce(q=0.5)'
+    """
+    if configuration.algorithm.startswith("co-teaching"):
+        return "Co-teaching"
+    named = PAPER_LOSSES.get(_setting(configuration.data, configuration.noise), {})
+    for method, loss in named.items():
+        if format_loss(parse_loss(loss)) == configuration.loss:
+            return method
+    return configuration.loss
+
+
+def _setting(dataset: str, noise: str) -> str:
+    if dataset != "cifar100":
+        return dataset
+    return f"cifar100-{'asymmetric' if noise.startswith('asymmetric') else 'symmetric'}"

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from labelproof.experiments.demo import Row, rows
+from labelproof.experiments.demo import Result, Row, rows, see_features
 from labelproof.report.figures import Curve, Scatter, draw_curves, draw_scatters
 from labelproof.report.page import write_page
-from labelproof.training.record import RunRecord
 
 __all__ = ["finding", "gains", "write_demo_page"]
 
@@ -27,45 +26,44 @@ class TableRow:
     gain: float | None
 
 
-def write_demo_page(path: Path, records: Sequence[RunRecord], *, folder: Path) -> Path:
-    """Write the page from the records of finished runs.
+def write_demo_page(path: Path, results: Sequence[Result]) -> Path:
+    """Write the page from finished runs: their records, and the first seed's networks.
 
     Args:
         path: Where the page goes; it needs nothing beside it.
-        records: At least one.
-        folder: Where the runs' directories are, for the features.
+        results: At least one.
     """
-    configuration = records[0].configuration
+    configuration = results[0].record.configuration
     return write_page(
         path,
         "demo.html",
         title=f"Digits with wrong labels ({configuration['noise']})",
-        finding=finding(records),
-        table=gains(rows(records)),
-        accuracy=_curves(records, "test_accuracy", "Test accuracy (%), clean labels", (0, 101)),
-        sparse=_curves(records, "sparse_rate", "Sparse rate of the training outputs", (0, 1.01)),
-        embedding=_embedding(records, folder),
-        configuration={k: v for k, v in configuration.items() if k not in ("method", "loss")},
-        versions=records[0].versions,
-        seeds=sorted({int(record.configuration["seed"]) for record in records}),
-        seconds=sum(record.seconds for record in records),
-        command=_command(records),
-        fell=_fell(records),
+        finding=finding(results),
+        table=gains(rows(results)),
+        accuracy=_curves(results, "test_accuracy", "Test accuracy (%), clean labels", (0, 101)),
+        sparse=_curves(results, "sparse_rate", "Sparse rate of the training outputs", (0, 1.01)),
+        embedding=_embedding(results),
+        configuration={k: v for k, v in configuration.items() if k not in ("loss", "seed")},
+        versions=results[0].record.versions,
+        seeds=sorted({result.seed for result in results}),
+        seconds=sum(result.record.seconds for result in results),
+        command=_command(results),
+        fell=_fell(results),
     )
 
 
-def _command(records: Sequence[RunRecord]) -> str:
-    configuration = records[0].configuration
-    seeds = sorted({int(record.configuration["seed"]) for record in records})
+def _command(results: Sequence[Result]) -> str:
+    configuration = results[0].run.configuration
+    seeds = sorted({result.seed for result in results})
     return (
-        f"labelproof demo --noise {configuration['noise']} --epochs {configuration['epochs']} "
+        f"labelproof demo --noise {configuration.noise} --epochs {configuration.epochs} "
         f"--seeds {','.join(str(seed) for seed in seeds)}"
     )
 
 
-def _fell(records: Sequence[RunRecord]) -> bool:
+def _fell(results: Sequence[Result]) -> bool:
     """Whether every plain loss ends below its best epoch, which is what memorising looks like."""
-    plain = [r.curve["test_accuracy"] for r in records if _base(r.configuration["method"]) is None]
+    plain = [r.record.curve["test_accuracy"] for r in results if _base(r.method) is None]
     return bool(plain) and all(curve[-1] < max(curve) - 5 for curve in plain)
 
 
@@ -78,16 +76,16 @@ def gains(table: Sequence[Row]) -> list[TableRow]:
     ]
 
 
-def finding(records: Sequence[RunRecord]) -> str:
+def finding(results: Sequence[Result]) -> str:
     """What came out, in one or two sentences."""
-    compared = [entry for entry in gains(rows(records)) if entry.gain is not None]
-    rate = float(np.mean([record.noise_rate for record in records]))
+    compared = [entry for entry in gains(rows(results)) if entry.gain is not None]
+    rate = float(np.mean([result.record.noise_rate for result in results]))
     opening = f"{100 * rate:.0f}% of the training labels are wrong."
     if not compared:
         return opening
     best = max(compared, key=lambda entry: entry.row.mean)
     gain = [entry.gain for entry in compared if entry.gain is not None]
-    epochs = int(records[0].configuration["epochs"])
+    epochs = results[0].run.configuration.epochs
     early = (
         f" {epochs} epochs are too few to judge: wrong labels are memorised later, from about the "
         "tenth epoch on."
@@ -107,15 +105,13 @@ def _base(method: str) -> str | None:
     return method.removesuffix(SUFFIX) if method.endswith(SUFFIX) else None
 
 
-def _curves(
-    records: Sequence[RunRecord], metric: str, title: str, limits: tuple[float, float]
-) -> str:
-    methods = list(dict.fromkeys(str(record.configuration["method"]) for record in records))
+def _curves(results: Sequence[Result], metric: str, title: str, limits: tuple[float, float]) -> str:
+    methods = list(dict.fromkeys(result.method for result in results))
     families = list(dict.fromkeys(_base(method) or method for method in methods))
     curves = [
         Curve(
             label=method,
-            seeds=[r.curve[metric] for r in records if r.configuration["method"] == method],
+            seeds=[r.record.curve[metric] for r in results if r.method == method],
             color=families.index(_base(method) or method),
             dashed=_base(method) is None,
         )
@@ -124,21 +120,19 @@ def _curves(
     return draw_curves(curves, title=title, limits=limits)
 
 
-def _embedding(records: Sequence[RunRecord], folder: Path) -> str:
+def _embedding(results: Sequence[Result]) -> str:
     # Imported here: scikit-learn takes a second, and most commands do not need it.
     from sklearn.manifold import TSNE
 
-    first = min(int(record.configuration["seed"]) for record in records)
-    scatters = []
-    chosen = [record for record in records if record.configuration["seed"] == first]
+    first = min(result.seed for result in results)
+    chosen = [result for result in results if result.seed == first]
     # Plain losses in one row and their regularised forms below them.
-    chosen.sort(key=lambda record: _base(str(record.configuration["method"])) is not None)
-    for record in chosen:
-        # Arrays only: a pickle in the archive is refused, since it could run code.
-        with np.load(folder / record.name / "predictions.npz", allow_pickle=False) as arrays:
-            features, labels = arrays["features"].astype(np.float32), arrays["labels"]
+    chosen.sort(key=lambda result: _base(result.method) is not None)
+    scatters = []
+    for result in chosen:
+        features, labels = see_features(result.run)
         points = TSNE(init="pca", random_state=0, max_iter=500).fit_transform(features)
-        title = f"{record.configuration['method']} ({record.final_accuracy:.1f}%)"
+        title = f"{result.method} ({result.record.final_accuracy:.1f}%)"
         scatters.append(Scatter(title, points, labels))
     names = [str(label) for label in range(10)]
     title = "Features of the test images (t-SNE)"

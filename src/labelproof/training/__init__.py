@@ -1,19 +1,37 @@
 """From data, a network and a loss to a record."""
 
-from labelproof.training.record import RunRecord, read_record, save_run
-from labelproof.training.supervised import Batches, EpochMetrics, Recipe, predict, train_epochs
-from labelproof.training.workers import Event, WorkerError, run_tasks
+from labelproof.training.algorithms import Algorithm, Batch, Objectives
+from labelproof.training.configuration import Configuration
+from labelproof.training.description import Description
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.execution import Execution, choose_device, choose_execution
+from labelproof.training.metrics import DivergedError
+from labelproof.training.pack import DeviceMemoryError, Event, Job, train_runs
+from labelproof.training.record import RunRecord, read_record
+from labelproof.training.run import Run
+from labelproof.training.stopping import StopRequest
+from labelproof.training.workers import WorkerError, run_tasks
 
 __all__ = [
-    "Batches",
-    "EpochMetrics",
+    "Algorithm",
+    "Batch",
+    "Configuration",
+    "Description",
+    "DeviceMemoryError",
+    "DivergedError",
     "Event",
-    "Recipe",
+    "Examples",
+    "Execution",
+    "Job",
+    "Objectives",
+    "Run",
     "RunRecord",
+    "StopRequest",
     "WorkerError",
-    "predict",
+    "choose_device",
+    "choose_examples",
+    "choose_execution",
     "read_record",
     "run_tasks",
-    "save_run",
-    "train_epochs",
+    "train_runs",
 ]

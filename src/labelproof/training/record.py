@@ -1,12 +1,10 @@
-"""Finished runs on disk: a directory with a record, written whole or not at all."""
+"""The record of a finished run, and its arrays, each written whole or not at all."""
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import platform
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from labelproof.training.durable import write_bytes, write_text
 from labelproof.version import __version__
 
-__all__ = ["RunRecord", "read_record", "remove_unfinished", "save_run", "versions", "write_text"]
+__all__ = ["RunRecord", "read_record", "versions", "write_arrays", "write_text"]
 
 RECORD = "record.json"
-_UNFINISHED = ".unfinished-"
 
 
 @dataclass(frozen=True)
@@ -44,29 +42,25 @@ class RunRecord:
     seconds: float
     versions: dict[str, str]
 
+    def as_json(self) -> str:
+        """As text: one line for each list, six digits for each number, so that it stays small.
+
+        >>> record = RunRecord("a", {"data": "digits"}, 0.4, {"loss": [1 / 3, 0.25]}, 1.5, {})
+        >>> '"loss": [0.333333, 0.25]' in record.as_json()
+        True
+        """
+        values = asdict(self)
+        curve = ",\n".join(
+            f"  {json.dumps(name)}: {json.dumps([_short(number) for number in numbers])}"
+            for name, numbers in values.pop("curve").items()
+        )
+        rest = json.dumps(values, indent=1).removesuffix("\n}")
+        return f'{rest},\n "curve": {{\n{curve}\n }}\n}}\n'
+
     @property
     def final_accuracy(self) -> float:
         """Accuracy of the last epoch, never of the best."""
         return self.curve["test_accuracy"][-1]
-
-
-def save_run(folder: Path, record: RunRecord, arrays: Mapping[str, NDArray[Any]]) -> Path:
-    """Write a run's directory under `folder` and rename it into place, so that it is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))
-    try:
-        if arrays:
-            np.savez_compressed(unfinished / "predictions.npz", allow_pickle=False, **arrays)
-        write_text(unfinished / RECORD, json.dumps(asdict(record), indent=1))
-        unfinished.chmod(0o777 & ~_umask())
-        finished = folder / record.name
-        if finished.exists():
-            shutil.rmtree(finished)
-        unfinished.rename(finished)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-    return finished
 
 
 def read_record(run: Path) -> RunRecord | None:
@@ -77,30 +71,22 @@ def read_record(run: Path) -> RunRecord | None:
         return None
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Remove what runs that were stopped in the middle of writing left behind."""
-    for leftover in folder.glob(f"{_UNFINISHED}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays into a compressed file, whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_bytes(path, buffer.getvalue())
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all: a temporary name, a sync, a rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())  # temporary files are for their owner alone
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def versions(device: torch.device | None = None) -> dict[str, str]:
+    """What decides a number besides the configuration: software and machine.
 
-
-def versions() -> dict[str, str]:
-    """What decides a number besides the configuration: software and machine."""
+    Args:
+        device: Where the run was; a CUDA device is named.
+    """
+    hardware = {}
+    if device is not None and device.type == "cuda":
+        hardware = {"device": torch.cuda.get_device_name(device), "cuda": str(torch.version.cuda)}
     return {
         "labelproof": __version__,
         "python": platform.python_version(),
@@ -108,11 +94,9 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "machine": platform.machine(),
         "system": platform.system(),
+        **hardware,
     }
 
 
-def _umask() -> int:
-    """What the user takes away from new files; the system tells only by setting another one."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _short(number: float) -> float:
+    return float(f"{number:.6g}")

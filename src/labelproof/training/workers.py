@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-__all__ = ["Event", "WorkerError", "run_tasks"]
+__all__ = ["Event", "WorkerError", "deaf_to_interrupts", "run_tasks"]
 
 Task = TypeVar("Task")
 Work = Callable[[Task], Generator[Any, None, Any]]
@@ -72,7 +72,7 @@ def run_tasks(
             waiting.put((index, task))
         for _ in workers:
             waiting.put(None)
-        with _deaf_to_interrupts():
+        with deaf_to_interrupts():
             for worker in workers:
                 worker.start()
         yield from _collect(tasks, events, workers)
@@ -120,7 +120,7 @@ def _collect(
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def deaf_to_interrupts() -> Iterator[None]:
     """What is started inside ignores Ctrl-C from its first instruction, imports included."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,0 +1,205 @@
+"""`labelproof bench`: train what is behind a table of the paper."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from labelproof.cli.data import Root
+from labelproof.cli.lines import say, told
+from labelproof.cli.progress import RunDisplay
+from labelproof.cli.seeds import parse_seeds
+from labelproof.data.dataset import Dataset
+from labelproof.data.loading import load_dataset
+from labelproof.data.notices import count
+from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
+from labelproof.experiments.store import RecordStore
+from labelproof.ranges import choose
+from labelproof.training.configuration import Configuration
+from labelproof.training.durable import remove_folder
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.ownership import FolderInUseError
+from labelproof.training.pack import DeviceMemoryError, Job, train_runs
+from labelproof.training.stopping import StopRequest
+
+__all__ = ["bench"]
+
+AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
+"""Runs that fill a large GPU; more of them only take memory."""
+
+FAILED = 3
+OUT_OF_MEMORY = 4
+
+
+def bench(
+    table: Annotated[
+        str, typer.Argument(help=f"{', '.join(GRIDS)}, or all that the dataset is in.")
+    ],
+    dataset: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or webvision.")],
+    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1",
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows to train, separated by spaces, such as 'CE CE+SR'; a loss as text is one "
+            "too, such as 'gce(q=0.5)+sr'.",
+            show_default="the paper's",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns to train, separated by spaces.", show_default="the paper's"),
+    ] = None,
+    records: Annotated[
+        Path, typer.Option(help="Where records are kept, one small file a run.")
+    ] = Path("records"),
+    runs: Annotated[Path, typer.Option(help="Where runs under way keep their checkpoints.")] = Path(
+        "labelproof-runs"
+    ),
+    at_once: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Runs at a time on the device.",
+            show_default="what fills a GPU; 1 elsewhere",
+        ),
+    ] = 0,
+    keep_runs: Annotated[
+        bool,
+        typer.Option("--keep-runs", help="Keep the weights of finished runs too."),
+    ] = False,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Train every run for so many epochs instead: a rehearsal. It is in the record's "
+            "configuration, so no table takes it for the paper's.",
+            show_default="the paper's",
+        ),
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps.")
+    ] = "auto",
+    data_root: Root = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would be trained, and train nothing.")
+    ] = False,
+) -> None:
+    """Train the runs of a table that have no record yet, several at once on a GPU.
+
+    The whole table of symmetric noise on MNIST, three seeds:
+
+        labelproof bench symmetric --dataset mnist --seeds 1,2,3
+
+    Every run becomes a small file of configuration, curve and versions under --records, which is
+    all that 'labelproof table' reads. Stopped or killed, the same command goes on: finished runs
+    are not trained again, those under way continue from their checkpoints. Records can be moved
+    between machines and merged by copying.
+
+    See first what it would do, or rehearse it in a minute:
+
+        labelproof bench symmetric --dataset mnist --dry-run
+
+        labelproof bench symmetric --dataset mnist --columns 0.8 --epochs 1
+    """
+    console = Console()
+    planned = _plan(table, dataset, parse_seeds(seeds), methods, columns, epochs)
+    store = RecordStore(records)
+    todo = [run for run in planned if store.find(run.configuration) is None]
+    say(console, f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
+    if dry_run:
+        for run in todo:
+            say(console, f"{run.cell.method:<12} {run.cell.column:<10} {run.configuration.name}")
+        return
+    if not todo:
+        return
+    execution = choose_execution(device)
+    load = _Loader(data_root)
+    several = at_once or (AT_ONCE.get(dataset, 1) if execution.device.type == "cuda" else 1)
+    jobs = [Job(run.configuration, runs / run.configuration.name) for run in todo]
+    try:
+        with StopRequest() as stop:
+            failures = _carry_out(jobs, execution, load, several, store, stop, console, keep_runs)
+    except DeviceMemoryError as error:
+        typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
+        raise typer.Exit(OUT_OF_MEMORY) from None
+    except FolderInUseError as error:
+        raise ValueError(f"runs: {error}") from None
+    if stop.wanted:
+        say(console, "Stopped and saved; the same command goes on from here.")
+        raise typer.Exit(stop.exit_code)
+    if failures:
+        raise typer.Exit(FAILED)
+
+
+def _plan(
+    table: str,
+    dataset: str,
+    seeds: Sequence[int],
+    methods: str | None,
+    columns: str | None,
+    epochs: int | None,
+) -> list[PlannedRun]:
+    rows, taken = (text.split() if text else [] for text in (methods, columns))
+    choose("table", table, (*GRIDS, "all"))
+    if table != "all":
+        planned = plan(table, dataset, seeds=seeds, methods=rows, columns=taken)
+    elif taken:
+        raise ValueError("--columns: 'all' is of several tables, whose columns differ")
+    else:
+        known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
+        planned = plan_all(choose("dataset", dataset, known), seeds=seeds, methods=rows)
+    if epochs is not None:
+        planned = [
+            replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned
+        ]
+    # A loss that is written in two ways is one run, in one folder.
+    return list({run.configuration: run for run in planned}.values())
+
+
+class _Loader:
+    """Gives the examples of a configuration; the dataset is read once."""
+
+    def __init__(self, root: Path | None):
+        self.root = root
+
+    @functools.cache  # noqa: B019 (it lives as long as the command)
+    def dataset(self, name: str) -> Dataset:
+        with told():
+            return load_dataset(name, root=self.root)
+
+    def __call__(self, configuration: Configuration) -> Examples:
+        with told():
+            return choose_examples(configuration, self.dataset(configuration.data))
+
+
+def _carry_out(
+    jobs: Sequence[Job],
+    execution: Execution,
+    load: _Loader,
+    at_once: int,
+    store: RecordStore,
+    stop: StopRequest,
+    console: Console,
+    keep_runs: bool,
+) -> int:
+    """Train all, keeping a record as soon as a run is done; the number that failed."""
+    failures = 0
+    epochs = sum(job.configuration.epochs for job in jobs)
+    with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
+        for event in train_runs(jobs, execution, load=load, at_once=at_once, stop=stop):
+            display.show(event)
+            if event.kind == "finished":
+                store.add(event.value)
+                if not keep_runs and event.job.folder is not None:
+                    remove_folder(event.job.folder)
+            elif event.kind == "failed":
+                failures += 1
+                display.say(f"{event.job.configuration.name}: {event.value}")
+    return failures

@@ -1,0 +1,196 @@
+"""`labelproof evaluate`: how good a trained network is, and where it errs."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from labelproof.cli.data import Root
+from labelproof.cli.lines import say, told
+from labelproof.data.dataset import Dataset
+from labelproof.data.loading import load_dataset
+from labelproof.data.notices import few
+from labelproof.ranges import choose, suggest
+from labelproof.training.saved import SavedRun, load_run
+
+__all__ = ["evaluate", "wilson_interval"]
+
+_FORMATS = ("text", "json")
+_NORMAL_95 = 1.959963984540054
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A dataset's name or path, with the same classes.",
+            show_default="what the run was trained on",
+        ),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="Which part of the dataset: test, train, or another it has.")
+    ] = "test",
+    format: Annotated[str, typer.Option(help="text, or json for programs.")] = "text",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
+    data_root: Root = None,
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option("--skip-unreadable", help="Leave out images that cannot be read, and say so."),
+    ] = False,
+) -> None:
+    """Measure a trained network: accuracy, that of each class, and what is taken for what.
+
+    For example, on the test images of the dataset that it was trained on:
+
+        labelproof evaluate labelproof-runs/digits-ce-s1-0123abcd
+
+    Labels are the dataset's own: noise that was put on the training labels is not put on these. The
+    interval is Wilson's of 95%. The network computes in float32, so the last digit may differ from
+    the training's own.
+    """
+    choose("format", format, _FORMATS)
+    saved = load_run(run, device)
+    with told():
+        dataset = load_dataset(
+            data or saved.configuration.data,
+            root=data_root,
+            on_error="skip" if skip_unreadable else "raise",
+        )
+    found = _measure(saved, dataset, split)
+    if format == "json":
+        typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
+    else:
+        _show(Console(), found)
+
+
+def wilson_interval(correct: int, total: int) -> tuple[float, float]:
+    """The 95% interval of a share that was counted, by Wilson's formula.
+
+    Unlike the textbook's it stays within 0 and 1, and says something when all are right.
+
+    >>> low, high = wilson_interval(450, 450)
+    >>> round(low, 4), high
+    (0.9915, 1.0)
+    """
+    share, squared = correct / total, _NORMAL_95**2
+    centre = (share + squared / (2 * total)) / (1 + squared / total)
+    spread = _NORMAL_95 * math.sqrt(share * (1 - share) / total + squared / (4 * total**2))
+    spread /= 1 + squared / total
+    low = 0.0 if correct == 0 else max(centre - spread, 0.0)
+    return low, 1.0 if correct == total else min(centre + spread, 1.0)
+
+
+def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
+    if split not in dataset.splits:
+        raise ValueError(
+            f"split: expected one of {', '.join(dataset.splits)}, which {dataset.name} has, got "
+            f"{split!r}{suggest(split, list(dataset.splits))}"
+        )
+    names = saved.description.class_names
+    _check_classes(names, dataset)
+    chosen = dataset.splits[split]
+    predicted = [logits.argmax(dim=1) for logits in saved.logits(chosen.images)]
+    confusion = _confusion(chosen.labels, torch.cat(predicted).numpy(), len(names))
+    total, correct = int(confusion.sum()), int(confusion.trace())
+    counts = confusion.sum(axis=1)
+    low, high = wilson_interval(correct, total)
+    return {
+        "run": str(saved.folder),
+        "epochs": saved.epochs,
+        "finished": saved.record is not None,
+        "data": dataset.name,
+        "split": split,
+        "n": total,
+        "correct": correct,
+        "accuracy": 100 * correct / total,
+        "interval": [100 * low, 100 * high],
+        "classes": [
+            {
+                "name": name,
+                "n": int(counts[index]),
+                "accuracy": (
+                    100 * int(confusion[index, index]) / int(counts[index])
+                    if counts[index]
+                    else None
+                ),
+            }
+            for index, name in enumerate(names)
+        ],
+        "confusions": _confusions(confusion, names),
+    }
+
+
+def _check_classes(names: tuple[str, ...], dataset: Dataset) -> None:
+    theirs = tuple(dataset.class_names)
+    if names == theirs:
+        return
+    missing = [name for name in names if name not in theirs]
+    added = [name for name in theirs if name not in names]
+    differences = [
+        f"{few(missing)} only in the run" * bool(missing),
+        f"{few(added)} only in the data" * bool(added),
+    ]
+    told = "; ".join(filter(None, differences)) or "the same names in another order"
+    raise ValueError(
+        f"data: expected the run's {len(names)} classes, {dataset.name} has {len(theirs)}: {told}"
+    )
+
+
+def _confusion(
+    labels: NDArray[np.int64], predicted: NDArray[np.int64], classes: int
+) -> NDArray[np.int64]:
+    """How often a label, the row, is predicted as a class, the column."""
+    cells = np.bincount(labels * classes + predicted, minlength=classes * classes)
+    return cells.reshape(classes, classes)
+
+
+def _confusions(
+    confusion: NDArray[np.int64], names: tuple[str, ...], most: int = 10
+) -> list[dict[str, Any]]:
+    wrong = confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:most]
+    pairs = [divmod(int(cell), len(names)) for cell in order]
+    return [
+        {"label": names[row], "predicted": names[column], "n": int(wrong[row, column])}
+        for row, column in pairs
+        if wrong[row, column]
+    ]
+
+
+def _show(console: Console, found: dict[str, Any]) -> None:
+    low, high = found["interval"]
+    unfinished = "" if found["finished"] else f" (unfinished, after {found['epochs']} epochs)"
+    say(
+        console,
+        f"Accuracy {found['accuracy']:.2f}% ({low:.2f} to {high:.2f}): {found['correct']:,} of "
+        f"{found['n']:,} images of {found['data']}, {found['split']}{unfinished}",
+    )
+    table = Table(title="Accuracy of each class")
+    table.add_column("class", overflow="fold")
+    table.add_column("images", justify="right")
+    table.add_column("accuracy", justify="right")
+    for entry in found["classes"]:
+        accuracy = "" if entry["accuracy"] is None else f"{entry['accuracy']:.2f}%"
+        table.add_row(_plain(entry["name"]), f"{entry['n']:,}", accuracy)
+    console.print(table)
+    if found["confusions"]:
+        say(console, "Most often taken for another:")
+    for pair in found["confusions"]:
+        say(console, f"{pair['n']:>7,}  {pair['label']} taken for {pair['predicted']}")
+
+
+def _plain(name: str) -> Any:
+    from rich.text import Text
+
+    return Text(name)

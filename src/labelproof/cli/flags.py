@@ -1,0 +1,134 @@
+"""The flags of `labelproof train` that set what is trained: one for each setting of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from labelproof.models.spec import NETWORKS
+from labelproof.training.algorithms.spec import ALGORITHMS
+from labelproof.training.configuration import OPTIMIZERS, PRECISIONS, Configuration
+
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(Configuration)}
+
+
+def _setting(name: str, help: str, *flags: str, default: str | bool | None = None) -> Any:
+    shown = str(_DEFAULTS[name]).lower() if default is None else default
+    return typer.Option(*flags, help=help, show_default=shown, rich_help_panel="What is trained")
+
+
+Data = Annotated[
+    str | None,
+    _setting(
+        "data",
+        "A dataset's name (digits, mnist, cifar10, ...; see 'labelproof data list') or the path of "
+        "your own: a folder of images, a table, a file of arrays. Has to be given, here or in "
+        "--config.",
+        default=False,
+    ),
+]
+Noise = Annotated[
+    str | None,
+    _setting(
+        "noise",
+        "Wrong labels to put on it: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE, "
+        "human:WHICH or none, such as symmetric:0.6. With --preset paper, as the authors' code "
+        "puts them: exact counts on CIFAR.",
+    ),
+]
+LossText = Annotated[
+    str | None,
+    _setting(
+        "loss",
+        "What is minimised, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists all. With "
+        "--preset paper a name of the paper's tables, in any case and without arguments (CE+SR, "
+        "gce, APL), stands for the paper's settings of it for that dataset.",
+        default="ce; CE+SR with --preset paper",
+    ),
+]
+AlgorithmText = Annotated[
+    str | None,
+    _setting("algorithm", f"How it is learned: {', '.join(ALGORITHMS)}, with arguments."),
+]
+NetworkText = Annotated[
+    str | None,
+    _setting(
+        "network",
+        f"{', '.join(NETWORKS)}, with arguments such as 'cnn4(width=12)'; or "
+        "package.module:factory of your own, whose code is run.",
+        default="one that fits the images' size",
+    ),
+]
+Epochs = Annotated[int | None, _setting("epochs", "Passes over the training examples.")]
+BatchSize = Annotated[int | None, _setting("batch_size", "Examples in a step, over all devices.")]
+OptimizerName = Annotated[str | None, _setting("optimizer", f"{' or '.join(OPTIMIZERS)}.")]
+LearningRate = Annotated[float | None, _setting("learning_rate", "Of the first epoch.")]
+ScheduleText = Annotated[
+    str | None,
+    _setting(
+        "schedule",
+        "How the learning rate moves: cosine, exponential:0.97 (times that each epoch), "
+        "step:30:0.1 (times 0.1 every 30 epochs) or constant.",
+    ),
+]
+Momentum = Annotated[float | None, _setting("momentum", "Of SGD, from 0 to 1.")]
+Nesterov = Annotated[
+    bool | None,
+    _setting("nesterov", "Whether SGD looks ahead.", "--nesterov/--no-nesterov"),
+]
+WeightDecay = Annotated[float | None, _setting("weight_decay", "Of all parameters, such as 1e-4.")]
+ClipNorm = Annotated[
+    float | None, _setting("clip_norm", "Largest norm of a gradient; 0 leaves it as it is.")
+]
+AugmentationText = Annotated[
+    str | None,
+    _setting(
+        "augmentation",
+        "What is done to training images: words of crop:PIXELS, flip, rotation:DEGREES, "
+        "resized-crop:SIDE, jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE joined by commas, such as "
+        "crop:4,flip; or none.",
+        default="none; resized-crop:224,flip for images above 32 pixels",
+    ),
+]
+Precision = Annotated[
+    str | None,
+    _setting(
+        "precision",
+        f"{', '.join(PRECISIONS)}: how the network computes; auto is bf16 on CUDA and float32 "
+        "elsewhere.",
+    ),
+]
+Average = Annotated[
+    float | None,
+    _setting(
+        "average",
+        "Decay of a moving average of the weights, such as 0.999, which is then what is evaluated "
+        "and kept; 0 for none.",
+    ),
+]
+ImbalanceText = Annotated[
+    str | None, _setting("imbalance", "Examples to leave out, such as long-tailed:0.01; or none.")
+]
+Seed = Annotated[
+    int | None,
+    _setting("seed", "Of the noise, the weights, the order of the examples and augmentation."),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        help="paper: the paper's settings for mnist, cifar10, cifar100 or webvision.",
+        show_default="none",
+        rich_help_panel="What is trained",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="A TOML file of settings by these names (batch_size = 64), such as --dry-run prints.",
+        show_default="none",
+        rich_help_panel="What is trained",
+    ),
+]

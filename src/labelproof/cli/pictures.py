@@ -1,0 +1,161 @@
+"""Images that a person points at: files, folders of them, and arrays."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from labelproof.data.images import SUFFIXES, Mode, UnreadableImageError, decode_image
+from labelproof.data.notices import few, readable
+
+__all__ = ["ARRAYS", "Picture", "find_pictures"]
+
+ARRAYS = (".npy", ".npz")
+"""Endings of the files that hold arrays."""
+
+_IMAGES = ("images", "x", "data")
+_ROUND = 64
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image, or why there is none.
+
+    Attributes:
+        path: The file it is from.
+        index: Its place in an array; empty for an image of its own.
+        pixels: `(C, H, W)`, or the reason that it cannot be read.
+    """
+
+    path: str
+    index: str
+    pixels: NDArray[np.uint8] | UnreadableImageError
+
+
+def find_pictures(paths: Sequence[Path], shape: tuple[int, int, int]) -> Iterator[Picture]:
+    """All images at some paths, in the order of the paths and sorted below each.
+
+    Args:
+        paths: Image files, folders, or files of arrays; looked for at once, read as they are asked
+            for.
+        shape: Channels, height and width of the images that are wanted. Channels decide between
+            grey and colour; sizes only say how the axes of an array are meant.
+
+    Raises:
+        FileNotFoundError: There is no such path.
+        ValueError: A folder has no images, or a file no array of images.
+    """
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: there is no such file or folder")
+    found = [(path, _files(path) if path.is_dir() else [str(path)]) for path in paths]
+    for path, files in found:
+        if not files:
+            raise ValueError(f"{path}: expected images in this folder, found none")
+    mode: Mode = "L" if shape[0] == 1 else "RGB"
+    return itertools.chain.from_iterable(
+        _from_arrays(path, shape)
+        if path.is_file() and path.suffix.lower() in ARRAYS
+        else _decoded(files, mode)
+        for path, files in found
+    )
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(
+        os.path.join(place, name)
+        for place, _, names in os.walk(folder)
+        for name in names
+        if os.path.splitext(name)[1].lower() in SUFFIXES and not name.startswith(".")
+    )
+
+
+def _decoded(files: Iterable[str], mode: Mode) -> Iterator[Picture]:
+    waiting = iter(files)
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+        while some := list(itertools.islice(waiting, _ROUND)):
+            yield from pool.map(partial(_decode, mode=mode), some)
+
+
+def _decode(file: str, *, mode: Mode) -> Picture:
+    try:
+        return Picture(readable(file), "", decode_image(file, mode=mode))
+    except UnreadableImageError as error:
+        return Picture(readable(file), "", error)
+
+
+def _from_arrays(path: Path, shape: tuple[int, int, int]) -> Iterator[Picture]:
+    place = readable(str(path))
+    images = _as_bytes(_channels_first(_load(path, place), shape, place), place)
+    for index, image in enumerate(images):
+        yield Picture(place, str(index), _with_channels(image, shape[0]))
+
+
+def _load(path: Path, place: str) -> NDArray[Any]:
+    try:
+        # A pickle in the file could run code.
+        with path.open("rb") as stream:
+            loaded = np.load(stream, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
+            named = {key.lower(): key for key in loaded.files}
+            chosen = [named[name] for name in _IMAGES if name in named] or list(named.values())
+            if len(chosen) == 1:
+                return loaded[chosen[0]]
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{place}: cannot be read as NumPy arrays: {error}") from None
+    raise ValueError(
+        f"{place}: expected one array, or one that is called images, found {few(list(named))}"
+    )
+
+
+def _channels_first(images: NDArray[Any], shape: tuple[int, int, int], place: str) -> NDArray[Any]:
+    if images.ndim == 3:
+        return images[:, np.newaxis]
+    channels, height, width = shape
+    if images.ndim == 4:
+        if images.shape[1:] == shape:
+            return images
+        if images.shape[1:] == (height, width, channels):
+            return images.transpose(0, 3, 1, 2)
+        first, last = images.shape[1] in (1, 3), images.shape[3] in (1, 3)
+        if first != last:
+            return images if first else images.transpose(0, 3, 1, 2)
+    raise ValueError(
+        f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, got "
+        f"{images.shape}"
+    )
+
+
+def _as_bytes(images: NDArray[Any], place: str) -> NDArray[np.uint8]:
+    if images.dtype == np.uint8 or not images.size:
+        return images.astype(np.uint8, copy=False)
+    # A NaN is within no bounds.
+    if images.dtype.kind == "f" and images.min() >= 0 and images.max() <= 1:
+        return np.rint(images * 255).astype(np.uint8)
+    if images.dtype.kind in "iu" and images.min() >= 0 and images.max() <= 255:
+        return images.astype(np.uint8)
+    raise ValueError(
+        f"{place}: expected bytes, or numbers from 0 to 1, got {images.dtype} from "
+        f"{images.min()} to {images.max()}"
+    )
+
+
+def _with_channels(image: NDArray[np.uint8], channels: int) -> NDArray[np.uint8]:
+    if len(image) == channels:
+        return image
+    if len(image) == 1:
+        return np.repeat(image, channels, axis=0)
+    grey = Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0))).convert("L")
+    return np.asarray(grey)[np.newaxis]

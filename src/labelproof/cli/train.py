@@ -1,0 +1,308 @@
+"""`labelproof train`: train a network on a dataset, with whatever noise and loss."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import torch.distributed
+import typer
+from rich.console import Console
+
+from labelproof.cli import flags
+from labelproof.cli.data import Root
+from labelproof.cli.lines import say, told
+from labelproof.cli.outcome import already_finished, preview, stopped, summary
+from labelproof.cli.progress import RunDisplay
+from labelproof.cli.scalars import Scalars
+from labelproof.cli.settings import choose_configuration, format_settings, read_settings
+from labelproof.data.dataset import Dataset
+from labelproof.data.loading import load_dataset
+from labelproof.noise import parse_noise
+from labelproof.training.configuration import Configuration
+from labelproof.training.distributed import launched, share_gradients, taking_part
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.folder import RunFolder
+from labelproof.training.ownership import FolderInUseError, owning
+from labelproof.training.pack import DeviceMemoryError, Job, train_runs
+from labelproof.training.saved import check_removable, remove_run
+from labelproof.training.stopping import StopRequest
+
+__all__ = ["EXIT_CODES", "train"]
+
+EXIT_CODES = (
+    "Exit codes: 0 finished; 2 something given is wrong; 3 the loss was not a number any more; "
+    "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
+)
+
+DIVERGED, OUT_OF_MEMORY = 3, 4
+HOW = "How it is carried out"
+
+
+def train(
+    data: flags.Data = None,
+    noise: flags.Noise = None,
+    loss: flags.LossText = None,
+    preset: flags.Preset = None,
+    config: flags.Config = None,
+    network: flags.NetworkText = None,
+    epochs: flags.Epochs = None,
+    batch_size: flags.BatchSize = None,
+    optimizer: flags.OptimizerName = None,
+    learning_rate: flags.LearningRate = None,
+    schedule: flags.ScheduleText = None,
+    momentum: flags.Momentum = None,
+    nesterov: flags.Nesterov = None,
+    weight_decay: flags.WeightDecay = None,
+    clip_norm: flags.ClipNorm = None,
+    augmentation: flags.AugmentationText = None,
+    algorithm: flags.AlgorithmText = None,
+    precision: flags.Precision = None,
+    average: flags.Average = None,
+    imbalance: flags.ImbalanceText = None,
+    seed: flags.Seed = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=HOW, help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps."
+        ),
+    ] = "auto",
+    compile: Annotated[
+        bool | None,
+        typer.Option(
+            "--compile/--no-compile",
+            rich_help_panel=HOW,
+            help="Whether network and loss are compiled, which takes a minute at the start.",
+            show_default="on CUDA",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=HOW,
+            min=0,
+            help="Processes that decode images which do not lie in memory; 0 for none.",
+            show_default="one for each core, at most 16",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=HOW,
+            help="The run's folder.",
+            show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION",
+        ),
+    ] = None,
+    checkpoint_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            rich_help_panel=HOW,
+            help="Time between two checkpoints; 0 writes one after every epoch.",
+        ),
+    ] = 30.0,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh", rich_help_panel=HOW, help="Remove the run that is in the folder; start anew."
+        ),
+    ] = False,
+    data_root: Root = None,
+    human_labels: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=HOW,
+            help="The file of human labels, for --noise human:WHICH.",
+            show_default="none",
+        ),
+    ] = None,
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option(
+            "--skip-unreadable",
+            rich_help_panel=HOW,
+            help="Leave out images that cannot be read, and say so.",
+        ),
+    ] = False,
+    tensorboard: Annotated[
+        bool,
+        typer.Option(
+            "--tensorboard",
+            rich_help_panel=HOW,
+            help="Write TensorBoard's event files into the folder.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            rich_help_panel=HOW,
+            help="Train nothing; print all settings as a file that --config reads.",
+        ),
+    ] = False,
+) -> None:
+    """Train a network, also where many labels are wrong, and keep all there is to know about it.
+
+    The paper's setting, sparse regularization on CIFAR-10 with 60% wrong labels:
+
+        labelproof train --data cifar10 --noise symmetric:0.6 --loss ce+sr --preset paper
+
+    Something to try at once:
+
+        labelproof train --data digits --noise symmetric:0.4 --loss ce+sr --epochs 20
+
+    Stopped in the middle, by Ctrl-C or by a crash, the same command goes on from the last
+    checkpoint, to the same result. A run that is finished is not trained again. Flags come before
+    the file of --config, that before --preset, that before the defaults. Several GPUs:
+
+        torchrun --nproc-per-node 4 -m labelproof train --data cifar10
+    """
+    given = {
+        "data": data,
+        "noise": noise,
+        "loss": loss,
+        "algorithm": algorithm,
+        "network": network,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "optimizer": optimizer,
+        "learning_rate": learning_rate,
+        "schedule": schedule,
+        "momentum": momentum,
+        "nesterov": nesterov,
+        "weight_decay": weight_decay,
+        "clip_norm": clip_norm,
+        "augmentation": augmentation,
+        "precision": precision,
+        "average": average,
+        "imbalance": imbalance,
+        "seed": seed,
+    }
+    values = read_settings(config) if config is not None else {}
+    values |= {name: value for name, value in given.items() if value is not None}
+
+    @functools.cache
+    def dataset() -> Dataset:
+        with told():
+            return load_dataset(
+                values["data"],
+                root=data_root,
+                on_error="skip" if skip_unreadable else "raise",
+            )
+
+    configuration = choose_configuration(values, preset=preset, look=dataset)
+    execution = choose_execution(device, compile=compile, workers=workers)
+    folder = output if output is not None else Path("labelproof-runs") / configuration.name
+    console = Console(quiet=launched() and os.environ["RANK"] != "0")
+    record = None if fresh else RunFolder(folder).record(configuration)
+    if record is not None and not dry_run:
+        say(console, already_finished(folder, record))
+        return
+    examples = _choose(configuration, dataset(), human_labels)
+    if dry_run:
+        typer.echo(format_settings(configuration))
+        typer.echo(preview(configuration, examples, execution, folder, fresh=fresh), nl=False)
+        return
+    scalars = Scalars(folder) if tensorboard else None
+    with StopRequest() as stop, taking_part(execution) as taken:
+        _take_over(folder, taken, fresh=fresh)
+        code = _carry_out(
+            Job(configuration, folder),
+            examples,
+            taken,
+            console=console,
+            stop=stop,
+            scalars=scalars if taken.rank == 0 else None,
+            checkpoint_seconds=checkpoint_seconds,
+            fresh=fresh,
+        )
+    if code:
+        raise typer.Exit(code)
+
+
+def _choose(configuration: Configuration, dataset: Dataset, human: Path | None) -> Examples:
+    noise = parse_noise(configuration.noise)
+    if noise.kind == "human" and human is None:
+        raise ValueError(f"--human-labels: expected the file with the labels of {noise}, got none")
+    if noise.kind == "instance" and not isinstance(dataset.train.images, np.ndarray):
+        raise ValueError(
+            f"noise: instance noise looks at all images at once, and those of {dataset.name} are "
+            "decoded one by one; save them as arrays first"
+        )
+    return choose_examples(configuration, dataset, human=human)
+
+
+def _take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:
+    """See that no one else trains in the folder, and remove what is there if that is asked for."""
+    if execution.rank == 0:
+        if fresh:
+            check_removable(folder)
+        try:
+            with owning(folder):
+                if fresh:
+                    remove_run(folder)
+        except FolderInUseError as error:
+            raise ValueError(str(error)) from None
+    if execution.world_size > 1:
+        # The others look for a checkpoint, and must not find one that is about to be removed.
+        torch.distributed.barrier()
+
+
+def _carry_out(
+    job: Job,
+    examples: Examples,
+    execution: Execution,
+    *,
+    console: Console,
+    stop: StopRequest,
+    scalars: Scalars | None,
+    checkpoint_seconds: float,
+    fresh: bool,
+) -> int:
+    """Train, show how it comes along, and say what it came to; the exit code."""
+    last: Any = None
+    events = train_runs(
+        [job],
+        execution,
+        load=lambda _: examples,
+        checkpoint_seconds=checkpoint_seconds,
+        stop=stop,
+        wrap=share_gradients if execution.world_size > 1 else None,
+    )
+    try:
+        with contextlib.ExitStack() as stack:
+            display = stack.enter_context(
+                RunDisplay(console, runs=1, epochs=job.configuration.epochs)
+            )
+            if scalars is not None:
+                stack.callback(scalars.close)
+            for event in events:
+                display.show(event)
+                if scalars is not None and event.kind == "started":
+                    scalars.start(event.value)
+                elif scalars is not None and event.kind == "epoch":
+                    scalars.add(event.value)
+                last = event
+    except DeviceMemoryError as error:
+        return _fail(error, OUT_OF_MEMORY, execution)
+    assert job.folder is not None  # noqa: S101
+    if last is not None and last.kind == "finished":
+        say(console, summary(last.value, examples, job.folder))
+        return 0
+    if last is not None and last.kind == "failed":
+        return _fail(last.value, DIVERGED, execution)
+    stood = last.value if last is not None and last.kind == "stopped" else None
+    say(console, stopped(job.folder, stood, epochs=job.configuration.epochs, fresh=fresh))
+    return stop.exit_code
+
+
+def _fail(error: Exception, code: int, execution: Execution) -> int:
+    if execution.rank == 0:
+        typer.secho(f"error: {error}", fg="red", err=True)
+    return code

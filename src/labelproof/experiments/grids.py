@@ -1,0 +1,274 @@
+"""The runs behind each table and figure of the paper, one for each cell and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from labelproof.experiments.paper import published
+from labelproof.experiments.presets import PAPER_LOSSES, paper_configuration, paper_noise
+from labelproof.losses import format_loss, parse_loss
+from labelproof.ranges import choose
+from labelproof.training.configuration import Configuration
+
+__all__ = ["GRIDS", "Cell", "Grid", "PlannedRun", "choose_rows", "plan", "plan_all"]
+
+IMBALANCE_WEIGHT = {"cifar10": "lambda0=1,normalize=false", "cifar100": "lambda0=1,normalize=true"}
+"""The imbalance experiments have a weight of their own, and CIFAR-10 no normalised logits there."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A place in a table.
+
+    Attributes:
+        table: One of `GRIDS`.
+        dataset: The dataset's name.
+        method: The row.
+        column: The column, as the paper names it.
+    """
+
+    table: str
+    dataset: str
+    method: str
+    column: str
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One seed of a cell."""
+
+    cell: Cell
+    configuration: Configuration
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: its datasets, its rows and columns, and what a cell trains.
+
+    Attributes:
+        summary: One line for a list of grids.
+        datasets: What it can be made for.
+        rows: Methods of a dataset, in order.
+        columns: Columns, in order.
+        configure: From dataset, method and column to a run with the first seed.
+    """
+
+    summary: str
+    datasets: tuple[str, ...]
+    rows: Callable[[str], Sequence[str]]
+    columns: tuple[str, ...]
+    configure: Callable[[str, str, str], Configuration]
+
+
+def plan(
+    table: str,
+    dataset: str,
+    *,
+    seeds: Iterable[int] = (1,),
+    methods: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> list[PlannedRun]:
+    """The runs of a table, seed by seed and column by column.
+
+    Args:
+        table: One of `GRIDS`.
+        dataset: One of the table's datasets.
+        seeds: Each is a run of every cell.
+        methods: Rows to take instead of all; any loss as text is a row too.
+        columns: Columns to take instead of all.
+
+    Example:
+        >>> runs = plan("symmetric", "mnist", methods=["CE", "gce(q=0.5)"], columns=["0.8"])
+        >>> [(run.cell.method, run.configuration.loss) for run in runs]
+        [('CE', 'ce'), ('gce(q=0.5)', 'gce(q=0.5)')]
+    """
+    grid = GRIDS[choose("table", table, GRIDS)]
+    rows = choose_rows(table, dataset, methods)
+    taken = [choose("column", column, grid.columns) for column in columns] or grid.columns
+    return [
+        PlannedRun(
+            Cell(table, dataset, method, column),
+            replace(grid.configure(dataset, method, column), seed=seed),
+        )
+        for seed in seeds
+        for column in taken
+        for method in rows
+    ]
+
+
+def choose_rows(table: str, dataset: str, methods: Sequence[str] = ()) -> list[str]:
+    """Rows of a table by their names: the paper's, or those that are named.
+
+    Args:
+        table: One of `GRIDS`.
+        dataset: One of the table's datasets.
+        methods: Names, in any case, or losses as text; none for the paper's rows. One that is named
+            twice is one row.
+
+    Example:
+        >>> choose_rows("comparison", "cifar10")
+        ['CE', 'Co-teaching', 'PHuber-CE', 'CE+SR']
+        >>> choose_rows("symmetric", "mnist", ["ce+sr", "nlnl", "CE+SR", "gce(q=0.5)"])
+        ['CE+SR', 'NLNL', 'gce(q=0.5)']
+    """
+    grid = GRIDS[choose("table", table, GRIDS)]
+    choose(f"dataset of {table}", dataset, grid.datasets)
+    rows = grid.rows(dataset)
+    # The settings of a row depend on its name, so that a name in another case must not be a loss.
+    named = [*rows, *(name for setting in _settings(dataset) for name in PAPER_LOSSES[setting])]
+    names = {_plain(name): name for name in reversed(named)}
+    return list(dict.fromkeys(names.get(_plain(method), method) for method in methods)) or [*rows]
+
+
+def _plain(name: str) -> str:
+    return "".join(name.casefold().split())
+
+
+def _settings(dataset: str) -> list[str]:
+    return [name for name in PAPER_LOSSES if name.split("-")[0] == dataset]
+
+
+def _published_rows(table: str, dataset: str) -> list[str]:
+    return list(published(table, dataset))
+
+
+def _noisy(kind: str, dataset: str, method: str, rate: str) -> Configuration:
+    noise = paper_noise(dataset, kind, float(rate))
+    return _run(dataset, method, noise)
+
+
+def _run(dataset: str, method: str, noise: str, **changes: Any) -> Configuration:
+    if method == "NLNL":
+        # The rows of the paper are the first stage alone, trained for far longer.
+        epochs = {"mnist": 720, "cifar10": 1000, "cifar100": 2000}[dataset]
+        return paper_configuration(dataset, method, noise=noise, epochs=epochs, **changes)
+    if method == "Co-teaching":
+        # The paper has no settings for it: here it is trained as every other row, its forget rate
+        # is the noise rate, and ramped over ten epochs as in its own paper.
+        return paper_configuration(dataset, "CE", noise=noise, algorithm="co-teaching", **changes)
+    return paper_configuration(dataset, method, noise=noise, **changes)
+
+
+def _comparison(dataset: str, method: str, column: str) -> Configuration:
+    kind, rate = column.split("-")
+    return _noisy({"sym": "symmetric", "asym": "asymmetric"}[kind], dataset, method, rate)
+
+
+def _imbalance(dataset: str, method: str, column: str) -> Configuration:
+    kind, factor = column.split("-")
+    loss = method
+    if method == "CE+SR":
+        sparse = {"cifar10": "tau=0.5,p=0.1,rho=1.03", "cifar100": "tau=0.5,p=0.01,rho=1.02"}
+        loss = f"ce+sr({sparse[dataset]},{IMBALANCE_WEIGHT[dataset]},clamp=1e-7)"
+    return _run(
+        dataset,
+        loss,
+        "none",
+        imbalance=f"{'long-tailed' if kind == 'lt' else 'step'}:{factor}",
+        augmentation="crop:4,flip",
+        clip_norm=0.0,
+    )
+
+
+def _sweep(
+    settings: Mapping[str, object], name: str, dataset: str, method: str, column: str
+) -> Configuration:
+    base, regularised, arguments = method.partition("+SR")
+    if not regularised or (name == "tau" and arguments):
+        raise ValueError(
+            f"method: a sweep of {name} is over a loss with its regulariser, such as CE+SR or "
+            f"'gce(q=0.5)+SR', got {method!r}"
+        )
+    first = PAPER_LOSSES[dataset].get(base, base)
+    # The column comes last, so that no argument takes its place.
+    swept = {**settings, **_arguments(arguments), name: column}
+    written = ",".join(f"{key}={value}" for key, value in swept.items())
+    loss = format_loss(parse_loss(f"{first}+sr({written})"))
+    return _run(dataset, loss, paper_noise(dataset, "symmetric", 0.6))
+
+
+def _arguments(text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.strip("()").split(",") if pair]
+    return {key: value for key, _, value in pairs}
+
+
+# The paper's sweeps have a constant weight, and at a temperature of 1 without the regulariser they
+# are plain cross entropy, so the logits are not normalised there.
+_SWEPT = {"rho": 1, "normalize": "false", "clamp": 1e-7}
+
+GRIDS: Mapping[str, Grid] = {
+    "symmetric": Grid(
+        "every method at symmetric noise 0, .2, .4, .6, .8",
+        ("mnist", "cifar10", "cifar100"),
+        partial(_published_rows, "symmetric"),
+        ("0.0", "0.2", "0.4", "0.6", "0.8"),
+        partial(_noisy, "symmetric"),
+    ),
+    "asymmetric": Grid(
+        "every method at asymmetric noise .1, .2, .3, .4",
+        ("mnist", "cifar10", "cifar100"),
+        partial(_published_rows, "asymmetric"),
+        ("0.1", "0.2", "0.3", "0.4"),
+        partial(_noisy, "asymmetric"),
+    ),
+    "comparison": Grid(
+        "Co-teaching and PHuber-CE beside CE and CE+SR",
+        ("cifar10", "cifar100"),
+        partial(_published_rows, "comparison"),
+        ("sym-0.6", "sym-0.8", "asym-0.3", "asym-0.4"),
+        _comparison,
+    ),
+    "imbalance": Grid(
+        "CE and CE+SR on long-tailed and step-imbalanced classes",
+        ("cifar10", "cifar100"),
+        partial(_published_rows, "imbalance"),
+        ("lt-0.01", "lt-0.1", "step-0.01", "step-0.1"),
+        _imbalance,
+    ),
+    "webvision": Grid(
+        "mini WebVision, ResNet-50",
+        ("webvision",),
+        partial(_published_rows, "webvision"),
+        ("top1",),
+        lambda dataset, method, _: paper_configuration(dataset, method),
+    ),
+    "sweep-lambda": Grid(
+        "a constant weight of the penalty, at temperatures 1 and .5",
+        ("cifar10",),
+        lambda _: ["CE+SR(tau=1)", "CE+SR(tau=0.5)", "FL+SR(tau=1)", "FL+SR(tau=0.5)"],
+        ("0.3", "1", "5", "10", "20", "30"),
+        partial(_sweep, {"p": 0.1, **_SWEPT}, "lambda0"),
+    ),
+    "sweep-tau": Grid(
+        "the temperature, with the penalty's weight at 0",
+        ("cifar10",),
+        lambda _: ["CE+SR"],
+        ("0.01", "0.03", "0.1", "0.3", "0.5", "1"),
+        partial(_sweep, {"p": 0.1, "lambda0": 0, **_SWEPT}, "tau"),
+    ),
+    "sweep-p": Grid(
+        "the exponent, at temperature 1 and weight 5",
+        ("cifar10",),
+        lambda _: ["CE+SR"],
+        ("0.01", "0.1", "0.3", "0.5", "0.7", "1"),
+        partial(_sweep, {"tau": 1, "lambda0": 5, **_SWEPT}, "p"),
+    ),
+}
+"""What can be run, by name."""
+
+
+def plan_all(
+    dataset: str, *, seeds: Iterable[int], methods: Sequence[str] = ()
+) -> Iterator[PlannedRun]:
+    """The runs of every table that a dataset is in; cells that two tables share come once."""
+    seen: set[Configuration] = set()
+    seeds = list(seeds)
+    for name, grid in GRIDS.items():
+        if dataset in grid.datasets:
+            for run in plan(name, dataset, seeds=seeds, methods=methods):
+                if run.configuration not in seen:
+                    seen.add(run.configuration)
+                    yield run

@@ -1,0 +1,97 @@
+"""Finished runs by their configuration: a folder of small records, one file a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labelproof.training.configuration import PRECISIONS, Configuration
+from labelproof.training.durable import write_text
+from labelproof.training.record import RunRecord
+
+__all__ = ["RecordStore"]
+
+
+class RecordStore:
+    """Records under a folder, one JSON file each, grouped by dataset.
+
+    Args:
+        folder: Where they are; it need not exist.
+
+    Example:
+        >>> store = RecordStore(getfixture("tmp_path"))
+        >>> run = Configuration("digits", epochs=1)
+        >>> store.find(run) is None
+        True
+        >>> values = {**run.as_values(), "precision": "bf16"}
+        >>> record = RunRecord(run.name, values, 0.0, {"test_accuracy": [91.5]}, 1.0, {})
+        >>> print(store.add(record).relative_to(store.folder).as_posix())
+        digits/digits-ce-s1-...json
+        >>> [found.final_accuracy for found in store.seeds(run)]
+        [91.5]
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._records: dict[str, list[RunRecord]] | None = None
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        for records in self._known().values():
+            yield from records
+
+    def find(self, configuration: Configuration) -> RunRecord | None:
+        """The record of exactly this configuration; with precision `auto`, of any precision."""
+        for record in self.seeds(configuration):
+            if record.configuration["seed"] == configuration.seed:
+                return record
+        return None
+
+    def seeds(self, configuration: Configuration) -> list[RunRecord]:
+        """The records of a configuration with any seed: one for each seed, in their order.
+
+        With precision `auto` a seed that has records of several precisions gives the widest.
+        """
+        found: dict[int, RunRecord] = {}
+        for record in self._known().get(_key(configuration.as_values()), []):
+            if configuration.precision in ("auto", record.configuration["precision"]):
+                found.setdefault(record.configuration["seed"], record)
+        return [found[seed] for seed in sorted(found)]
+
+    def add(self, record: RunRecord) -> Path:
+        """Keep a record, in the place of one of the same configuration."""
+        path = self.folder / str(record.configuration["data"]) / f"{record.name}.json"
+        write_text(path, record.as_json())
+        self._records = None
+        return path
+
+    def _known(self) -> dict[str, list[RunRecord]]:
+        if self._records is None:
+            self._records = {}
+            for path in sorted(self.folder.glob("*/*.json")):
+                record = _read(path)
+                self._records.setdefault(_key(record.configuration), []).append(record)
+            for records in self._records.values():
+                records.sort(key=_rank)
+        return self._records
+
+
+def _read(path: Path) -> RunRecord:
+    try:
+        record = RunRecord(**json.loads(path.read_text(encoding="utf-8")))
+        # A setting that came later than the record has its default, which is what was done before.
+        configuration = Configuration.from_values(record.configuration)
+        record.configuration.update(configuration.as_values())
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: not a record of a run ({error})") from None
+    return record
+
+
+def _rank(record: RunRecord) -> int:
+    return PRECISIONS.index(record.configuration["precision"])
+
+
+def _key(values: dict[str, Any]) -> str:
+    kept = {name: value for name, value in values.items() if name not in ("seed", "precision")}
+    return json.dumps(kept, sort_keys=True)

@@ -1,0 +1,266 @@
+"""A run under way: what happens between its steps, and what of it is on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from labelproof.data.dataset import Dataset
+from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.configuration import Configuration
+from labelproof.training.evaluation import predict_test
+from labelproof.training.examples import Examples
+from labelproof.training.execution import Execution
+from labelproof.training.feed import DeviceImages, ResidentImages
+from labelproof.training.folder import History, RunFolder
+from labelproof.training.metrics import DivergedError
+from labelproof.training.ownership import owning
+from labelproof.training.record import RunRecord, versions
+from labelproof.training.run import Run
+from labelproof.training.streamed import StreamedSet
+
+__all__ = ["ActiveRun", "Event", "Job", "fits"]
+
+_LARGEST_COPY = 8 << 30
+"""On the CPU a resident set is a copy of the array, in the order the network reads it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be done.
+
+    Attributes:
+        configuration: What to train.
+        folder: Where it keeps what it has; `None` keeps nothing.
+    """
+
+    configuration: Configuration
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a run.
+
+    Attributes:
+        job: Which run.
+        kind: `"started"`, `"epoch"`, `"finished"`, `"stopped"`, `"failed"` or `"notice"`.
+        value: The number of epochs done already; an epoch's metrics and timing; the record; the
+            epochs and the steps of the next that are kept; the error; a sentence.
+    """
+
+    job: Job
+    kind: str
+    value: Any
+
+
+class ActiveRun:
+    """A job under way: its run, its folder, and what is still on its way from the device.
+
+    Args:
+        job: What is to be done.
+        execution: On which device, and how.
+        checkpoint_seconds: Time between two checkpoints.
+    """
+
+    def __init__(self, job: Job, execution: Execution, checkpoint_seconds: float):
+        self.job = job
+        self.execution = execution
+        self.checkpoint_seconds = checkpoint_seconds
+        self.writes = job.folder is not None and execution.rank == 0
+        self.folder = RunFolder(job.folder) if job.folder is not None else None
+        self.held = ExitStack()
+        self.history = History()
+        self.pending: deque[Any] = deque()
+        self.between_steps = False
+        self.over = False
+
+    def start(
+        self,
+        load: Callable[[Configuration], Examples],
+        resident: dict[str, DeviceImages],
+        wrap: Callable[[nn.Module], nn.Module] | None,
+    ) -> Iterator[Event]:
+        """Load, prepare, and go back to the last checkpoint.
+
+        Args:
+            load: Gives the examples of a configuration.
+            resident: Images that lie on the device already, by the data's name; it is added to.
+            wrap: See `Run`.
+        """
+        if self.folder is not None and self.writes:
+            self.held.enter_context(owning(self.folder.path))
+        examples = load(self.job.configuration)
+        data = self.job.configuration.data
+        images = resident.get(data) or self._bring(examples.dataset)
+        if images.resident:
+            resident[data] = images
+        else:
+            self.held.callback(images.close)
+        self.run = Run(self.job.configuration, examples, images, self.execution, wrap=wrap)
+        self.run.prepare()
+        notices: list[str] = []
+        if self.folder is not None:
+            self.history = self.folder.resume(
+                self.run, on_problem=notices.append, writes=self.writes
+            )
+            if self.writes and not self.history.metrics and self.run.step == 0:
+                self.folder.start(self.run.description)
+        for notice in notices:
+            yield Event(self.job, "notice", notice)
+        yield Event(self.job, "started", self.run.epoch)
+        self.saved = self.clock = time.perf_counter()
+        if self.run.finished:  # killed between its last checkpoint and its record
+            yield from self._finish()
+        else:
+            self.run.begin()
+            self.between_steps = True
+
+    def advance(self) -> Iterator[Event]:
+        """One step, and what follows from it."""
+        self.between_steps = False
+        try:
+            last = self.run.advance()
+            self.between_steps = True
+            if last:
+                yield from self._end_epoch()
+        except DivergedError as error:
+            yield self._fail(error)
+
+    def _end_epoch(self) -> Iterator[Event]:
+        run = self.run
+        self.pending.append(run.end())
+        # On CUDA an epoch's sums are read while the next one runs, so the device never waits.
+        yield from self._collect(all=run.stream is None or run.finished)
+        if run.finished:
+            yield from self._finish()
+            return
+        if time.perf_counter() - self.saved >= self.checkpoint_seconds:
+            yield from self._collect(all=True)
+            self._save()
+        run.begin()
+
+    def stop(self) -> Iterator[Event]:
+        """Save where the run stands."""
+        try:
+            yield from self._collect(all=True)
+            self._save()
+        except DivergedError as error:
+            yield self._fail(error)
+            return
+        self.close()
+        yield Event(self.job, "stopped", (self.run.epoch, self.run.step))
+
+    def rescue(self) -> None:
+        """Save where the run stands, because something else went wrong; say nothing."""
+        with contextlib.suppress(Exception):
+            # In the middle of a step, some of its tensors may have moved and others not.
+            if self.between_steps and not self.over and self.execution.world_size == 1:
+                for _ in self.stop():
+                    pass
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder and of whatever decodes images."""
+        self.over = True
+        self.held.close()
+
+    def _fail(self, error: DivergedError) -> Event:
+        self.close()
+        return Event(self.job, "failed", DivergedError(f"{error}{self._kept()}"))
+
+    def _bring(self, dataset: Dataset) -> DeviceImages:
+        """The images, on the device where they fit and from their files where they do not."""
+        device = self.execution.device
+        if fits(dataset, device):
+            return ResidentImages(dataset, device)
+        augmentation = parse_augmentation(self.job.configuration.augmentation)
+        return StreamedSet(dataset, device, augmentation, workers=self.execution.workers)
+
+    def _collect(self, *, all: bool) -> Iterator[Event]:
+        while len(self.pending) > (0 if all else 1):
+            epoch = self.pending.popleft()
+            metrics = self.run.collect(epoch)
+            now = time.perf_counter()
+            seconds, self.clock = now - self.clock, now
+            timing = {
+                "epoch": epoch.number,
+                "seconds": round(seconds, 6),
+                "images_per_second": round(epoch.examples / max(seconds, 1e-9), 1),
+            }
+            self.history.metrics.append(metrics)
+            self.history.timing.append(timing)
+            if self.folder is not None and self.writes:
+                self.folder.add(metrics, timing)
+            yield Event(self.job, "epoch", metrics | timing)
+
+    def _save(self) -> None:
+        # In the middle of an epoch all processes have something to give to a checkpoint.
+        if self.folder is not None and (self.writes or self.run.step):
+            checkpoint = self.run.checkpoint()
+            self.run.refuse_unsound()
+            if self.writes:
+                self.folder.save(checkpoint, self.history)
+        self.saved = time.perf_counter()
+
+    def _finish(self) -> Iterator[Event]:
+        run = self.run
+        run.refuse_unsound()
+        record = RunRecord(
+            name=run.configuration.name,
+            configuration=run.configuration.as_values(),
+            noise_rate=run.examples.noise_rate,
+            curve=self.history.curve,
+            seconds=round(self.history.seconds, 3),
+            versions=versions(self.execution.device),
+        )
+        if self.folder is not None and self.writes:
+            self._save()
+            self.folder.finish(record, self._predictions())
+        self.close()
+        yield Event(self.job, "finished", record)
+
+    def _predictions(self) -> dict[str, NDArray[np.generic]]:
+        run = self.run
+        if not run.images.has_test:
+            return {}
+        logits = predict_test(
+            run.evaluated,
+            run.images,
+            precision=run.configuration.precision,
+            crop=run.description.crop,
+        )
+        labels = run.examples.dataset.test.labels
+        # Half precision tells classes apart; what is beyond its range is as sure as can be.
+        largest = np.finfo(np.float16).max
+        halved = np.clip(logits.numpy(), -largest, largest).astype(np.float16)
+        return {"logits": halved, "labels": labels.astype(np.int32)}
+
+    def _kept(self) -> str:
+        if self.folder is None or not self.folder.checkpoints.is_dir():
+            return ""
+        return f"; the last good state is kept in {self.folder.checkpoints}"
+
+
+def fits(dataset: Dataset, device: torch.device) -> bool:
+    """Whether a dataset's images are all in memory and leave half of the device free."""
+    splits = [dataset.splits[name].images for name in ("train", "test") if name in dataset.splits]
+    size = 0
+    for images in splits:
+        if not isinstance(images, np.ndarray):
+            return False
+        size += images.nbytes
+    if device.type != "cuda":
+        return size <= _LARGEST_COPY
+    return 2 * size <= torch.cuda.mem_get_info(device)[0]

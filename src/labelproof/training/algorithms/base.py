@@ -1,0 +1,140 @@
+"""What a learning algorithm is: from the logits of a batch to what each network minimises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from labelproof.losses import Loss, NegativeLearning
+from labelproof.ranges import whole
+
+__all__ = ["Algorithm", "Batch", "Objectives", "selected_mean"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One step's examples, after the networks have seen them.
+
+    Attributes:
+        logits: For each network `(B, C)` in float32.
+        target: The given, possibly wrong, labels, `(B)`.
+        index: Which training examples these are, `(B)`.
+    """
+
+    logits: tuple[Tensor, ...]
+    target: Tensor
+    index: Tensor
+
+
+class Objectives(NamedTuple):
+    """What a step minimises, and what of it is worth a line in the log."""
+
+    losses: tuple[Tensor, ...]
+    """For each network the scalar it minimises, a mean over the batch."""
+    parts: dict[str, Tensor]
+    """Scalars without gradient; the names stay the same during a run."""
+
+
+class Algorithm(nn.Module, ABC):
+    """How labels become gradients; the engine does everything else.
+
+    A step is recorded once and replayed, so `objectives` is a function of tensors alone: no value
+    is read back, no shape depends on one, and whatever moves with the epoch is a tensor that
+    `set_epoch` fills in place. Buffers that are persistent travel in a checkpoint.
+
+    Args:
+        loss: What an example costs; its reduction is the mean.
+        num_classes: Number of classes.
+        num_examples: Number of training examples.
+
+    Example:
+        >>> from labelproof import CrossEntropy
+        >>> class Doubled(Algorithm):
+        ...     summary = "twice the loss"
+        ...
+        ...     def objectives(self, batch: Batch) -> Objectives:
+        ...         return Objectives((2 * self.loss(batch.logits[0], batch.target),), {})
+        >>> algorithm = Doubled(CrossEntropy(), num_classes=2, num_examples=1)
+        >>> batch = Batch((torch.zeros(1, 2),), torch.tensor([1]), torch.tensor([0]))
+        >>> algorithm.objectives(batch).losses
+        (tensor(1.3863),)
+    """
+
+    num_networks: ClassVar[int] = 1
+    """How many networks learn side by side."""
+    summary: ClassVar[str] = ""
+    """What it does, in one line."""
+    written: ClassVar[Mapping[str, str]] = {}
+    """Arguments that can be written in text: the name there and the constructor's."""
+
+    loss: Loss
+
+    def __init__(self, loss: Loss, *, num_classes: int, num_examples: int):
+        super().__init__()
+        if not isinstance(loss, Loss):
+            raise TypeError(
+                f"loss: expected a labelproof loss, got {type(loss).__name__}; "
+                "labelproof.losses.as_loss takes any other module"
+            )
+        if loss.reduction != "mean":
+            raise ValueError(f"loss: expected the reduction 'mean', got {loss.reduction!r}")
+        self.loss = loss
+        self.num_classes = whole("num_classes", num_classes, 2)
+        self.num_examples = whole("num_examples", num_examples, 1)
+        self.generator: torch.Generator | None = None
+
+    @property
+    def draws(self) -> bool:
+        """Whether a step takes random numbers, as negative learning inside the loss does.
+
+        Whoever records a step must register the generator, and cannot compile the draws.
+        """
+        return any(
+            isinstance(module, NegativeLearning) and not module.expected
+            for module in self.modules()
+        )
+
+    @abstractmethod
+    def objectives(self, batch: Batch) -> Objectives:
+        """What each network minimises on this batch, without reading a value back."""
+
+    def set_epoch(self, epoch: float) -> None:
+        """Move everything that depends on the epoch, counted from 0; called before it starts."""
+        self.loss.set_epoch(epoch)
+
+    def after_epoch(self, epoch: int) -> None:
+        """Work between two epochs, where values may be read; called when `epoch` has ended."""
+
+    def use_generator(self, generator: torch.Generator | None) -> None:
+        """Take every draw from `generator`, those of negative learning inside the loss too.
+
+        Args:
+            generator: On the device of the logits; `None` for torch's own.
+        """
+        self.generator = generator
+        for module in self.modules():
+            if isinstance(module, NegativeLearning):
+                module.generator = generator
+
+
+def selected_mean(values: Tensor, selected: Tensor) -> Tensor:
+    """Mean of the selected values, and 0 with a gradient of 0 where none is selected.
+
+    Args:
+        values: `(B)`.
+        selected: Which of them count, `(B)`, as booleans.
+
+    Example:
+        >>> values = torch.tensor([1.0, 2.0, torch.inf])
+        >>> selected_mean(values, torch.tensor([True, True, False]))
+        tensor(1.5000)
+        >>> selected_mean(values, torch.tensor([False, False, False]))
+        tensor(0.)
+    """
+    # `where` rather than a product: an example left out may cost infinity, and inf * 0 is NaN.
+    return torch.where(selected, values, 0).sum() / selected.sum().clamp_min(1)

@@ -1,0 +1,150 @@
+"""From negative to positive learning: say what an image is not, then trust what fits.
+
+A wrong label misleads a network that is told "this is a 7". Told "this is no 3", with the 3 drawn
+from the other labels, it is misled far less often. Once it has learned that way, the labels it
+believes are mostly right, and can be learned as they stand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from labelproof.losses import Loss, NegativeLearning, draw_complementary
+from labelproof.losses.base import of_label
+from labelproof.losses.negative import log_complements
+from labelproof.ranges import whole, within
+from labelproof.training.algorithms.base import Algorithm, Batch, Objectives, selected_mean
+
+__all__ = ["NegativeToPositive"]
+
+BELIEVED = 0.5
+"""The probability above which a given label is learned as it stands."""
+
+
+class NegativeToPositive(Algorithm):
+    r"""Negative learning, then selective negative learning, then selective positive learning.
+
+    1. For `negative_epochs` every example is told a label that it is not.
+    2. For `selective_epochs` only those are whose given label has a probability above $1 / C$.
+    3. From then on the loss is minimised on the examples whose given label has one above 0.5.
+
+    Each is a mean over the examples that are chosen. The first stage alone is `Supervised` with
+    negative learning as its loss.
+
+    Args:
+        loss: What an example costs in the last stage; cross entropy in the paper.
+        num_classes: Number of classes.
+        num_examples: Number of training examples.
+        negative_epochs: Length of the first stage: whole epochs, or below 1 a share of `epochs`.
+        selective_epochs: Length of the second stage, likewise.
+        samples: Labels that an example is told it is not, drawn anew in each step.
+        epochs: Length of the run; needed where a stage is a share of it.
+
+    Example:
+        >>> from labelproof import CrossEntropy
+        >>> algorithm = NegativeToPositive(CrossEntropy(), num_classes=10, num_examples=1, epochs=8)
+        >>> for epoch in range(8):
+        ...     algorithm.set_epoch(epoch)
+        ...     print(epoch, algorithm.stage)
+        0 negative
+        1 negative
+        2 negative
+        3 negative
+        4 selective
+        5 selective
+        6 positive
+        7 positive
+
+    Reference:
+        Kim et al., "NLNL: Negative Learning for Noisy Labels", ICCV 2019.
+    """
+
+    summary: ClassVar[str] = "negative learning, then on believed labels only, then positive"
+    written: ClassVar[Mapping[str, str]] = {
+        "negative": "negative_epochs",
+        "selective": "selective_epochs",
+        "samples": "samples",
+    }
+
+    log_threshold: Tensor
+    positive: Tensor
+
+    def __init__(
+        self,
+        loss: Loss,
+        *,
+        num_classes: int,
+        num_examples: int,
+        negative_epochs: float = 0.5,
+        selective_epochs: float = 0.25,
+        samples: int = 1,
+        epochs: int | None = None,
+    ):
+        super().__init__(loss, num_classes=num_classes, num_examples=num_examples)
+        if any(isinstance(module, NegativeLearning) for module in loss.modules()):
+            raise ValueError(
+                "loss: expected that of the last, positive stage, such as ce, got one with "
+                "negative learning in it; for negative learning alone there is supervised"
+            )
+        if loss.class_weight is not None:
+            raise ValueError("loss: expected no class weights, which the first stages ignore")
+        self.samples = whole("samples", samples, 1)
+        first = _length("negative_epochs", negative_epochs, epochs)
+        second = _length("selective_epochs", selective_epochs, epochs)
+        if max(negative_epochs, selective_epochs) < 1 < negative_epochs + selective_epochs - 1e-9:
+            raise ValueError(
+                "selective_epochs: expected a share that negative_epochs leaves, at most "
+                f"{1 - negative_epochs:g}, got {selective_epochs!r}"
+            )
+        # Rounded together, not one by one: two stages of 0.5 in 5 epochs are 2 and 3.
+        self.first_selective = round(first)
+        self.first_positive = round(first + second)
+        self.register_buffer("log_threshold", torch.zeros(()), persistent=False)
+        self.register_buffer("positive", torch.zeros((), dtype=torch.bool), persistent=False)
+        self.stage = "negative"
+        self.set_epoch(0)
+
+    @property
+    def draws(self) -> bool:
+        """Always: labels are drawn in every step, though the last stage does not need them."""
+        return True
+
+    def set_epoch(self, epoch: float) -> None:
+        """Enter the epoch's stage, and move the loss's schedules."""
+        super().set_epoch(epoch)
+        if epoch < self.first_selective:
+            self.stage, threshold = "negative", 0.0
+        elif epoch < self.first_positive:
+            self.stage, threshold = "selective", 1 / self.num_classes
+        else:
+            self.stage, threshold = "positive", BELIEVED
+        self.log_threshold.fill_(math.log(threshold) if threshold else -math.inf)
+        self.positive.fill_(self.stage == "positive")
+
+    def objectives(self, batch: Batch) -> Objectives:
+        """The mean loss of the examples that the stage chooses."""
+        (logits,) = batch.logits
+        log_probabilities = torch.log_softmax(logits, dim=1)
+        drawn = draw_complementary(
+            batch.target, self.num_classes, samples=self.samples, generator=self.generator
+        )
+        negative = -log_complements(log_probabilities).gather(1, drawn).mean(dim=1)
+        # Both kinds are computed in every stage, so that one recorded step serves all three.
+        values = torch.where(self.positive, self.loss.per_example(logits, batch.target), negative)
+        believed = of_label(log_probabilities.detach(), batch.target)
+        selected = believed > self.log_threshold
+        value = selected_mean(values, selected)
+        return Objectives((value,), {"selected": selected.float().mean()})
+
+
+def _length(name: str, length: float, epochs: int | None) -> float:
+    if within(name, length, 0) >= 1 or length == 0:
+        return whole(name, length)
+    if epochs is None:
+        raise ValueError(f"{name}: expected whole epochs where epochs is not given, got {length!r}")
+    return length * whole("epochs", epochs, 1)

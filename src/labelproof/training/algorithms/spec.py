@@ -1,0 +1,155 @@
+"""Algorithms as text: `supervised`, `co-teaching(rate=0.4,ramp=10)`, `nlnl(negative=0.5)`."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from labelproof.losses import Loss
+from labelproof.training.algorithms.base import Algorithm
+from labelproof.training.algorithms.co_teaching import CoTeaching
+from labelproof.training.algorithms.negative import NegativeToPositive
+from labelproof.training.algorithms.supervised import Supervised
+
+__all__ = ["ALGORITHMS", "AlgorithmSpec", "make_algorithm", "parse_algorithm"]
+
+ALGORITHMS: Mapping[str, type[Algorithm]] = {
+    "supervised": Supervised,
+    "co-teaching": CoTeaching,
+    "nlnl": NegativeToPositive,
+}
+"""Every algorithm by the name it is written with; its class has a one-line `summary`."""
+
+ESTIMATE = "estimate"
+"""Written for a number that the algorithm is to find out by itself."""
+
+_CALL = re.compile(r"([a-z][a-z0-9_-]*)(?:\((.*)\))?")
+
+
+@dataclass(frozen=True)
+class AlgorithmSpec:
+    """An algorithm's name and the arguments that were written; prints as that text.
+
+    Attributes:
+        name: One of `ALGORITHMS`.
+        arguments: As written, `None` where the number is to be estimated.
+    """
+
+    name: str
+    arguments: tuple[tuple[str, float | None], ...] = ()
+
+    def __str__(self) -> str:
+        if not self.arguments:
+            return self.name
+        written = (
+            f"{name}={ESTIMATE if value is None else repr(value).removesuffix('.0')}"
+            for name, value in self.arguments
+        )
+        return f"{self.name}({','.join(written)})"
+
+
+def parse_algorithm(text: str) -> AlgorithmSpec:
+    """Read `NAME` or `NAME(ARGUMENT=NUMBER,...)`; values are judged by `make_algorithm`.
+
+    >>> str(parse_algorithm("Co-Teaching( ramp = 10, rate = .40 )"))
+    'co-teaching(rate=0.4,ramp=10)'
+    >>> parse_algorithm("co-teching")
+    Traceback (most recent call last):
+        ...
+    ValueError: algorithm: expected one of supervised, co-teaching, nlnl, got 'co-teching'; did you
+    mean 'co-teaching'?
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"algorithm: expected a text, got {text!r} ({type(text).__name__})")
+    call = _CALL.fullmatch("".join(text.split()).lower())
+    if call is None:
+        raise ValueError(f"algorithm: expected NAME or NAME(ARGUMENT=NUMBER,...), got {text!r}")
+    name, inside = call.groups()
+    if name not in ALGORITHMS:
+        raise ValueError(
+            f"algorithm: expected one of {', '.join(ALGORITHMS)}, got {name!r}"
+            + _nearest(name, ALGORITHMS)
+        )
+    family = ALGORITHMS[name]
+    given: dict[str, float | None] = {}
+    for argument in inside.split(",") if inside else []:
+        key, equals, value = argument.partition("=")
+        if not equals:
+            raise ValueError(f"algorithm: expected ARGUMENT=NUMBER in {name}, got {argument!r}")
+        if key not in family.written:
+            takes = ", ".join(family.written) or "no arguments"
+            raise ValueError(
+                f"algorithm: {name} takes {takes}, got {key!r}{_nearest(key, family.written)}"
+            )
+        if key in given:
+            raise ValueError(f"algorithm: expected {key} once, got it again in {text!r}")
+        given[key] = _value(name, key, value)
+    # In the order of the class, so that equal algorithms are equal texts.
+    return AlgorithmSpec(name, tuple((key, given[key]) for key in family.written if key in given))
+
+
+def make_algorithm(
+    text: str,
+    loss: Loss,
+    *,
+    num_classes: int,
+    num_examples: int,
+    noise_rate: float | None = None,
+    epochs: int | None = None,
+) -> Algorithm:
+    """Build the algorithm that `text` describes, with what the run knows.
+
+    Args:
+        text: For instance `"co-teaching(rate=0.4)"`.
+        loss: What an example costs.
+        num_classes: Number of classes.
+        num_examples: Number of training examples.
+        noise_rate: Share of wrong labels where the run knows it; serves where the text gives no
+            `rate`. `rate=estimate` does without it.
+        epochs: Length of the run, for stages that are written as shares of it.
+
+    Example:
+        >>> from labelproof import CrossEntropy
+        >>> algorithm = make_algorithm(
+        ...     "co-teaching(ramp=5)",
+        ...     CrossEntropy(),
+        ...     num_classes=10,
+        ...     num_examples=100,
+        ...     noise_rate=0.5,
+        ... )
+        >>> algorithm.noise_rate
+        tensor(0.5000)
+    """
+    spec = parse_algorithm(text)
+    family = ALGORITHMS[spec.name]
+    takes = inspect.signature(family).parameters
+    known: dict[str, Any] = {"noise_rate": noise_rate, "epochs": epochs}
+    keywords = {name: value for name, value in known.items() if name in takes}
+    keywords.update({family.written[key]: value for key, value in spec.arguments})
+    try:
+        return family(loss, num_classes=num_classes, num_examples=num_examples, **keywords)
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"algorithm {spec}: {problem}") from None
+
+
+def _value(name: str, key: str, text: str) -> float | None:
+    family = ALGORITHMS[name]
+    optional = inspect.signature(family).parameters[family.written[key]].default is None
+    if text == ESTIMATE and optional:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"algorithm: expected a number{f' or {ESTIMATE}' * optional} for {key} in {name}, "
+            f"got {text!r}" + (_nearest(text, [ESTIMATE]) if optional else "")
+        ) from None
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

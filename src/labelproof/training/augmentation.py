@@ -1,0 +1,269 @@
+"""Data augmentation: what is drawn on the host, and a pure function of it on the device.
+
+All randomness of an epoch is one tensor of draws with a row for each training example, made on the
+CPU before the epoch begins. Which device a run is on, how it is batched, what runs beside it and
+where it was resumed therefore do not change a pixel.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from labelproof.training.augmentation_spec import Augmentation, parse_augmentation
+from labelproof.training.colour import jitter
+from labelproof.training.geometry import (
+    ATTEMPTS,
+    RATIO,
+    centre_box,
+    choose_boxes,
+    resample,
+    trace_pixels,
+)
+
+__all__ = [
+    "Augmentation",
+    "augment_images",
+    "draw_augmentation",
+    "gather_images",
+    "parse_augmentation",
+    "prepare_images",
+]
+
+SCALE = (0.08, 1.0)
+"""The smallest and the largest share of an image that a resized crop shows."""
+
+
+def draw_augmentation(augmentation: Augmentation, count: int, generator: torch.Generator) -> Tensor:
+    """Draw what an epoch's augmentation needs, a row for each training example.
+
+    The draws of one step do not depend on which other steps there are, so that two runs that differ
+    in one step alone see the same images in all others.
+
+    Args:
+        augmentation: What is done to the images.
+        count: Number of training examples.
+        generator: Of the CPU; it is moved on.
+
+    Returns:
+        `(count, augmentation.num_draws)`, float32, in the units that the device works in: whole
+        pixels, 0 or 1, cosine and sine, and factors.
+
+    Example:
+        >>> draws = draw_augmentation(Augmentation(crop=4), 2, torch.Generator().manual_seed(1))
+        >>> draws
+        tensor([[ 2., -1.],
+                [-2.,  2.]])
+    """
+    if not augmentation.columns:
+        return torch.empty(count, 0)
+
+    def uniform(columns: int) -> Tensor:
+        return torch.rand(columns, count, generator=generator, dtype=torch.float32)
+
+    window = 2 * augmentation.crop + 1
+    steps = {
+        "crop": (uniform(2) * window).floor() - augmentation.crop,
+        "flip": (uniform(1) < 0.5).to(torch.float32),
+        "rotation": _turns(uniform(1), augmentation.rotation),
+        "jitter": _factors(uniform(4), augmentation.jitter),
+    }
+    # Last, since it has many: nothing is drawn after it that would have to stay the same.
+    if augmentation.resized_crop:
+        steps["resized_crop"] = torch.cat([_box_sizes(uniform(2 * ATTEMPTS)), uniform(2)])
+    chosen = torch.cat([steps[name] for name in augmentation.columns])
+    return chosen.T.contiguous()
+
+
+def gather_images(
+    images: Tensor,
+    index: Tensor,
+    draws: Tensor,
+    augmentation: Augmentation,
+    *,
+    mean: Tensor,
+    std: Tensor,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """Take a batch out of images that lie on the device, augment and normalise it.
+
+    A pure function of its tensors without a branch on their values: it can be compiled in one
+    graph and captured. Crop, flip and rotation together are one gather.
+
+    Args:
+        images: All of them, `(N, H, W, C)`, uint8.
+        index: Which ones, `(B)`, int64.
+        draws: Their rows of `draw_augmentation`, `(B, K)`.
+        augmentation: What the draws were made for.
+        mean: Of each channel, scaled to 0..1: `(C)`, float32, on the images' device.
+        std: Likewise the standard deviation.
+        dtype: Of the result.
+
+    Returns:
+        `(B, C, H, W)` in the memory format channels last; `H` and `W` are the resized crop's side
+        where there is one.
+
+    Example:
+        >>> images = torch.tensor([10, 20, 30], dtype=torch.uint8).view(1, 1, 3, 1)
+        >>> flip = Augmentation(flip=True)
+        >>> one = torch.ones(1)
+        >>> pixels = gather_images(
+        ...     images, torch.tensor([0]), torch.ones(1, 1), flip, mean=0 * one, std=one / 255
+        ... )
+        >>> pixels.flatten()
+        tensor([30., 20., 10.])
+    """
+    _check(images, draws, augmentation)
+    columns = augmentation.columns
+    if "resized_crop" not in columns:
+        pixels = _gather(images, index, draws, columns)
+        return _finish(pixels, draws, augmentation, mean, std, dtype)
+    boxes = choose_boxes(draws[:, columns["resized_crop"]], images.shape[1], images.shape[2])
+    cut = resample(images.index_select(0, index), boxes, augmentation.resized_crop)
+    return augment_images(cut, draws, augmentation, mean=mean, std=std, dtype=dtype)
+
+
+def augment_images(
+    images: Tensor,
+    draws: Tensor,
+    augmentation: Augmentation,
+    *,
+    mean: Tensor,
+    std: Tensor,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """Augment and normalise a batch whose resized crops, if any, are cut already.
+
+    Args:
+        images: The batch, `(B, H, W, C)`, uint8, as `StreamedImages` gives it.
+        draws: Its rows of `draw_augmentation`, `(B, K)`, with the columns of all steps.
+        augmentation: What the draws were made for.
+        mean: See `gather_images`.
+        std: See `gather_images`.
+        dtype: Of the result.
+
+    Returns:
+        `(B, C, H, W)` in the memory format channels last.
+
+    Example:
+        >>> images = torch.zeros(2, 4, 4, 1, dtype=torch.uint8)
+        >>> none, one = Augmentation(), torch.ones(1)
+        >>> augment_images(images, torch.empty(2, 0), none, mean=one, std=one).shape
+        torch.Size([2, 1, 4, 4])
+    """
+    _check(images, draws, augmentation)
+    columns = augmentation.columns
+    if columns.keys() & {"crop", "flip", "rotation"}:
+        index = torch.arange(images.shape[0], device=images.device)
+        images = _gather(images, index, draws, columns)
+    return _finish(images, draws, augmentation, mean, std, dtype)
+
+
+def prepare_images(
+    images: Tensor,
+    *,
+    mean: Tensor,
+    std: Tensor,
+    dtype: torch.dtype = torch.float32,
+    size: int | None = None,
+) -> Tensor:
+    """Normalise a batch for evaluation.
+
+    Args:
+        images: `(B, H, W, C)`, uint8.
+        mean: See `gather_images`.
+        std: See `gather_images`.
+        dtype: Of the result.
+        size: Where training has resized crops, their side: the image's short side is brought to
+            256/224 of it and the centre cut out.
+
+    Returns:
+        `(B, C, H, W)` in the memory format channels last.
+
+    Example:
+        >>> images = torch.full((1, 2, 2, 1), 255, dtype=torch.uint8)
+        >>> prepare_images(images, mean=torch.tensor([0.5]), std=torch.tensor([0.25])).flatten()
+        tensor([2., 2., 2., 2.])
+    """
+    if size is not None:
+        edges = centre_box(images.shape[1], images.shape[2], size)
+        columns = [torch.full_like(images[:, 0, 0, 0], edge, dtype=torch.float32) for edge in edges]
+        images = resample(images, torch.stack(columns, dim=1), size)
+    return _normalise(images, 1 / (255 * std), mean / std, dtype)
+
+
+def _gather(images: Tensor, index: Tensor, draws: Tensor, columns: dict[str, slice]) -> Tensor:
+    """Crop, flip and rotate, `(B, H, W, C)` uint8."""
+    shift, mirror, turn = (
+        draws[:, columns[name]] if name in columns else None
+        for name in ("crop", "flip", "rotation")
+    )
+    if shift is None and mirror is None and turn is None:
+        return images.index_select(0, index)
+    _, height, width, channels = images.shape
+    pixel, inside = trace_pixels(height, width, shift=shift, mirror=mirror, turn=turn)
+    # A resident set may have more than 2**31 pixels, while one image does not.
+    place = pixel + (index * (height * width)).view(-1, 1, 1)
+    found = images.view(-1, channels).index_select(0, place.view(-1)).view(*place.shape, channels)
+    # Black before normalising, as if the image had been padded in its file.
+    return found if inside is None else found * inside.to(torch.uint8).unsqueeze(-1)
+
+
+def _finish(
+    images: Tensor,
+    draws: Tensor,
+    augmentation: Augmentation,
+    mean: Tensor,
+    std: Tensor,
+    dtype: torch.dtype,
+) -> Tensor:
+    if not any(augmentation.jitter):
+        return _normalise(images, 1 / (255 * std), mean / std, dtype)
+    factors = draws[:, augmentation.columns["jitter"]]
+    coloured = jitter(images.to(torch.float32) / 255, factors, strengths=augmentation.jitter)
+    return _normalise(coloured, 1 / std, mean / std, dtype)
+
+
+def _normalise(images: Tensor, scale: Tensor, offset: Tensor, dtype: torch.dtype) -> Tensor:
+    count, height, width, channels = images.shape
+    # By whole rows of pixels: a CPU is several times slower when the innermost loop has length 3.
+    rows = images.reshape(count, height, width * channels)
+    rows = rows * scale.repeat(width) - offset.repeat(width)
+    return rows.to(dtype).view(count, height, width, channels).permute(0, 3, 1, 2)
+
+
+def _check(images: Tensor, draws: Tensor, augmentation: Augmentation) -> None:
+    if images.ndim != 4 or images.dtype != torch.uint8:
+        raise ValueError(
+            f"images: expected uint8 of shape (N, H, W, C), got {images.dtype} of shape "
+            f"{tuple(images.shape)}"
+        )
+    if draws.ndim != 2 or draws.shape[1] != augmentation.num_draws:
+        raise ValueError(
+            f"draws: expected (B, {augmentation.num_draws}) for {augmentation}, "
+            f"got {tuple(draws.shape)}"
+        )
+
+
+def _turns(uniform: Tensor, degrees: float) -> Tensor:
+    angle = (2 * uniform.double() - 1) * math.radians(degrees)
+    # In whole 65536ths, which float32 holds exactly.
+    return (torch.cat([angle.cos(), angle.sin()]) * 65536).round().div(65536).to(torch.float32)
+
+
+def _factors(uniform: Tensor, strengths: tuple[float, float, float, float]) -> Tensor:
+    lowest = torch.tensor([*(max(0.0, 1 - strength) for strength in strengths[:3]), -strengths[3]])
+    highest = torch.tensor([*(1 + strength for strength in strengths[:3]), strengths[3]])
+    return lowest.unsqueeze(1) + uniform * (highest - lowest).unsqueeze(1)
+
+
+def _box_sizes(uniform: Tensor) -> Tensor:
+    """Widths and heights of boxes of uniform area and uniform logarithm of the ratio."""
+    area, ratio = uniform.double().view(ATTEMPTS, 2, -1).unbind(1)
+    area = SCALE[0] + area * (SCALE[1] - SCALE[0])
+    lowest, highest = (math.log(bound) for bound in RATIO)
+    root = (0.5 * (lowest + ratio * (highest - lowest))).exp()
+    sides = torch.stack([area.sqrt() * root, area.sqrt() / root], dim=1)
+    return sides.view(2 * ATTEMPTS, -1).to(torch.float32)

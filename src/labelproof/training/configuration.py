@@ -1,0 +1,171 @@
+"""What decides the outcome of a run, as plain values that a record can hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from labelproof.data.imbalance import parse_imbalance
+from labelproof.losses import format_loss, parse_loss
+from labelproof.models.spec import format_network
+from labelproof.noise import parse_noise
+from labelproof.ranges import choose, flag, suggest, whole, within
+from labelproof.training.algorithms import parse_algorithm
+from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.learning_rate import parse_learning_rate
+
+__all__ = ["OPTIMIZERS", "PRECISIONS", "Configuration"]
+
+PRECISIONS = ("auto", "float32", "bf16", "fp16")
+"""How the network computes: `auto` is bf16 on CUDA and float32 elsewhere."""
+
+OPTIMIZERS = ("sgd", "adamw")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One training run: the data, the labels, the network, the loss and how it is trained.
+
+    Texts are brought to their canonical form, so that equal runs compare equal.
+
+    Attributes:
+        data: A dataset's name, or the path of one's own.
+        noise: Wrong labels put on it, such as `symmetric:0.6`.
+        loss: Such as `ce+sr`; see `labelproof losses`.
+        algorithm: `supervised`, `co-teaching` or `nlnl`, with arguments.
+        network: Such as `cnn8`, `resnet34`, or `package.module:factory`.
+        epochs: Passes over the training examples.
+        batch_size: Examples in a step, over all devices.
+        optimizer: `sgd` or `adamw`.
+        learning_rate: Of the first epoch.
+        schedule: How the learning rate moves: `cosine`, `exponential:0.97`, `step:30:0.1`,
+            `constant`.
+        momentum: Of SGD.
+        nesterov: Whether SGD looks ahead.
+        weight_decay: Of all parameters.
+        clip_norm: Largest norm of a gradient; 0 leaves it as it is.
+        augmentation: Such as `crop:4,flip,rotation:20`.
+        precision: `auto`, `float32`, `bf16` or `fp16`.
+        average: Decay of an exponential moving average of the weights, which is then what is
+            evaluated and kept; 0 for none.
+        imbalance: Examples left out, such as `long-tailed:0.01`.
+        seed: Of the noise, the weights, the order of the examples and their augmentation.
+
+    Example:
+        >>> run = Configuration("digits", noise="symmetric:.4", loss="ce + sr", epochs=3)
+        >>> run.noise, run.loss
+        ('symmetric:0.4', 'ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)')
+        >>> Configuration("digits", precision="bf17")
+        Traceback (most recent call last):
+            ...
+        ValueError: precision: expected one of auto, float32, bf16, fp16, got 'bf17'; did you mean
+        'bf16'?
+    """
+
+    data: str
+    noise: str = "none"
+    loss: str = "ce"
+    algorithm: str = "supervised"
+    network: str = "cnn4"
+    epochs: int = 50
+    batch_size: int = 128
+    optimizer: str = "sgd"
+    learning_rate: float = 0.01
+    schedule: str = "cosine"
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 1e-3
+    clip_norm: float = 5.0
+    augmentation: str = "none"
+    precision: str = "auto"
+    average: float = 0.0
+    imbalance: str = "none"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if field.type == "str" and not isinstance(getattr(self, field.name), str):
+                raise TypeError(
+                    f"{field.name}: expected a text, got {getattr(self, field.name)!r} "
+                    f"({type(getattr(self, field.name)).__name__})"
+                )
+        if not self.data.strip():
+            raise ValueError(f"data: expected a dataset's name or a path, got {self.data!r}")
+        canonical = {
+            "noise": str(parse_noise(self.noise)),
+            "loss": format_loss(parse_loss(self.loss)),
+            "algorithm": str(parse_algorithm(self.algorithm)),
+            "network": format_network(self.network),
+            "epochs": whole("epochs", self.epochs, 1),
+            "batch_size": whole("batch_size", self.batch_size, 2),
+            "optimizer": choose("optimizer", self.optimizer, OPTIMIZERS),
+            "learning_rate": within("learning_rate", self.learning_rate, 0, open_low=True),
+            "schedule": str(parse_learning_rate(self.schedule)),
+            "momentum": within("momentum", self.momentum, 0, 1),
+            "nesterov": flag("nesterov", self.nesterov),
+            "weight_decay": within("weight_decay", self.weight_decay, 0),
+            "clip_norm": within("clip_norm", self.clip_norm, 0),
+            "augmentation": str(parse_augmentation(self.augmentation)),
+            "precision": choose("precision", self.precision, PRECISIONS),
+            "average": within("average", self.average, 0, 1),
+            "imbalance": str(parse_imbalance(self.imbalance)),
+            "seed": whole("seed", self.seed, 0),
+        }
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov: expected a momentum above 0 with it, got 0")
+        if self.optimizer == "adamw" and self.nesterov:
+            raise ValueError("nesterov: expected it with sgd alone, got it with adamw")
+        if self.optimizer == "adamw" and self.momentum == 1:
+            raise ValueError("momentum: expected a number below 1 for adamw, got 1")
+        for name, value in canonical.items():
+            # A negative zero is equal to zero, but not as text, and so would make another name.
+            object.__setattr__(self, name, value + 0.0 if isinstance(value, float) else value)
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Configuration:
+        """From plain values, such as a TOML file's or a record's; unknown names are refused.
+
+        >>> Configuration.from_values({"data": "digits", "epoch": 3})
+        Traceback (most recent call last):
+            ...
+        ValueError: unknown setting 'epoch'; did you mean 'epochs'?
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in values:
+            if name not in known:
+                hint = suggest(name, known) or f"; known: {', '.join(known)}"
+                raise ValueError(f"unknown setting {name!r}{hint}")
+        if "data" not in values:
+            raise ValueError("data: expected a dataset's name or a path, got nothing")
+        return cls(**values)
+
+    def as_values(self) -> dict[str, Any]:
+        """As plain values, in the order of the attributes."""
+        return dataclasses.asdict(self)
+
+    def differences(self, other: Configuration) -> list[str]:
+        """The names of the attributes in which two configurations differ."""
+        mine, theirs = self.as_values(), other.as_values()
+        return [name for name in mine if mine[name] != theirs[name]]
+
+    @property
+    def name(self) -> str:
+        """A readable name, different for every configuration: the main choices and a hash.
+
+        >>> Configuration("mnist", noise="symmetric:0.8", loss="ce+sr", seed=2).name
+        'mnist-symmetric-0.8-ce-sr-s2-44bf1a22'
+        """
+        text = json.dumps(self.as_values(), sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        loss = re.sub(r"\([^()]*\)", "", self.loss)
+        algorithm = "" if self.algorithm == "supervised" else self.algorithm.split("(")[0]
+        data = re.split(r"[/\\]", self.data.rstrip("/\\"))[-1]
+        parts = [data, self.noise, self.imbalance, algorithm, loss]
+        words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
+        chosen = [word for word in words if word and word != "none"]
+        return "-".join([*chosen, f"s{self.seed}", digest])

@@ -1,0 +1,99 @@
+"""On which device a run is carried out, and how; nothing of it decides the outcome."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+
+from labelproof.ranges import whole
+
+__all__ = ["Execution", "choose_device", "choose_execution"]
+
+_QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a run is carried out; nothing here changes what it computes, up to rounding.
+
+    Attributes:
+        device: Where it runs.
+        compile: Whether the network and the loss are compiled.
+        record: Whether a step is recorded as a CUDA graph.
+        workers: Processes that decode images which do not lie in memory.
+        convolution: One of `convolution.CONVOLUTIONS`; the device's fastest where it is empty.
+        rank: Which of the processes that share the work this is.
+        world_size: How many they are.
+    """
+
+    device: torch.device
+    compile: bool = False
+    record: bool = False
+    workers: int = 0
+    convolution: str = ""
+    rank: int = 0
+    world_size: int = 1
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """The device of that name, or the fastest there is.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    >>> choose_device("gpu")
+    Traceback (most recent call last):
+        ...
+    ValueError: device: expected auto, cpu, cuda, cuda:NUMBER or mps, got 'gpu'
+    """
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(
+            f"device: expected auto, cpu, cuda, cuda:NUMBER or mps, got {name!r}"
+        ) from None
+    there = {
+        "cpu": True,
+        "cuda": (device.index or 0) < torch.cuda.device_count(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if not there.get(device.type, False):
+        raise ValueError(f"device: {name} is not there; auto takes the fastest that is")
+    return device
+
+
+def choose_execution(
+    device: str = "auto",
+    *,
+    compile: bool | None = None,
+    record: bool | None = None,
+    workers: int | None = None,
+) -> Execution:
+    """How to run on a device: on CUDA compiled and recorded, unless told otherwise.
+
+    Args:
+        device: `auto`, or a device's name.
+        compile: Whether to compile.
+        record: Whether to record steps as graphs.
+        workers: Processes that decode images which do not lie in memory; one for each core, at most
+            16, unless told otherwise.
+    """
+    if not torch.cuda.is_initialized():
+        # Streams share the hardware's queues; with torch's default of 8, more runs than that wait
+        # for each other. It is read when CUDA starts.
+        os.environ.setdefault(_QUEUES, "32")
+    chosen = choose_device(device)
+    fast = chosen.type == "cuda"
+    if record and not fast:
+        raise ValueError(f"record: steps are recorded on CUDA only, got {chosen}")
+    return Execution(
+        chosen,
+        compile=fast if compile is None else compile,
+        record=fast if record is None else record,
+        workers=min(os.cpu_count() or 1, 16) if workers is None else whole("workers", workers, 0),
+    )

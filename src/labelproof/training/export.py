@@ -1,0 +1,145 @@
+"""A trained network as one file for other programs, with its normalisation inside.
+
+Pixels go in as uint8 of 0..255, as image files have them: a quarter of the bytes of float32, and
+no one can give pixels of another range by mistake and get answers that are quietly wrong.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labelproof.ranges import choose
+from labelproof.training.durable import write_bytes
+from labelproof.training.saved import SavedRun
+from labelproof.version import __version__
+
+__all__ = ["EXPORTS", "KEY", "export_run"]
+
+EXPORTS = {"onnx": ".onnx", "torch-export": ".pt2"}
+"""The formats, and how their files end."""
+
+KEY = "labelproof"
+"""Under which a file holds the class names and the rest of what is known, as JSON."""
+
+# Old enough that every runtime of the last years has it, new enough for all that networks use.
+_OPSET = 18
+
+
+def export_run(run: SavedRun, path: Path, *, format: str) -> None:
+    """Write the network of a run.
+
+    The file takes `images`, uint8 `(N, C, H, W)` for any `N`, and gives `logits`, float32
+    `(N, classes)`. Where a run has resized crops, the crop is the caller's to do.
+
+    Args:
+        run: What to export.
+        path: The file; written whole or not at all.
+        format: One of `EXPORTS`. `torch-export` is read by `torch.export.load`.
+
+    Raises:
+        ImportError: The packages for ONNX are not installed.
+        ValueError: The network does something that the format cannot hold.
+    """
+    choose("format", format, tuple(EXPORTS))
+    if format == "onnx":
+        _require_onnx()
+    description = run.description
+    network = _FromPixels(run.network, description.mean, description.std).to(run.device).eval()
+    # Two, because a dimension of one is taken for one that always is.
+    example = torch.zeros(2, *description.input_shape, dtype=torch.uint8, device=run.device)
+    notes = json.dumps(
+        {
+            "class_names": description.class_names,
+            "input_shape": description.input_shape,
+            "crop": description.crop,
+            "network": description.network,
+            "labelproof": __version__,
+        },
+        ensure_ascii=False,
+    )
+    with _quiet():
+        try:
+            program = torch.export.export(
+                network, (example,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}}
+            )
+            content = _as_onnx(program, notes) if format == "onnx" else _as_torch(program, notes)
+        except Exception as error:  # whatever a foreign network makes the exporter raise
+            first = (str(error) or type(error).__name__).strip().splitlines()[0]
+            raise ValueError(
+                f"{description.network} cannot be exported as {format}: {first}"
+            ) from error
+    write_bytes(path, content)
+
+
+class _FromPixels(nn.Module):
+    """Normalises pixels and applies a network to them."""
+
+    scale: Tensor
+    offset: Tensor
+
+    def __init__(self, network: nn.Module, mean: tuple[float, ...], std: tuple[float, ...]):
+        super().__init__()
+        self.network = network
+        deviation = torch.tensor(std).view(-1, 1, 1)
+        self.register_buffer("scale", 1 / (255 * deviation))
+        self.register_buffer("offset", torch.tensor(mean).view(-1, 1, 1) / deviation)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.network(images.to(torch.float32) * self.scale - self.offset)
+
+
+def _as_onnx(program: Any, notes: str) -> bytes:
+    exported = torch.onnx.export(
+        program,
+        dynamo=True,
+        opset_version=_OPSET,
+        input_names=["images"],
+        output_names=["logits"],
+        verbose=False,
+    )
+    assert exported is not None  # noqa: S101
+    model = exported.model_proto
+    entry = model.metadata_props.add()
+    entry.key, entry.value = KEY, notes
+    return model.SerializeToString()
+
+
+def _as_torch(program: Any, notes: str) -> bytes:
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer, extra_files={KEY: notes})
+    return buffer.getvalue()
+
+
+def _require_onnx() -> None:
+    missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"onnx: expected the packages onnx and onnxscript, {' and '.join(missing)} not "
+            "installed; get them with pip install 'labelproof[onnx]'"
+        )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Inside, the exporter keeps to itself what only concerns its makers."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning)
+            warnings.filterwarnings("ignore", category=DeprecationWarning)
+            yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,287 @@
+"""How a step gets its batch: from a resident set by a position that moves on the device.
+
+An epoch's order and draws are made on the host and copied once. Then a step needs nothing from the
+host: it reads its rows at a counter, gathers and augments the images, and moves the counter on,
+which is what lets a whole step be one captured graph.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from labelproof.data.dataset import Dataset
+from labelproof.training.augmentation import (
+    Augmentation,
+    draw_augmentation,
+    gather_images,
+    prepare_images,
+)
+from labelproof.training.randomness import generator_for
+
+__all__ = [
+    "DeviceImages",
+    "EpochPlan",
+    "Feed",
+    "Fetched",
+    "ResidentFeed",
+    "ResidentImages",
+    "Share",
+    "plan_epoch",
+]
+
+
+class Share(NamedTuple):
+    """The part of a step's batch that this process works on."""
+
+    local: int
+    """Examples here."""
+    whole: int
+    """Examples in all processes."""
+
+
+class EpochPlan(NamedTuple):
+    """All that chance decides in one epoch, for one process."""
+
+    order: Tensor
+    """Which examples, in the order they come, `(n)`."""
+    draws: Tensor
+    """What augments each of them, `(n, K)`."""
+    steps: list[Share]
+    """The sizes of the batches, which follow each other in `order`."""
+
+
+def plan_epoch(
+    used: NDArray[np.int64],
+    epoch: int,
+    *,
+    seed: int,
+    batch_size: int,
+    augmentation: Augmentation,
+    rank: int = 0,
+    world_size: int = 1,
+) -> EpochPlan:
+    """Shuffle the examples, draw their augmentation, and deal the batches to the processes.
+
+    The last batch is as small as it comes out, as in the paper; of a single example it is left out,
+    since a batch norm cannot learn from one.
+
+    >>> plan = plan_epoch(np.arange(10), 0, seed=1, batch_size=4, augmentation=Augmentation())
+    >>> plan.order
+    tensor([4, 5, 0, 6, 8, 3, 7, 9, 2, 1])
+    >>> [share.local for share in plan.steps]
+    [4, 4, 2]
+    """
+    shuffled = torch.randperm(len(used), generator=generator_for(seed, "order", epoch))
+    order = torch.from_numpy(used)[shuffled]
+    draws = draw_augmentation(augmentation, len(used), generator_for(seed, "augmentation", epoch))
+    steps, rows = [], []
+    for start in range(0, len(order), batch_size):
+        whole = min(batch_size, len(order) - start)
+        if whole < max(2, world_size):
+            break
+        first, last = whole * rank // world_size, whole * (rank + 1) // world_size
+        steps.append(Share(last - first, whole))
+        rows.append(torch.arange(start + first, start + last))
+    chosen = torch.cat(rows) if rows else torch.zeros(0, dtype=torch.int64)
+    return EpochPlan(order[chosen], draws[chosen], steps)
+
+
+class Fetched(NamedTuple):
+    """A step's examples on the device."""
+
+    inputs: Tensor
+    """Ready for a network, `(B, ...)`."""
+    indices: Tensor
+    """Which examples, `(B)`."""
+    target: Tensor
+    """The labels they are given, `(B)`."""
+    clean: Tensor
+    """Their true labels, `(B)`; the given ones where no one knows them."""
+
+
+class Feed(ABC):
+    """Gives a step its batch.
+
+    Args:
+        augmentation: Of the training images.
+        labels: The labels given, `(N)`, on the device.
+        clean: The true labels, `(N)`.
+    """
+
+    def __init__(self, augmentation: Augmentation, labels: Tensor, clean: Tensor):
+        self.augmentation = augmentation
+        self.labels, self.clean = labels, clean
+
+    @abstractmethod
+    def load(self, plan: EpochPlan, *, start: int = 0) -> None:
+        """Take over an epoch's plan, with the first `start` steps behind it."""
+
+    @abstractmethod
+    def stage(self) -> None:
+        """On the host, before a step: bring to the device what is not there yet."""
+
+    @abstractmethod
+    def fetch(self, size: int) -> Fetched:
+        """On the device: the next `size` examples."""
+
+    @property
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Tensors that a step changes."""
+
+
+class DeviceImages(ABC):
+    """A dataset's images as a device gets at them.
+
+    Args:
+        dataset: Training and test images.
+        device: Where they go.
+    """
+
+    def __init__(self, dataset: Dataset, device: torch.device):
+        self.dataset = dataset
+        self.device = device
+        self.mean = torch.tensor(dataset.mean, device=device)
+        self.std = torch.tensor(dataset.std, device=device)
+
+    @property
+    def has_test(self) -> bool:
+        """Whether there is anything to measure on."""
+        return "test" in self.dataset.splits
+
+    @property
+    @abstractmethod
+    def resident(self) -> bool:
+        """Whether all images lie on the device, so that no step waits for the host."""
+
+    @abstractmethod
+    def make_feed(
+        self,
+        augmentation: Augmentation,
+        count: int,
+        *,
+        labels: Tensor,
+        clean: Tensor,
+        dtype: torch.dtype,
+        batch_size: int,
+    ) -> Feed:
+        """What gives a run its batches."""
+
+    @abstractmethod
+    def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """The test images in order, ready for a network."""
+
+    def close(self) -> None:  # noqa: B027 (most have nothing to do)
+        """Let go of processes."""
+
+
+class ResidentImages(DeviceImages):
+    """A dataset's images on a device, shared by all runs there.
+
+    Args:
+        dataset: Its training and test images, as arrays.
+        device: Where they go.
+    """
+
+    def __init__(self, dataset: Dataset, device: torch.device):
+        super().__init__(dataset, device)
+        self.train = _channels_last(dataset.train.array, device)
+        self.test = _channels_last(dataset.test.array, device) if self.has_test else None
+
+    @property
+    def resident(self) -> bool:
+        """All of them."""
+        return True
+
+    def make_feed(
+        self,
+        augmentation: Augmentation,
+        count: int,
+        *,
+        labels: Tensor,
+        clean: Tensor,
+        dtype: torch.dtype,
+        batch_size: int,
+    ) -> Feed:
+        """What gives a run its batches."""
+        return ResidentFeed(self, augmentation, count, labels=labels, clean=clean, dtype=dtype)
+
+    def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """The test images in order, ready for a network."""
+        if self.test is None:
+            return
+        for images in self.test.split(size):
+            yield prepare_images(images, mean=self.mean, std=self.std, size=crop or None)
+
+
+class ResidentFeed(Feed):
+    """Batches out of images that lie on the device.
+
+    Args:
+        images: The images.
+        augmentation: Of the training images.
+        count: Examples in an epoch.
+        labels: The labels given, `(N)`, on the device.
+        clean: The true labels, `(N)`.
+        dtype: In which the network takes its inputs.
+    """
+
+    def __init__(
+        self,
+        images: ResidentImages,
+        augmentation: Augmentation,
+        count: int,
+        *,
+        labels: Tensor,
+        clean: Tensor,
+        dtype: torch.dtype = torch.float32,
+    ):
+        super().__init__(augmentation, labels, clean)
+        self.dtype = dtype
+        self.images = images
+        self.order = torch.zeros(count, dtype=torch.int64, device=images.device)
+        self.draws = torch.zeros(count, augmentation.num_draws, device=images.device)
+        self.position = torch.zeros((), dtype=torch.int64, device=images.device)
+
+    def load(self, plan: EpochPlan, *, start: int = 0) -> None:
+        """Take over an epoch's plan, with the first `start` steps behind it."""
+        for mine, planned in ((self.order, plan.order), (self.draws, plan.draws)):
+            # Pinned, so that the copy waits in the run's stream and not the host for it.
+            source = planned.pin_memory() if mine.is_cuda else planned
+            mine[: len(planned)].copy_(source, non_blocking=True)
+        self.position.fill_(sum(share.local for share in plan.steps[:start]))
+
+    def stage(self) -> None:
+        """Nothing: the images are there."""
+
+    def fetch(self, size: int) -> Fetched:
+        """The next `size` examples."""
+        rows = self.position + torch.arange(size, device=self.position.device)
+        index = self.order[rows]
+        inputs = gather_images(
+            self.images.train,
+            index,
+            self.draws[rows],
+            self.augmentation,
+            mean=self.images.mean,
+            std=self.images.std,
+            dtype=self.dtype,
+        )
+        self.position += size
+        return Fetched(inputs, index, self.labels[index], self.clean[index])
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """The position; the rest is planned anew."""
+        return {"position": self.position}
+
+
+def _channels_last(images: NDArray[np.uint8], device: torch.device) -> Tensor:
+    return torch.from_numpy(images).to(device).permute(0, 2, 3, 1).contiguous()

@@ -1,0 +1,184 @@
+"""Where the pixels of an augmented image come from, in whole numbers that every device shares.
+
+Rotations are counted in 65536ths and boxes in whole pixels, so that no device rounds them its own
+way: an image augmented on a GPU is the one that a CPU would have made.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["ATTEMPTS", "RATIO", "centre_box", "choose_boxes", "resample", "trace_pixels"]
+
+ATTEMPTS = 10
+"""How often a box that does not fit the image is drawn anew before the centre is taken."""
+
+RATIO = (3 / 4, 4 / 3)
+"""The narrowest and the widest box: width over height."""
+
+_ONE = 1 << 16
+# Weights are whole shares, few enough that float32 adds up shares of 255 levels without rounding:
+# sums are then exact in whatever order a device takes them.
+_SHARES = 1 << 15
+
+
+def trace_pixels(
+    height: int, width: int, *, shift: Tensor | None, mirror: Tensor | None, turn: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """For each pixel of an image that was shifted, mirrored and turned, the pixel it shows.
+
+    Turning comes last and is by nearest neighbours about the centre, counter-clockwise. What any
+    step moved out of the image stays lost to the next one.
+
+    Args:
+        height: Of the image.
+        width: Of the image.
+        shift: `(B, 2)`, whole rows and columns by which the window moves down and right.
+        mirror: `(B, 1)`, 1 to exchange left and right, 0 not to.
+        turn: `(B, 2)`, cosine and sine of the angle, in whole 65536ths.
+
+    Returns:
+        `(B, H, W)` pixel numbers, int32, row by row; and 1 for those inside the image, 0 for the
+        others, which have pixel number 0; or `None` where all must be inside.
+
+    Example:
+        >>> trace_pixels(1, 3, shift=torch.tensor([[0.0, 1.0]]), mirror=None, turn=None)
+        (tensor([[[1, 2, 0]]], dtype=torch.int32), tensor([[[1, 1, 0]]], dtype=torch.int32))
+    """
+    part = next(part for part in (shift, mirror, turn) if part is not None)
+    row = torch.arange(height, dtype=torch.int32, device=part.device).view(1, -1, 1)
+    column = torch.arange(width, dtype=torch.int32, device=part.device).view(1, 1, -1)
+    outside: Tensor | None = None
+    if turn is not None:
+        cosine, sine = ((turn * _ONE).to(torch.int32)[:, i].view(-1, 1, 1) for i in range(2))
+        # Twice the distance from the centre is whole, also where the centre is between pixels.
+        down, right = 2 * row + (1 - height), 2 * column + (1 - width)
+        column = (cosine * right - sine * down + width * _ONE) >> 17
+        row = (sine * right + cosine * down + height * _ONE) >> 17
+        outside = _below_zero_outside(row, column, height, width)
+    if mirror is not None:
+        sign = (1 - 2 * mirror).to(torch.int32).view(-1, 1, 1)
+        column = column * sign + (1 - sign) // 2 * (width - 1)
+    if shift is not None:
+        steps = shift.to(torch.int32)
+        row, column = row + steps[:, 0].view(-1, 1, 1), column + steps[:, 1].view(-1, 1, 1)
+        lost = _below_zero_outside(row, column, height, width)
+        outside = lost if outside is None else outside | lost
+    pixel = row * width + column
+    if outside is None:
+        return pixel, None
+    inside = (outside >> 31) + 1
+    return pixel * inside, inside
+
+
+def choose_boxes(draws: Tensor, height: int, width: int) -> Tensor:
+    """The part of an image that a random resized crop shows.
+
+    Args:
+        draws: `(B, 2 * ATTEMPTS + 2)`: the width and height of boxes to try, as shares of the side
+            of a square as large as the image; then the position in 0..1, downwards and right.
+        height: Of the image.
+        width: Of the image.
+
+    Returns:
+        `(B, 4)`, whole numbers: left, top, right and bottom of the first box that fits, or of the
+        largest box in the centre that is not too narrow or wide.
+
+    Example:
+        >>> draws = torch.tensor([[2.0, 0.5] + [0.5, 0.25] * (ATTEMPTS - 1) + [0.5, 0.0]])
+        >>> choose_boxes(draws, 8, 8)
+        tensor([[0., 3., 4., 5.]])
+    """
+    sizes = (draws[:, :-2] * math.sqrt(height * width)).round().view(-1, ATTEMPTS, 2)
+    limits = [(sizes[..., 0], width), (sizes[..., 1], height)]
+    fits = torch.stack([(side >= 1) & (side <= limit) for side, limit in limits]).all(dim=0)
+    first = fits.to(torch.int32).argmax(dim=1).view(-1, 1, 1).expand(-1, 1, 2)
+    wide, high = sizes.gather(1, first).squeeze(1).unbind(1)
+    left = (draws[:, -1] * (width - wide + 1)).floor()
+    top = (draws[:, -2] * (height - high + 1)).floor()
+    found = torch.stack([left, top, left + wide, top + high], dim=1)
+    ratio = min(max(width / height, RATIO[0]), RATIO[1])
+    wide_centre = min(width, round(height * ratio))
+    high_centre = min(height, round(width / ratio))
+    sides = [(width - wide_centre) // 2, (height - high_centre) // 2]
+    edges = [*sides, sides[0] + wide_centre, sides[1] + high_centre]
+    # One column at a time: a tensor made from a list would be a copy from the host.
+    centre = torch.stack([torch.full_like(left, edge) for edge in edges], dim=1)
+    return torch.where(fits.any(dim=1, keepdim=True), found, centre)
+
+
+def centre_box(height: int, width: int, size: int) -> tuple[float, float, float, float]:
+    """The part that evaluation shows: the centre, after the short side became 256/224 of `size`.
+
+    Resizing this box is the same as resizing the whole image and cutting out the centre.
+
+    Returns:
+        Left, top, right and bottom.
+
+    Example:
+        >>> centre_box(256, 512, 224)
+        (144.0, 16.0, 368.0, 240.0)
+    """
+    short = size * 256 // 224
+    edges: list[tuple[float, float]] = []
+    for side in (width, height):
+        resized = short * side // min(height, width)
+        start = (resized - size) // 2
+        edges.append((start * side / resized, (start + size) * side / resized))
+    (left, right), (top, bottom) = edges
+    return left, top, right, bottom
+
+
+def resample(images: Tensor, boxes: Tensor, size: int) -> Tensor:
+    """Resize a box of each image as Pillow does with its bilinear filter.
+
+    What is made smaller is averaged over as many pixels as it covers. As two products of matrices
+    it is exact, needs no gather, and costs little beside a network.
+
+    Args:
+        images: `(B, H, W, C)`, uint8.
+        boxes: `(B, 4)`: left, top, right, bottom.
+        size: Height and width of the result.
+
+    Returns:
+        `(B, size, size, C)`, uint8.
+
+    Example:
+        >>> image = torch.tensor([[0, 100], [0, 100]], dtype=torch.uint8).view(1, 2, 2, 1)
+        >>> resample(image, torch.tensor([[0.0, 0.0, 2.0, 2.0]]), 1).item()
+        50
+    """
+    count, height, width, channels = images.shape
+    # Copied, as some CPUs multiply by a transposed matrix ten times slower.
+    across = _weights(boxes[:, 0], boxes[:, 2], width, size).mT.contiguous()
+    down = _weights(boxes[:, 1], boxes[:, 3], height, size)
+    lines = images.permute(0, 1, 3, 2).reshape(count, height * channels, width).to(torch.float32)
+    # Pillow keeps whole numbers between its passes too.
+    narrow = _levels(torch.bmm(lines, across))
+    result = _levels(torch.bmm(down, narrow.view(count, height, channels * size)))
+    result = result.to(torch.uint8).view(count, size, channels, size)
+    return result.permute(0, 1, 3, 2).contiguous()
+
+
+def _weights(start: Tensor, end: Tensor, length: int, size: int) -> Tensor:
+    """How many shares each of `length` pixels gives to each of `size`, `(B, size, length)`."""
+    scale = ((end - start) / size).view(-1, 1, 1)
+    steps = torch.arange(size, dtype=torch.float32, device=start.device).view(1, -1, 1)
+    pixels = torch.arange(length, dtype=torch.float32, device=start.device).view(1, 1, -1)
+    centre = start.view(-1, 1, 1) + (steps + 0.5) * scale
+    heights = (1 - (pixels + 0.5 - centre).abs() / scale.clamp_min(1)).clamp_min(0)
+    return (heights / heights.sum(dim=2, keepdim=True) * _SHARES).round()
+
+
+def _levels(sums: Tensor) -> Tensor:
+    """Shares of grey levels to the nearest level."""
+    return torch.floor((sums + _SHARES / 2) / _SHARES).clamp_max(255)
+
+
+def _below_zero_outside(row: Tensor, column: Tensor, height: int, width: int) -> Tensor:
+    # The sign bit of an `or` is set where that of any part is: arithmetic, which CPUs do many times
+    # faster than comparisons and selections.
+    return (row | (height - 1 - row)) | (column | (width - 1 - column))

@@ -1,0 +1,212 @@
+r"""SGD and AdamW over all parameters of a network at once.
+
+The parameters of a network are laid side by side in one tensor, of which each is a view. An update
+is then a handful of large operations instead of a few for each of a hundred tensors, which is what
+the step of a small network spends much of its time on; and all of it can be compiled and recorded,
+since what moves, the learning rate included, is in memory.
+
+The rules are torch's, to the last rounding: gradients are clipped by their norm, weight decay is
+added to them (SGD) or applied to the weights (AdamW), and the first step starts from zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from labelproof.training.configuration import Configuration
+
+__all__ = ["FlatParameters", "Optimizer", "adamw", "sgd"]
+
+_ALIGNED = 4
+"""Numbers in 16 bytes: compiled code copies an input that does not start at a multiple of it."""
+
+
+def sgd(
+    parameters: Tensor,
+    gradient: Tensor,
+    momentum_buffer: Tensor,
+    *,
+    rate: Tensor,
+    momentum: float,
+    nesterov: bool,
+    weight_decay: float,
+) -> tuple[Tensor, ...]:
+    """The parameters and the momentum after a step of SGD.
+
+    >>> parameters, gradient = torch.tensor([1.0]), torch.tensor([0.5])
+    >>> sgd(parameters, gradient, torch.zeros(1), rate=torch.tensor(0.1), momentum=0.9,
+    ...     nesterov=False, weight_decay=0.0)
+    (tensor([0.9500]), tensor([0.5000]))
+    """
+    gradient = gradient + weight_decay * parameters
+    moved = momentum * momentum_buffer + gradient
+    direction = gradient + momentum * moved if nesterov else moved
+    return parameters - rate * direction, moved
+
+
+def adamw(
+    parameters: Tensor,
+    gradient: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    step: Tensor,
+    *,
+    rate: Tensor,
+    momentum: float,
+    weight_decay: float,
+    second: float = 0.999,
+    epsilon: float = 1e-8,
+) -> tuple[Tensor, ...]:
+    """The parameters, both moments and the number of steps after a step of AdamW."""
+    step = step + 1
+    mean = momentum * mean + (1 - momentum) * gradient
+    square = second * square + (1 - second) * gradient * gradient
+    root = (square / _complement(second, step)).sqrt() + epsilon
+    decayed = parameters * (1 - rate * weight_decay)
+    return decayed - rate / _complement(momentum, step) * mean / root, mean, square, step
+
+
+class FlatParameters:
+    """A network's trainable parameters, laid side by side in one tensor.
+
+    Args:
+        network: Its parameters become views of the tensor; their names, shapes and values stay.
+
+    Example:
+        >>> network = nn.Linear(2, 1)
+        >>> flat = FlatParameters(network)
+        >>> _ = flat.values.fill_(2.0)
+        >>> network.weight, network.bias
+        (Parameter containing:
+        tensor([[2., 2.]], requires_grad=True), Parameter containing:
+        tensor([2.], requires_grad=True))
+    """
+
+    def __init__(self, network: nn.Module):
+        trained = [each for each in network.parameters() if each.requires_grad]
+        if not trained:
+            raise ValueError("network: expected parameters that can be trained, got none")
+        for parameter in trained:
+            if parameter.dtype != torch.float32:
+                raise ValueError(
+                    f"network: expected float32 parameters, got {parameter.dtype}; the precision "
+                    "of the computation is a setting of its own"
+                )
+        # Those that leave the next one out of place come last, so that few gaps are needed.
+        self.parameters = sorted(trained, key=lambda each: each.numel() % _ALIGNED != 0)
+        sizes = [-(-each.numel() // _ALIGNED) * _ALIGNED for each in self.parameters]
+        self.values = torch.zeros(sum(sizes), device=trained[0].device)
+        self._last = [
+            each.ndim == 4 and each.is_contiguous(memory_format=torch.channels_last)
+            for each in self.parameters
+        ]
+        start = 0
+        for parameter, size, last in zip(self.parameters, sizes, self._last, strict=True):
+            piece = self.values[start : start + parameter.numel()]
+            view = _channels_last_view(piece, parameter) if last else piece.view(parameter.shape)
+            view.copy_(parameter.detach())
+            parameter.data = view
+            start += size
+        self._gaps = [
+            self.values.new_zeros(size - parameter.numel())
+            for parameter, size in zip(self.parameters, sizes, strict=True)
+        ]
+
+    def gather(self, gradients: Sequence[Tensor]) -> Tensor:
+        """Gradients in the order of `parameters`, side by side as the values are."""
+        pieces = []
+        for gradient, gap, last in zip(gradients, self._gaps, self._last, strict=True):
+            # In the order of the parameter's memory, whatever the gradient's is.
+            pieces.append((gradient.permute(0, 2, 3, 1) if last else gradient).reshape(-1))
+            if len(gap):
+                pieces.append(gap)
+        return torch.cat(pieces)
+
+
+class Optimizer:
+    """Moves a network along its gradients.
+
+    Args:
+        configuration: Kind, momentum, weight decay and the norm to clip at.
+        network: Its parameters become views of one tensor.
+        scaled: Whether gradients come times a scale that keeps those of fp16 from vanishing; a step
+            whose gradients overflow is left out and the scale halved.
+    """
+
+    _FIRST_SCALE = 2.0**12
+    _GROWS_AFTER = 2000
+
+    def __init__(self, configuration: Configuration, network: nn.Module, *, scaled: bool = False):
+        self.flat = FlatParameters(network)
+        values = self.flat.values
+        self.rate = torch.tensor(configuration.learning_rate, device=values.device)
+        self.clip_norm = configuration.clip_norm
+        self.scale = torch.tensor(self._FIRST_SCALE, device=values.device) if scaled else None
+        self.steady = torch.zeros((), device=values.device)
+        self._settings = {
+            "momentum": configuration.momentum,
+            "weight_decay": configuration.weight_decay,
+        }
+        self._rule: Callable[..., tuple[Tensor, ...]]
+        if configuration.optimizer == "adamw":
+            self._rule = adamw
+            self.moments = {
+                "mean": torch.zeros_like(values),
+                "square": torch.zeros_like(values),
+                "step": torch.zeros((), device=values.device),
+            }
+        else:
+            self._rule = sgd
+            self._settings["nesterov"] = configuration.nesterov
+            self.moments = {"momentum": torch.zeros_like(values)}
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What gradients are wanted of, in this order."""
+        return self.flat.parameters
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """The tensors that a step changes, besides the parameters."""
+        scaling = {} if self.scale is None else {"scale": self.scale, "steady": self.steady}
+        return self.moments | scaling
+
+    def set_rate(self, rate: float) -> None:
+        """Move the learning rate."""
+        self.rate.fill_(rate)
+
+    @torch.no_grad()
+    def update(self, gradients: Sequence[Tensor]) -> None:
+        """Take one step along the gradients of `parameters`."""
+        values, moments = self.flat.values, list(self.moments.values())
+        gradient = self.flat.gather(gradients)
+        sound = None
+        if self.scale is not None:
+            gradient = gradient / self.scale
+        if self.clip_norm or self.scale is not None:
+            norm = torch.linalg.vector_norm(gradient)
+            sound = torch.isfinite(norm) if self.scale is not None else None
+            if self.clip_norm:
+                gradient = gradient * (self.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        updated = self._rule(values, gradient, *moments, rate=self.rate, **self._settings)
+        for mine, new in zip([values, *moments], updated, strict=True):
+            mine.copy_(new if sound is None else torch.where(sound, new, mine))
+        if self.scale is not None and sound is not None:
+            steady = torch.where(sound, self.steady + 1, 0)
+            grown = torch.where(steady >= self._GROWS_AFTER, 2 * self.scale, self.scale)
+            self.scale.copy_(torch.where(sound, grown, self.scale / 2))
+            self.steady.copy_(torch.where(steady >= self._GROWS_AFTER, 0, steady))
+
+
+def _complement(decay: float, step: Tensor) -> Tensor:
+    """One minus a power, which in float32 would lose five digits at the first steps of 0.999."""
+    return -torch.expm1(step * (math.log(decay) if decay else -math.inf))
+
+
+def _channels_last_view(piece: Tensor, parameter: Tensor) -> Tensor:
+    out, channels, height, width = parameter.shape
+    return piece.view(out, height, width, channels).permute(0, 3, 1, 2)

@@ -1,0 +1,85 @@
+"""A folder in which one process at a time trains."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["FolderInUseError", "owning"]
+
+
+class FolderInUseError(RuntimeError):
+    """Another process is training there."""
+
+
+@contextlib.contextmanager
+def owning(folder: Path) -> Iterator[None]:
+    """Be the only process that trains in a folder, for the length of the block.
+
+    The lock goes with the process, however that ends. Where the system has no such locks (Windows,
+    some network file systems), nothing is checked.
+
+    Args:
+        folder: Where the training writes; made where it is not there.
+
+    Raises:
+        FolderInUseError: Another process is training there.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> with owning(folder):
+        ...     (folder / ".lock").exists()
+        True
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("a+b", buffering=0)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise PermissionError(f"{folder}: not allowed to write here ({error.strerror})") from error
+    with lock:
+        if not _lock(lock.fileno()):
+            lock.seek(0)
+            pid = lock.read().decode(errors="replace").strip()
+            process = f"another process (pid {pid})" if pid else "another process"
+            raise FolderInUseError(
+                f"{process} is training in {folder}; wait for it to end, or choose another folder"
+            )
+        # Only for the other's message, so a full disk is no reason to stop here.
+        with contextlib.suppress(OSError):
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n".encode())
+        try:
+            yield
+        finally:
+            _unlock(lock.fileno())
+
+
+def _lock(handle: int) -> bool:
+    """Whether the lock is ours, or there are no locks here."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks, where refusing would be wrong each time
+        return True
+    return True
+
+
+def _unlock(handle: int) -> None:
+    """Let go also for processes forked meanwhile, which closing the file alone would not."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)

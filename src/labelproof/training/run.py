@@ -1,0 +1,391 @@
+"""One run in progress: its networks, where it stands, and all that a checkpoint must hold."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed
+from torch import Tensor, nn
+
+from labelproof.losses import parse_loss
+from labelproof.training.algorithms import Batch, make_algorithm
+from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.checkpoint import Checkpoint
+from labelproof.training.configuration import Configuration
+from labelproof.training.description import describe
+from labelproof.training.evaluation import count_correct
+from labelproof.training.examples import Examples
+from labelproof.training.execution import Execution
+from labelproof.training.feed import DeviceImages, EpochPlan, Share, plan_epoch
+from labelproof.training.graph import Recorder
+from labelproof.training.metrics import (
+    DivergedError,
+    Epoch,
+    epoch_metrics,
+    explain_divergence,
+    schedules_at,
+)
+from labelproof.training.networks import draw_nothing, drop_units, make_networks
+from labelproof.training.optimization import Optimizer
+from labelproof.training.precision import TYPES, resolve_precision
+from labelproof.training.randomness import GlobalChance, derive_seed
+from labelproof.training.step import Average, Step
+from labelproof.training.tally import Tally
+
+__all__ = ["Run"]
+
+
+class Run:
+    """A configuration being trained, one step at a time.
+
+    `begin`, then `advance` until it returns true, then `end`, for every epoch. On CUDA these only
+    queue work; `collect` waits for an epoch's sums and gives its metrics.
+
+    Args:
+        configuration: What to train; its precision is resolved for the device.
+        examples: What to learn from.
+        images: Them, on the device.
+        execution: How.
+        wrap: Turns each network into one that sums gradients over processes.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        examples: Examples,
+        images: DeviceImages,
+        execution: Execution,
+        *,
+        wrap: Callable[[nn.Module], nn.Module] | None = None,
+    ):
+        if len(examples.used) < 2:
+            raise ValueError(
+                f"data: expected at least 2 training examples, got {len(examples.used)}"
+            )
+        if configuration.batch_size < execution.world_size:
+            raise ValueError(
+                f"batch_size: expected at least one example for each of {execution.world_size} "
+                f"processes, got {configuration.batch_size}"
+            )
+        device = execution.device
+        precision = resolve_precision(configuration.precision, device)
+        self.configuration = replace(configuration, precision=precision)
+        self.examples, self.images, self.execution = examples, images, execution
+        self.epoch, self.step = 0, 0
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.generator = torch.Generator(device)
+        with self._on_stream():
+            self._build(precision, wrap)
+        self._plan: EpochPlan | None = None
+
+    def _build(self, precision: str, wrap: Callable[[nn.Module], nn.Module] | None) -> None:
+        configuration, execution = self.configuration, self.execution
+        device, dataset = execution.device, self.examples.dataset
+        self.description = describe(configuration, dataset)
+        self.algorithm = make_algorithm(
+            configuration.algorithm,
+            parse_loss(configuration.loss),
+            num_classes=dataset.num_classes,
+            num_examples=len(dataset.train),
+            noise_rate=self.examples.noise_rate if self.examples.clean is not None else None,
+            epochs=configuration.epochs,
+        )
+        if device.type == "mps":  # which has no float64
+            self.algorithm.float()
+        self.algorithm.to(device)
+        self.algorithm.use_generator(self.generator)
+        self.networks = make_networks(
+            configuration, self.description, execution, self.algorithm.num_networks
+        )
+        self.average = copy.deepcopy(self.networks[0]) if configuration.average else None
+        self.optimizers = [
+            Optimizer(configuration, network, scaled=precision == "fp16")
+            for network in self.networks
+        ]
+        self.tally = Tally(self._part_names(dataset.num_classes), device)
+        given = torch.from_numpy(self.examples.given).to(device)
+        clean = self.examples.clean
+        self.feed = self.images.make_feed(
+            parse_augmentation(configuration.augmentation),
+            len(self.examples.used),
+            labels=given,
+            clean=given if clean is None else torch.from_numpy(clean).to(device),
+            dtype=TYPES[precision],
+            batch_size=configuration.batch_size,
+        )
+        make_step = partial(
+            Step,
+            [wrap(network) if wrap else network for network in self.networks],
+            self.algorithm,
+            self.optimizers,
+            self.feed,
+            self.tally,
+            precision=precision,
+            average=self._following(),
+            shared=wrap is not None,
+        )
+        # The last batch of an epoch has another size, for which nothing is compiled.
+        self.plain = make_step()
+        self.fast = make_step(compile=True) if execution.compile else self.plain
+        self.chance = GlobalChance(device, used=not draw_nothing(self.networks))
+        self.test_labels = (
+            torch.from_numpy(dataset.test.labels).to(device) if "test" in dataset.splits else None
+        )
+        self.recorder = (
+            Recorder(self.stream, self.tensors, (self.generator,) if self.algorithm.draws else ())
+            if execution.record and self.stream is not None and not drop_units(self.networks)
+            else None
+        )
+
+    def _part_names(self, num_classes: int) -> list[str]:
+        device = self.execution.device
+        two = torch.arange(2, device=device)
+        logits = (torch.zeros(2, num_classes, device=device),) * self.algorithm.num_networks
+        kept = {name: buffer.clone() for name, buffer in self.algorithm.named_buffers()}
+        names = list(self.algorithm.objectives(Batch(logits, two, two)).parts)
+        for name, buffer in self.algorithm.named_buffers():
+            buffer.copy_(kept[name])
+        return names
+
+    def _following(self) -> Average | None:
+        if self.average is None:
+            return None
+        mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
+        names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
+        return Average(
+            [mine[name] for name in names],
+            [theirs[name] for name in names],
+            self.configuration.average,
+        )
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that is measured and kept: the average where there is one."""
+        return self.networks[0] if self.average is None else self.average
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done."""
+        return self.epoch >= self.configuration.epochs
+
+    @property
+    def steps(self) -> int:
+        """Steps of the epoch under way."""
+        return 0 if self._plan is None else len(self._plan.steps)
+
+    def prepare(self) -> None:
+        """Compile and record what every epoch needs; the state stays as it is."""
+        if self.recorder is None:
+            return
+        plan = self._plan_epoch(0)
+        with self._on_stream(), _tuned():
+            if self.images.resident:
+                self.feed.load(plan)
+            for share in dict.fromkeys(plan.steps):
+                self.recorder.record(share, lambda share=share: self._step(share))
+            if self.images.resident:
+                self.recorder.record("evaluate", self._evaluate)
+
+    def begin(self) -> None:
+        """Start the epoch, or go on in it where a checkpoint stood."""
+        configuration = self.configuration
+        self._plan = plan = self._plan_epoch(self.epoch)
+        with self._on_stream():
+            self.feed.load(plan, start=self.step)
+            self.algorithm.set_epoch(self.epoch)
+            if self.step == 0:
+                self.tally.start_epoch()
+                self.generator.manual_seed(derive_seed(configuration.seed, "loss", self.epoch))
+                self.chance.seed(derive_seed(configuration.seed, "network", self.epoch))
+            schedules = schedules_at(self.epoch, configuration, self.algorithm.loss)
+            for optimizer in self.optimizers:
+                optimizer.set_rate(schedules["learning_rate"])
+        self._schedules = schedules
+
+    def advance(self) -> bool:
+        """Do one step; true when it was the epoch's last."""
+        assert self._plan is not None  # noqa: S101
+        share = self._plan.steps[self.step]
+        with self._on_stream(), self.chance.lent():
+            self.feed.stage()
+            if self.recorder is not None:
+                self.recorder.replay(share)
+            else:
+                self._step(share)
+        self.step += 1
+        if self.stream is None and self.execution.world_size == 1:
+            # Here a look costs nothing; on CUDA it would make the host wait, so it is at the end.
+            self._stop_if_diverged(int(self.tally.diverged))
+        return self.step == len(self._plan.steps)
+
+    def end(self) -> Epoch:
+        """Measure the epoch and move on to the next."""
+        assert self._plan is not None  # noqa: S101
+        with self._on_stream():
+            if self.recorder is not None and self.images.resident:
+                self.recorder.replay("evaluate")
+            else:
+                self._evaluate()
+            self._sum_over_processes()
+            reading = self.tally.read()
+            self.algorithm.after_epoch(self.epoch)
+            self._agree_on_algorithm()
+        examples = sum(share.whole for share in self._plan.steps)
+        epoch = Epoch(self.epoch, reading, self._schedules, examples)
+        self.epoch, self.step = self.epoch + 1, 0
+        return epoch
+
+    def collect(self, epoch: Epoch) -> dict[str, float]:
+        """Wait for an epoch's sums and give its metrics; percentages where names say accuracy."""
+        sums, correct, diverged = epoch.reading.wait()
+        self._stop_if_diverged(diverged)
+        return epoch_metrics(epoch, sums, correct, self.examples)
+
+    def _stop_if_diverged(self, step: int) -> None:
+        if step >= 0:
+            loss = self.algorithm.loss
+            raise DivergedError(explain_divergence(step, self.steps, self.configuration, loss))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor that training changes, by name, as it lies in memory."""
+        found: dict[str, Tensor] = {}
+        groups: dict[str, dict[str, Tensor]] = {
+            f"network{index}": network.state_dict() for index, network in enumerate(self.networks)
+        }
+        if self.average is not None:
+            groups["average"] = self.average.state_dict()
+        for index, optimizer in enumerate(self.optimizers):
+            groups[f"optimizer{index}"] = optimizer.state
+        groups["feed"] = self.feed.state
+        groups["tally"] = self.tally.state
+        groups["algorithm"] = dict(self.algorithm.named_buffers())
+        for group, tensors in groups.items():
+            found |= {f"{group}.{name}": tensor.detach() for name, tensor in tensors.items()}
+        return found
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything that is needed to go on, copied from the device.
+
+        In the middle of an epoch, all processes of a run must call it together.
+        """
+        self.synchronize()
+        if self.step and self.execution.world_size > 1:
+            torch.distributed.all_reduce(self.tally.sums)
+            self._keep_sums_once()
+        tensors = {name: tensor.to("cpu", copy=True) for name, tensor in self.tensors().items()}
+        kept = "network0." if self.average is None else "average."
+        weights = {
+            name.removeprefix(kept): tensor
+            for name, tensor in tensors.items()
+            if name.startswith(kept)
+        }
+        state = {name: tensor for name, tensor in tensors.items() if not name.startswith(kept)}
+        state["random.loss"] = self.generator.get_state()
+        state |= {f"random.{name}": value for name, value in self.chance.state.items()}
+        values = {
+            "configuration": self.configuration.as_values(),
+            "epoch": self.epoch,
+            "step": self.step,
+        }
+        return Checkpoint(weights, state, values)
+
+    def refuse_unsound(self) -> None:
+        """Raise where a step after the last look made weights that are not numbers."""
+        if not all(bool(torch.isfinite(each.flat.values).all()) for each in self.optimizers):
+            self._stop_if_diverged(max(int(self.tally.count) - 1, 0))
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go back to where a checkpoint was taken, in place.
+
+        Raises:
+            ValueError: The checkpoint does not fit the network, whose code has changed since.
+        """
+        kept = "network0." if self.average is None else "average."
+        tensors = checkpoint.state | {
+            f"{kept}{name}": tensor for name, tensor in checkpoint.weights.items()
+        }
+        with self._on_stream(), torch.no_grad():
+            for name, tensor in self.tensors().items():
+                if name not in tensors or tensors[name].shape != tensor.shape:
+                    raise ValueError(
+                        f"checkpoint: {name} does not fit {self.configuration.network}, which has "
+                        "changed since; choose another folder, or start anew with --fresh"
+                    )
+                tensor.copy_(tensors[name])
+            self.generator.set_state(tensors["random.loss"])
+        self.chance.restore({name: tensors[f"random.{name}"] for name in self.chance.state})
+        self._keep_sums_once()
+        self.epoch, self.step = checkpoint.values["epoch"], checkpoint.values["step"]
+        self.synchronize()
+
+    def _keep_sums_once(self) -> None:
+        """Leave what all processes summed up to one of them, or it would count for each."""
+        if self.execution.rank:
+            self.tally.sums.zero_()
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all that was asked."""
+        if self.stream is not None:
+            self.stream.synchronize()
+
+    def _step(self, share: Share) -> None:
+        full = share.whole == self.configuration.batch_size
+        (self.fast if full else self.plain)(share)
+
+    def _plan_epoch(self, epoch: int) -> EpochPlan:
+        return plan_epoch(
+            self.examples.used,
+            epoch,
+            seed=self.configuration.seed,
+            batch_size=self.configuration.batch_size,
+            augmentation=self.feed.augmentation,
+            rank=self.execution.rank,
+            world_size=self.execution.world_size,
+        )
+
+    def _evaluate(self) -> None:
+        if self.test_labels is None:
+            return
+        self.tally.correct.copy_(
+            count_correct(
+                self.evaluated,
+                self.images,
+                self.test_labels,
+                precision=self.configuration.precision,
+                crop=self.description.crop,
+                rank=self.execution.rank,
+                world_size=self.execution.world_size,
+            )
+        )
+
+    def _sum_over_processes(self) -> None:
+        if self.execution.world_size > 1:
+            for tensor in (self.tally.sums, self.tally.correct):
+                torch.distributed.all_reduce(tensor)
+            torch.distributed.all_reduce(self.tally.diverged, op=torch.distributed.ReduceOp.MAX)
+
+    def _agree_on_algorithm(self) -> None:
+        """What the algorithm concluded from its own share, such as a noise rate, holds for all."""
+        if self.execution.world_size > 1:
+            for buffer in self.algorithm.buffers():
+                torch.distributed.broadcast(buffer, src=0)
+
+    def _on_stream(self) -> Any:
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+
+@contextmanager
+def _tuned() -> Iterator[None]:
+    """Inside, cuDNN tries its algorithms for each shape and keeps the fastest."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before

@@ -1,0 +1,237 @@
+"""A trained network out of its run's folder, ready to be used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from torch import Tensor, nn
+
+from labelproof.data.dataset import Images
+from labelproof.models.spec import make_network
+from labelproof.training.augmentation import Augmentation, prepare_images
+from labelproof.training.checkpoint import LaterFormatError, load_checkpoint
+from labelproof.training.configuration import Configuration
+from labelproof.training.description import FILE as MODEL
+from labelproof.training.description import Description, read_description
+from labelproof.training.durable import remove_folder
+from labelproof.training.evaluation import CHUNK, evaluating
+from labelproof.training.execution import choose_device
+from labelproof.training.folder import METRICS, PREDICTIONS, RECORD, TIMING
+from labelproof.training.geometry import centre_box
+from labelproof.training.record import RunRecord, read_record
+from labelproof.training.streaming import StreamedImages
+
+__all__ = ["SavedRun", "check_removable", "load_run", "remove_run"]
+
+_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, MODEL)
+_FOLDERS = ("checkpoint", "tensorboard")
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """What a run came to, or has come to so far.
+
+    Attributes:
+        folder: Where it is.
+        configuration: What was trained.
+        description: The network's inputs and classes.
+        network: With its weights, in evaluation mode.
+        record: Of a finished run; `None` for one under way.
+        epochs: How many are behind the weights.
+        device: Where the network is.
+    """
+
+    folder: Path
+    configuration: Configuration
+    description: Description
+    network: nn.Module
+    record: RunRecord | None
+    epochs: int
+    device: torch.device
+
+    def predict(self, images: Images | Tensor, *, batch_size: int = CHUNK) -> Tensor:
+        """The probability of each class for each image, `(N, C)`, float32 on the CPU.
+
+        Args:
+            images: `(N, C, H, W)`, uint8, or a source that decodes them one by one. A run with
+                resized crops takes any size and looks at the centre, as in its own evaluation; any
+                other takes the size it was trained on.
+            batch_size: Images at a time; what comes out does not depend on it, up to rounding.
+
+        Raises:
+            ValueError: The images have another shape or type.
+        """
+        found = [torch.softmax(logits, dim=1) for logits in self.logits(images, batch_size)]
+        if not found:
+            return torch.zeros(0, len(self.description.class_names))
+        return torch.cat(found)
+
+    def logits(self, images: Images | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
+        """As `predict`, batch by batch and before the softmax."""
+        if isinstance(images, Tensor):
+            if images.dtype != torch.uint8:
+                raise ValueError(f"images: expected uint8 pixels, got {images.dtype}")
+            images = images.cpu().numpy()
+        if not len(images):
+            return
+        self._check(images)
+        with StreamedImages(images, Augmentation(resized_crop=self.description.crop)) as stream:
+            for batch in stream.batches(range(len(images)), batch_size):
+                yield self._look(batch)
+
+    def predict_fitted(self, images: NDArray[np.uint8]) -> Tensor:
+        """As `predict`, for one batch of images that `fit` brought to the network's shape."""
+        batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 2, 3, 1)))
+        return torch.softmax(self._look(batch), dim=1)
+
+    def fit(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Bring one image of any size to what the network sees.
+
+        A run with resized crops looks at the centre, as in its own evaluation. For any other, the
+        image is resized until it covers the network's input, and what stands out is cut off.
+
+        Args:
+            image: `(C, H, W)`, with the channels of the run's images.
+
+        Returns:
+            `description.input_shape`, uint8.
+        """
+        channels, height, width = self.description.input_shape
+        if image.ndim != 3 or len(image) != channels:
+            raise ValueError(f"image: expected ({channels}, H, W), got {image.shape}")
+        if not self.description.crop and image.shape[1:] == (height, width):
+            return image
+        picture = Image.fromarray(
+            image[0] if channels == 1 else np.ascontiguousarray(image.transpose(1, 2, 0))
+        )
+        bilinear = Image.Resampling.BILINEAR
+        if self.description.crop:
+            box = centre_box(image.shape[1], image.shape[2], self.description.crop)
+            fitted = picture.resize((width, height), bilinear, box=box, reducing_gap=2.0)
+        else:
+            fitted = ImageOps.fit(picture, (width, height), bilinear)
+        pixels = np.asarray(fitted)
+        return pixels[np.newaxis] if channels == 1 else pixels.transpose(2, 0, 1)
+
+    def _look(self, batch: Tensor) -> Tensor:
+        """The logits of `(B, H, W, C)` uint8."""
+        description = self.description
+        mean = torch.tensor(description.mean, device=self.device)
+        std = torch.tensor(description.std, device=self.device)
+        with evaluating(self.network):
+            inputs = prepare_images(batch.to(self.device), mean=mean, std=std)
+            return self.network(inputs).float().cpu()
+
+    def _check(self, images: Images) -> None:
+        channels, height, width = self.description.input_shape
+        crop = self.description.crop
+        wanted = f"(N, {channels}, H, W)" if crop else f"(N, {channels}, {height}, {width})"
+        if isinstance(images, np.ndarray) and (images.dtype != np.uint8 or images.ndim != 4):
+            raise ValueError(
+                f"images: expected uint8 of shape {wanted}, got {images.dtype} of shape "
+                f"{images.shape}"
+            )
+        shape = images[0].shape
+        if shape[0] != channels or (not crop and shape != (channels, height, width)):
+            raise ValueError(f"images: expected {wanted}, as the run was trained on, got {shape}")
+
+
+def load_run(folder: str | os.PathLike[str], device: str = "cpu") -> SavedRun:
+    """Load the network of a run, finished or under way, with the weights of its last checkpoint.
+
+    Weights are read from safetensors, so nothing in the folder is executed; but where the network
+    is a `package.module:factory`, that module is imported and its code run.
+
+    Args:
+        folder: The run's.
+        device: `auto`, or a device's name.
+
+    Raises:
+        FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
+        ValueError: Its files are damaged, or the weights do not fit the network.
+    """
+    path = Path(folder)
+    description = read_description(path)
+    problems: list[str] = []
+    try:
+        checkpoint = load_checkpoint(path / "checkpoint", on_problem=problems.append)
+    except LaterFormatError as error:
+        raise ValueError(str(error)) from None
+    if checkpoint is None:
+        why = f" ({'; '.join(problems)})" if problems else ""
+        raise FileNotFoundError(
+            f"{path} has no checkpoint to load weights from{why}; it is there once labelproof "
+            "train was stopped, or has run for a while"
+        )
+    network = make_network(
+        description.network,
+        num_classes=len(description.class_names),
+        input_shape=description.input_shape,
+    )
+    try:
+        network.load_state_dict(checkpoint.weights)
+    except RuntimeError as error:
+        first = " ".join(str(error).split("\n\t")[1:2]) or str(error)
+        raise ValueError(
+            f"{path}: the weights do not fit the network {description.network}: {first.strip()}"
+        ) from None
+    chosen = choose_device(device)
+    return SavedRun(
+        folder=path,
+        configuration=Configuration.from_values(checkpoint.values["configuration"]),
+        description=description,
+        network=network.to(chosen).eval(),
+        record=read_record(path),
+        epochs=checkpoint.values["epoch"],
+        device=chosen,
+    )
+
+
+def check_removable(folder: Path) -> None:
+    """Refuse a folder that is not a run's, so that nothing else is ever removed for one.
+
+    >>> folder = getfixture("tmp_path")
+    >>> check_removable(folder)
+    >>> _ = (folder / "thesis.tex").write_text("")
+    >>> check_removable(folder)
+    Traceback (most recent call last):
+        ...
+    ValueError: /...: not the folder of a run, so nothing in it is removed; choose another one
+    """
+    if not folder.exists():
+        return
+    known = {*_FILES, *_FOLDERS, ".lock"}
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= known:
+        return
+    try:
+        read_description(folder)
+    except (OSError, ValueError):
+        raise ValueError(
+            f"{folder}: not the folder of a run, so nothing in it is removed; choose another one"
+        ) from None
+
+
+def remove_run(folder: Path) -> None:
+    """Remove what a run wrote into its folder, and leave whatever else is there.
+
+    >>> folder = getfixture("tmp_path")
+    >>> for name in ("model.json", "record.json"):
+    ...     _ = (folder / name).write_text("{}")
+    >>> remove_run(folder)
+    >>> list(folder.iterdir())
+    []
+    """
+    check_removable(folder)
+    # The record first: without its other files a run must not seem to be finished.
+    for name in _FILES:
+        (folder / name).unlink(missing_ok=True)
+    for name in _FOLDERS:
+        if (folder / name).is_dir():
+            remove_folder(folder / name)

@@ -1,0 +1,277 @@
+"""Images that do not fit on the device: decoded batch by batch, by other processes, in order."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from typing_extensions import Self
+
+from labelproof.data.dataset import Images
+from labelproof.data.images import ImageFiles
+from labelproof.data.notices import readable
+from labelproof.ranges import whole
+from labelproof.training.augmentation import Augmentation
+from labelproof.training.geometry import centre_box, choose_boxes
+from labelproof.training.workers import deaf_to_interrupts
+
+__all__ = ["StreamedImages"]
+
+
+class StreamedImages:
+    """Batches of images that are decoded, cut and resized when they are needed.
+
+    The processes that do it are started with the first batch and kept until `close`: an epoch's
+    order and draws are sent to them. They start without what this process has, so a GPU in use here
+    does not matter, and end when it ends. An array needs no decoding and no processes.
+
+    What comes out is what `augment_images` takes for training and `prepare_images` for evaluation.
+
+    Args:
+        images: A lazy source, which must be possible to send to other processes, or an array
+            `(N, C, H, W)`.
+        augmentation: With a resized crop, images may be of any size; without, all must have the
+            first one's shape.
+        workers: Processes; with 0 everything happens in this one, with the same result.
+        device: Where the batches will go; for CUDA they lie in pinned memory.
+
+    Example:
+        >>> images = np.arange(16, dtype=np.uint8).reshape(4, 1, 2, 2)
+        >>> with StreamedImages(images) as stream:
+        ...     [batch[:, 0, 0, 0].tolist() for batch in stream.batches([3, 0, 1], 2)]
+        [[12, 0], [4]]
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        augmentation: Augmentation | None = None,
+        *,
+        workers: int = 0,
+        device: torch.device | str = "cpu",
+    ):
+        self.images = images
+        self.augmentation = augmentation or Augmentation()
+        self.workers = 0 if isinstance(images, np.ndarray) else whole("workers", workers, 0)
+        if not len(images):
+            raise ValueError("images: expected at least one, got none")
+        self._agenda = _Agenda()
+        channels, height, width = images[0].shape
+        size = self.augmentation.resized_crop
+        self.shape = (size, size, channels) if size else (height, width, channels)
+        """Height, width and channels of every image that comes out."""
+        self._loader: DataLoader[Any] | None = DataLoader(
+            _Decoder(images, size, self.shape),
+            batch_size=None,
+            sampler=self._agenda,
+            collate_fn=_as_it_is,
+            num_workers=self.workers,
+            multiprocessing_context="spawn" if self.workers else None,
+            persistent_workers=self.workers > 0,
+            worker_init_fn=_prepare_worker,
+            pin_memory=torch.device(device).type == "cuda",
+            # Without one of its own, it draws from torch's global generator at every epoch.
+            generator=torch.Generator(),
+        )
+
+    def batches(
+        self,
+        order: Sequence[int] | NDArray[np.int64] | Tensor,
+        batch_size: int | Sequence[int],
+        *,
+        draws: Tensor | None = None,
+    ) -> Iterator[Tensor]:
+        """Give the images in exactly this order. A new call ends the one before.
+
+        Args:
+            order: Which images, `(n)`.
+            batch_size: Of all batches but the last, which has what is left; or of each.
+            draws: A row of `draw_augmentation` for each place in `order`, `(n, K)`. It decides the
+                resized crops; without it the centre is shown, as in evaluation.
+
+        Yields:
+            `(B, H, W, C)`, uint8, on the host.
+
+        Raises:
+            UnreadableImageError: An image cannot be decoded.
+            ValueError: An image has another shape than the first.
+        """
+        if self._loader is None:
+            raise RuntimeError("these images were closed; make a new StreamedImages")
+        index = np.asarray(order, dtype=np.int64)
+        if index.ndim != 1 or np.any((index < 0) | (index >= len(self.images))):
+            raise ValueError(
+                f"order: expected a list of numbers from 0 to {len(self.images) - 1}, got "
+                f"{_few(index)}"
+            )
+        ends = _ends(batch_size, len(index))
+        boxes = self._boxes(draws, len(index))
+        self._agenda.items = [
+            (index[start:end], None if boxes is None else boxes[start:end])
+            for start, end in itertools.pairwise([0, *ends])
+        ]
+        return self._run(self._loader, self._agenda.items)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._agenda.items = []
+        self._loader = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _run(self, loader: DataLoader[Any], items: list[_Item]) -> Iterator[Tensor]:
+        if not items:
+            return
+        self._require_current(items)
+        with deaf_to_interrupts():
+            batches = iter(loader)
+        for batch in batches:
+            if isinstance(batch, Exception):
+                raise batch
+            yield batch
+            self._require_current(items)
+
+    def _require_current(self, items: list[_Item]) -> None:
+        # The processes are shared, so the old batches would be the new ones.
+        if self._agenda.items is not items:
+            raise RuntimeError("these batches have ended: others of the same images were asked for")
+
+    def _boxes(self, draws: Tensor | None, count: int) -> NDArray[np.float32] | None:
+        if draws is None or not self.augmentation.resized_crop:
+            return None
+        expected = (count, self.augmentation.num_draws)
+        if tuple(draws.shape) != expected:
+            raise ValueError(
+                f"draws: expected {expected} for {self.augmentation}, got {tuple(draws.shape)}"
+            )
+        return draws[:, self.augmentation.columns["resized_crop"]].cpu().numpy()
+
+
+_Item = tuple[NDArray[np.int64], "NDArray[np.float32] | None"]
+
+
+class _Agenda:
+    """What is to be done, batch by batch; stays in this process, so it may change."""
+
+    def __init__(self) -> None:
+        self.items: list[_Item] = []
+
+    def __iter__(self) -> Iterator[_Item]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class _Decoder(Dataset[Any]):
+    """Makes a whole batch, in whichever process it finds itself."""
+
+    def __init__(self, images: Images, size: int, shape: tuple[int, int, int]):
+        self.images = images
+        self.size = size
+        self.shape = shape
+
+    def __getitem__(self, item: _Item) -> Tensor | Exception:
+        index, boxes = item
+        if isinstance(self.images, np.ndarray) and not self.size:
+            return torch.from_numpy(self.images[index].transpose(0, 2, 3, 1).copy())
+        batch = np.empty((len(index), *self.shape), np.uint8)
+        try:
+            for place, number in enumerate(index.tolist()):
+                batch[place] = self._one(number, None if boxes is None else boxes[place])
+        except ValueError as error:
+            # Returned, because what a loader's process raises arrives with another message.
+            return error
+        return torch.from_numpy(batch)
+
+    def _one(self, number: int, draws: NDArray[np.float32] | None) -> NDArray[np.uint8]:
+        image = self.images[number].transpose(1, 2, 0)
+        if self.size:
+            image = _resize(image, _box(image, draws, self.size), self.size)
+        if image.shape != self.shape:
+            raise ValueError(
+                f"{_name(self.images, number)}: expected the first image's shape "
+                f"{_shape(self.shape)}, got {_shape(image.shape)}"
+                + ("" if self.size else "; bring all to one with --augmentation resized-crop:SIZE")
+            )
+        return image
+
+
+def _box(
+    image: NDArray[np.uint8], draws: NDArray[np.float32] | None, size: int
+) -> tuple[float, float, float, float]:
+    height, width, _ = image.shape
+    if draws is None:
+        return centre_box(height, width, size)
+    left, top, right, bottom = choose_boxes(torch.from_numpy(draws[None]), height, width)[
+        0
+    ].tolist()
+    return left, top, right, bottom
+
+
+def _resize(
+    image: NDArray[np.uint8], box: tuple[float, float, float, float], size: int
+) -> NDArray[np.uint8]:
+    if image.shape[2] == 3:
+        layers = [Image.fromarray(np.ascontiguousarray(image))]
+    else:
+        layers = [
+            Image.fromarray(layer) for layer in np.ascontiguousarray(image.transpose(2, 0, 1))
+        ]
+    resized = [
+        np.asarray(layer.resize((size, size), Image.Resampling.BILINEAR, box=box, reducing_gap=2.0))
+        for layer in layers
+    ]
+    return resized[0] if image.shape[2] == 3 else np.stack(resized, axis=2)
+
+
+def _ends(batch_size: int | Sequence[int], count: int) -> list[int]:
+    """Where each batch ends."""
+    if isinstance(batch_size, int):
+        step = whole("batch_size", batch_size, 1)
+        return [*range(step, count, step), count] if count else []
+    ends = np.cumsum(batch_size, dtype=np.int64).tolist()
+    if min(batch_size, default=1) < 1 or (ends[-1] if ends else 0) != count:
+        raise ValueError(
+            f"batch_size: expected sizes of at least 1 that sum to the {count} images in order, "
+            f"got a sum of {ends[-1] if ends else 0}"
+        )
+    return ends
+
+
+def _few(index: NDArray[np.int64]) -> str:
+    return np.array2string(index, threshold=8, edgeitems=3, separator=", ")
+
+
+def _prepare_worker(_: int) -> None:
+    # Ctrl-C reaches every process of the terminal; the parent decides. The loader itself sees to
+    # one torch thread, and to an end when the parent is gone.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+def _name(images: Images, number: int) -> str:
+    if not isinstance(images, ImageFiles):
+        return f"image {number}"
+    file = images.files[number]
+    return f"image {number}: {readable(file) if isinstance(file, str) else file.name}"
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    height, width, channels = shape
+    return f"{width}x{height} with {channels} channel{'s' * (channels != 1)}"

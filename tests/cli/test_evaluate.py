@@ -1,0 +1,126 @@
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trained import labelproof, train_digits
+
+from labelproof.cli.evaluate import wilson_interval
+from labelproof.data import load_digits
+from labelproof.training.record import read_record
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    assert train_digits(folder, epochs=2).exit_code == 0
+    return folder
+
+
+def test_the_accuracy_is_the_trainings_own(run: Path) -> None:
+    result = labelproof("evaluate", run, "--format", "json", "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    record = read_record(run)
+    assert record is not None
+    assert found["accuracy"] == pytest.approx(record.final_accuracy, abs=1e-3)
+    assert found["n"] == 450
+    assert found["interval"][0] < found["accuracy"] < found["interval"][1]
+    counted = sum(entry["n"] * entry["accuracy"] / 100 for entry in found["classes"])
+    assert counted == pytest.approx(found["correct"])
+    assert [pair["n"] for pair in found["confusions"]] == sorted(
+        (pair["n"] for pair in found["confusions"]), reverse=True
+    )
+    assert all(pair["label"] != pair["predicted"] for pair in found["confusions"])
+
+
+def test_the_text_says_the_same(run: Path) -> None:
+    found = json.loads(labelproof("evaluate", run, "--format", "json").stdout)
+    text = labelproof("evaluate", run).stdout
+    assert f"Accuracy {found['accuracy']:.2f}%" in text
+    assert f"{found['correct']} of 450 images of digits, test" in text
+    assert "Most often taken for another:" in text
+    pair = found["confusions"][0]
+    assert f"{pair['n']}  {pair['label']} taken for {pair['predicted']}" in text
+
+
+def test_another_split_is_measured(run: Path) -> None:
+    found = json.loads(labelproof("evaluate", run, "--split", "train", "--format", "json").stdout)
+    assert found["n"] == 1347
+
+
+def write_arrays(path: Path, names: list[str]) -> Path:
+    test = load_digits().test
+    np.savez(path, images=test.array[:50], labels=test.labels[:50], class_names=np.array(names))
+    return path
+
+
+def test_other_data_of_the_same_classes_is_measured(run: Path, tmp_path: Path) -> None:
+    path = write_arrays(tmp_path / "own.npz", [str(digit) for digit in range(10)])
+    result = labelproof("evaluate", run, "--data", path, "--split", "train", "--format", "json")
+    assert json.loads(result.stdout)["n"] == 50
+    # A class without images has no accuracy, which is not an accuracy of zero.
+    subset = load_digits().test
+    zeros = subset.labels == 0
+    np.savez(
+        tmp_path / "zeros.npz",
+        images=subset.array[zeros],
+        labels=subset.labels[zeros],
+        class_names=np.array([str(digit) for digit in range(10)]),
+    )
+    arguments = ("--data", tmp_path / "zeros.npz", "--split", "train", "--format", "json")
+    classes = json.loads(labelproof("evaluate", run, *arguments).stdout)["classes"]
+    assert classes[0]["accuracy"] is not None
+    assert classes[1]["accuracy"] is None
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([*"012345678", "nine"], "9 only in the run; nine only in the data"),
+        ([*"1023456789"], "the same names in another order"),
+    ],
+)
+def test_other_classes_are_refused(
+    run: Path, tmp_path: Path, names: list[str], message: str
+) -> None:
+    path = write_arrays(tmp_path / "own.npz", names)
+    result = labelproof("evaluate", run, "--data", path, "--split", "train")
+    assert isinstance(result.exception, ValueError)
+    assert message in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--split", "tests"], "did you mean 'test'"),
+        (["--format", "jso"], "did you mean 'json'"),
+        (["--data", "digit"], "did you mean 'digits'"),
+    ],
+)
+def test_mistakes_are_explained(run: Path, arguments: list[str], message: str) -> None:
+    result = labelproof("evaluate", run, *arguments)
+    assert isinstance(result.exception, ValueError)
+    assert message in str(result.exception)
+
+
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
+    result = labelproof("evaluate", tmp_path)
+    assert isinstance(result.exception, FileNotFoundError)
+    assert "is not the folder of a run" in str(result.exception)
+
+
+@given(total=st.integers(1, 10**6), share=st.floats(0, 1))
+def test_wilsons_interval_solves_its_equation(total: int, share: float) -> None:
+    correct = round(share * total)
+    low, high = wilson_interval(correct, total)
+    observed = correct / total
+    assert 0 <= low <= observed <= high <= 1
+    # Its ends are the shares from which what was observed is 1.96 standard errors away.
+    for end in (low, high):
+        if 0 < end < 1:
+            error = math.sqrt(end * (1 - end) / total)
+            assert abs(observed - end) == pytest.approx(1.959964 * error, rel=1e-4, abs=1e-9)

@@ -1,0 +1,168 @@
+import csv
+import io
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_images import write_images
+from PIL import Image
+from trained import labelproof, train_digits
+from typer.testing import Result
+
+from labelproof.data import load_digits
+from labelproof.training.saved import load_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    assert train_digits(folder, epochs=2).exit_code == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def colour_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on colour images of several sizes, which crops bring to one."""
+    folder = tmp_path_factory.mktemp("colour")
+    names = [f"{name}/{number}.png" for name in ("cat", "dog") for number in range(4)]
+    write_images(folder / "pets", names, size=(24, 20))
+    result = labelproof(
+        *("train", "--data", folder / "pets", "--output", folder / "run", "--epochs", "1"),
+        *("--network", "cnn4(width=4)", "--augmentation", "resized-crop:16", "--workers", "0"),
+        *("--device", "cpu", "--batch-size", "4"),
+    )
+    assert result.exit_code == 0, result.output
+    return folder / "run"
+
+
+def rows(result: Result) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def test_arrays_are_predicted_as_the_library_does(run: Path, tmp_path: Path) -> None:
+    images = load_digits().test.array[:20]
+    expected = load_run(run).predict(images)
+    np.save(tmp_path / "bytes.npy", images[:, 0])
+    np.savez(tmp_path / "numbers.npz", x=images.transpose(0, 2, 3, 1) / 255, other=np.zeros(3))
+    for name in ("bytes.npy", "numbers.npz"):
+        result = labelproof("predict", run, tmp_path / name, "--all", "--device", "cpu")
+        assert result.exit_code == 0, result.output
+        found = rows(result)
+        assert [row["index"] for row in found] == [str(index) for index in range(20)]
+        assert {row["path"] for row in found} == {str(tmp_path / name)}
+        got = [[float(row[f"p({digit})"]) for digit in range(10)] for row in found]
+        np.testing.assert_allclose(got, expected.numpy(), atol=1e-5)
+        assert [int(row["label"]) for row in found] == expected.argmax(dim=1).tolist()
+        best = [float(row["probability"]) for row in found]
+        assert best == pytest.approx(expected.amax(dim=1).tolist(), abs=1e-5)
+
+
+def test_files_and_folders_are_predicted_in_order(run: Path, tmp_path: Path) -> None:
+    images = load_digits().test.array[:3, 0]
+    places = [tmp_path / "deep" / "er" / "b.png", tmp_path / "deep" / "a.png", tmp_path / "one.png"]
+    for place, image in zip(places, images, strict=True):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # Colour, which the run's images are not: the digit is the same.
+        Image.fromarray(image).convert("RGB").save(place)
+    (tmp_path / "deep" / "notes.txt").touch()
+    result = labelproof("predict", run, places[2], tmp_path / "deep")
+    found = rows(result)
+    assert [row["path"] for row in found] == [str(places[index]) for index in (2, 1, 0)]
+    assert list(found[0]) == ["path", "label", "probability"]
+    expected = load_run(run).predict(images[[2, 1, 0]][:, np.newaxis]).argmax(dim=1)
+    assert [int(row["label"]) for row in found] == expected.tolist()
+
+
+def test_images_of_another_size_are_brought_to_the_networks(run: Path, tmp_path: Path) -> None:
+    image = load_digits().test.array[0, 0]
+    large = Image.fromarray(image).resize((64, 64), Image.Resampling.NEAREST)
+    wide = Image.new("L", (128, 64))
+    wide.paste(large, (32, 0))
+    for picture, name in ((large, "large.png"), (wide, "wide.png")):
+        picture.save(tmp_path / name)
+    found = rows(labelproof("predict", run, tmp_path, "--all"))
+    # What stands out on the sides is cut off, so that both show the same but for its border.
+    shown = [[float(row[f"p({digit})"]) for digit in range(10)] for row in found]
+    assert shown[0] == pytest.approx(shown[1], abs=0.02)
+
+
+def test_a_run_with_crops_takes_any_size_and_grey(colour_run: Path, tmp_path: Path) -> None:
+    write_images(tmp_path, ["a.png"], size=(50, 30))
+    write_images(tmp_path, ["b.jpg"], size=(16, 16), mode="L")
+    found = rows(labelproof("predict", colour_run, tmp_path))
+    assert len(found) == 2
+    assert {row["label"] for row in found} <= {"cat", "dog"}
+
+
+def test_a_run_with_crops_sees_what_its_evaluation_sees(colour_run: Path) -> None:
+    pets = colour_run.parent / "pets"
+    saved = load_run(colour_run)
+    file = pets / "cat" / "0.png"
+    pixels = np.asarray(Image.open(file)).transpose(2, 0, 1)
+    expected = saved.predict(pixels[np.newaxis])
+    found = rows(labelproof("predict", colour_run, file, "--all"))
+    got = [float(found[0][f"p({name})"]) for name in ("cat", "dog")]
+    assert got == pytest.approx(expected[0].tolist(), abs=1e-5)
+    evaluated = labelproof("evaluate", colour_run, "--split", "train")
+    assert evaluated.exit_code == 0, evaluated.output
+
+
+def test_unreadable_images_are_named_left_out_and_counted(run: Path, tmp_path: Path) -> None:
+    write_images(tmp_path, ["a.png", "c.png"], mode="L")
+    (tmp_path / "b.png").touch()
+    result = labelproof("predict", run, tmp_path)
+    assert result.exit_code == 1
+    assert [Path(row["path"]).name for row in rows(result)] == ["a.png", "c.png"]
+    assert result.stderr == f"warning: {tmp_path / 'b.png'}: the file is empty\n"
+    assert labelproof("predict", run, tmp_path, "--skip-unreadable").exit_code == 0
+
+
+def test_the_table_goes_into_a_file(run: Path, tmp_path: Path) -> None:
+    write_images(tmp_path, ["a.png"], mode="L")
+    output = tmp_path / "deep" / "predictions.csv"
+    result = labelproof("predict", run, tmp_path / "a.png", "--output", output)
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert output.read_text().splitlines()[0] == "path,label,probability"
+    assert len(output.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 8)), "expected (N, H, W)"),
+        (np.zeros((2, 5, 8, 8)), "expected (N, H, W)"),
+        (np.full((2, 8, 8), -1.0), "numbers from 0 to 1, got float64 from -1.0 to -1.0"),
+        (np.full((2, 8, 8), np.nan), "numbers from 0 to 1"),
+        (np.full((2, 8, 8), 300), "expected bytes"),
+        (np.array([["a"] * 8] * 8, dtype=object), "cannot be read as NumPy arrays"),
+    ],
+)
+def test_arrays_that_are_no_images_are_refused(
+    run: Path, tmp_path: Path, array: np.ndarray, message: str
+) -> None:
+    np.save(tmp_path / "x.npy", array)
+    result = labelproof("predict", run, tmp_path / "x.npy")
+    assert isinstance(result.exception, ValueError)
+    assert message in str(result.exception)
+
+
+def test_what_is_not_there_is_said_at_once(run: Path, tmp_path: Path) -> None:
+    missing = labelproof("predict", run, tmp_path / "nowhere.png")
+    assert isinstance(missing.exception, FileNotFoundError)
+    (tmp_path / "empty").mkdir()
+    empty = labelproof("predict", run, tmp_path / "empty")
+    assert "expected images in this folder, found none" in str(empty.exception)
+    np.savez(tmp_path / "two.npz", a=np.zeros(1), b=np.zeros(1))
+    two = labelproof("predict", run, tmp_path / "two.npz")
+    assert "one that is called images, found a, b" in str(two.exception)
+
+
+def test_arrays_get_the_runs_channels(colour_run: Path, run: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "grey.npy", np.zeros((2, 20, 20), np.uint8))
+    assert len(rows(labelproof("predict", colour_run, tmp_path / "grey.npy"))) == 2
+    np.save(tmp_path / "colour.npy", np.zeros((2, 20, 20, 3), np.int64))
+    assert len(rows(labelproof("predict", run, tmp_path / "colour.npy"))) == 2
+    shutil.copy(tmp_path / "colour.npy", tmp_path / "COLOUR.NPY")
+    assert len(rows(labelproof("predict", run, tmp_path / "COLOUR.NPY"))) == 2

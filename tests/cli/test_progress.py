@@ -1,0 +1,80 @@
+import io
+from itertools import count
+
+import pytest
+from rich.console import Console
+
+from labelproof.cli.progress import RunDisplay, duration
+from labelproof.training.configuration import Configuration
+from labelproof.training.pack import Event, Job
+from labelproof.training.record import RunRecord
+
+
+def display(*, runs: int, epochs: int, terminal: bool = False) -> tuple[RunDisplay, io.StringIO]:
+    stream = io.StringIO()
+    console = Console(file=stream, width=200, force_terminal=terminal)
+    ticks = count(0, 10)
+    return RunDisplay(console, runs=runs, epochs=epochs, clock=lambda: next(ticks)), stream
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (7200, "2:00:00")]
+)
+def test_times_are_a_clocks(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+def test_the_time_left_is_that_of_the_epochs_seen_here() -> None:
+    shown, stream = display(runs=1, epochs=10)
+    with shown:
+        shown.start("a", "a", epochs=10, done=4)
+        shown.advance("a", {"test_accuracy": 50.0})
+        shown.advance("a", {"test_accuracy": 60.0})
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "goes on after epoch 4 of 10"
+    # Ten seconds for each look at the clock: one epoch took 10, then two took 20.
+    assert lines[1] == "epoch  5 of 10  accuracy 50.00%  0:50 left"
+    assert lines[2] == "epoch  6 of 10  accuracy 60.00%  0:40 left"
+
+
+def test_many_runs_get_a_line_each_when_they_end() -> None:
+    shown, stream = display(runs=3, epochs=9)
+    jobs = [Job(Configuration("digits", epochs=3, seed=seed)) for seed in range(3)]
+    record = RunRecord("a", {}, 0.0, {"test_accuracy": [91.5]}, 1.0, {})
+    with shown:
+        for job in jobs:
+            shown.show(Event(job, "started", 0))
+            shown.show(Event(job, "epoch", {"test_accuracy": 91.5, "train_loss": 0.1}))
+        shown.show(Event(jobs[1], "notice", "something was off"))
+        shown.show(Event(jobs[0], "finished", record))
+        shown.show(Event(jobs[1], "failed", ArithmeticError("not a number")))
+        shown.show(Event(jobs[2], "stopped", 1))
+    lines = stream.getvalue().splitlines()
+    assert lines == [
+        "something was off",
+        f"1 of 3  {jobs[0].configuration.name}  91.50%",
+        f"2 of 3  {jobs[1].configuration.name}  not a number",
+        f"3 of 3  {jobs[2].configuration.name}  stopped",
+    ]
+
+
+def test_a_terminal_sees_a_bar_for_each_run_and_one_for_all() -> None:
+    shown, stream = display(runs=2, epochs=4, terminal=True)
+    with shown:
+        for name in ("first", "second"):
+            shown.start(name, name, epochs=2)
+            shown.advance(name, {"test_accuracy": 75.0})
+        shown._progress.refresh()
+        shown.finish("first")
+    text = stream.getvalue()
+    for part in ("all runs", "first", "second", "2/4", "1/2", "accuracy 75.00%"):
+        assert part in text
+
+
+def test_a_run_without_test_images_has_no_accuracy() -> None:
+    shown, stream = display(runs=2, epochs=2)
+    job = Job(Configuration("digits", epochs=1))
+    with shown:
+        shown.show(Event(job, "started", 0))
+        shown.show(Event(job, "finished", RunRecord("a", {}, 0.0, {"train_loss": [1.0]}, 1.0, {})))
+    assert stream.getvalue().splitlines() == [f"1 of 2  {job.configuration.name}  finished"]

@@ -1,0 +1,147 @@
+import dataclasses
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelproof.cli import flags
+from labelproof.cli.settings import choose_configuration, format_settings, read_settings
+from labelproof.data.dataset import Dataset, Split
+from labelproof.experiments.presets import PAPER_LOSSES, paper_configuration
+from labelproof.losses import format_loss, parse_loss
+from labelproof.training.configuration import Configuration
+
+
+def images(height: int, width: int, *, lazy: bool = False) -> Dataset:
+    array = np.zeros((2, 3, height, width), np.uint8)
+    split = Split(list(array) if lazy else array, np.arange(2))
+    return Dataset("own", {"train": split}, ("a", "b"), (0.5,) * 3, (0.5,) * 3)
+
+
+def refuse() -> Dataset:
+    raise AssertionError("nothing has to be read for this")
+
+
+@given(
+    data=st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip),
+    rate=st.floats(1e-12, 1e12),
+    epochs=st.integers(1, 10**6),
+    nesterov=st.booleans(),
+)
+def test_toml_comes_back_as_it_was(data: str, rate: float, epochs: int, nesterov: bool) -> None:
+    configuration = Configuration(data, learning_rate=rate, epochs=epochs, nesterov=nesterov)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.toml"
+        path.write_text(format_settings(configuration), encoding="utf-8", newline="")
+        assert Configuration.from_values(read_settings(path)) == configuration
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epoch = 3", "unknown setting 'epoch'; did you mean 'epochs'"),
+        ("epochs 3", "not a TOML file"),
+        ("[run]\nepochs = 3", "unknown setting 'run'"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_settings(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values", [{"epochs": "ten"}, {"loss": 3}, {"nesterov": 1}, {"noise": 0.4}, {"data": 1}]
+)
+@pytest.mark.parametrize("preset", [None, "paper"])
+def test_a_value_of_another_type_is_a_mistake_of_the_users(
+    values: dict[str, object], preset: str | None
+) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(values))}: expected"):
+        choose_configuration({"data": "mnist", **values}, preset=preset, look=refuse)
+
+
+@pytest.mark.parametrize(
+    ("data", "network", "augmentation"),
+    [
+        ("digits", "cnn4(width=12)", "none"),
+        ("MNIST", "cnn4", "none"),
+        ("fashion-mnist", "cnn4", "none"),
+        ("cifar10", "cnn8", "none"),
+    ],
+)
+def test_a_known_dataset_gets_a_network_that_fits(
+    data: str, network: str, augmentation: str
+) -> None:
+    chosen = choose_configuration({"data": data}, preset=None, look=refuse)
+    assert (chosen.network, chosen.augmentation) == (network, augmentation)
+    assert chosen.data == data.lower()
+
+
+@pytest.mark.parametrize(
+    ("size", "network"),
+    [
+        ((2, 40), "resnet18-imagenet"),
+        ((2, 20), "mlp"),
+        ((6, 30), "cnn4"),
+        ((28, 28), "cnn4"),
+        ((30, 32), "cnn8"),
+        ((33, 33), "resnet18-imagenet"),
+        ((300, 200), "resnet18-imagenet"),
+    ],
+)
+def test_ones_own_images_get_a_network_that_fits(size: tuple[int, int], network: str) -> None:
+    chosen = choose_configuration({"data": "./own"}, preset=None, look=lambda: images(*size))
+    assert chosen.network == network
+    cropped = chosen.augmentation == "resized-crop:224,flip"
+    assert cropped == (network == "resnet18-imagenet")
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_network_that_was_chosen_stays(lazy: bool) -> None:
+    chosen = choose_configuration(
+        {"data": "./own", "network": "resnet18"},
+        preset=None,
+        look=lambda: images(64, 64, lazy=lazy),
+    )
+    assert chosen.network == "resnet18"
+    # Files may have any size, which crops bring to one.
+    assert chosen.augmentation == ("resized-crop:224,flip" if lazy else "none")
+
+
+def test_mistakes_are_found_before_the_data_are_read() -> None:
+    with pytest.raises(ValueError, match="epochs"):
+        choose_configuration({"data": "./own", "epochs": 0}, preset=None, look=refuse)
+
+
+@pytest.mark.parametrize("written", ["ce+sr", "CE+SR", "Ce + sr"])
+def test_the_paper_preset_is_the_papers_run(written: str) -> None:
+    values = {"data": "cifar100", "noise": "asymmetric:0.4", "loss": written, "seed": 3}
+    chosen = choose_configuration(values, preset="paper", look=refuse)
+    assert chosen == paper_configuration(
+        "cifar100", "CE+SR", noise="asymmetric-reference:0.4", seed=3
+    )
+    assert chosen.loss == format_loss(parse_loss(PAPER_LOSSES["cifar100-asymmetric"]["CE+SR"]))
+
+
+def test_what_is_written_out_is_taken_as_written_under_the_preset() -> None:
+    values = {"data": "mnist", "noise": "symmetric:0.4:exact", "loss": "ce+sr(p=0.5)", "epochs": 2}
+    chosen = choose_configuration(values, preset="paper", look=refuse)
+    assert chosen.noise == "symmetric:0.4:exact"
+    assert chosen.loss == format_loss(parse_loss("ce+sr(p=0.5)"))
+    assert chosen.epochs == 2
+
+
+def test_every_setting_is_a_flag() -> None:
+    import inspect
+
+    from labelproof.cli.train import train
+
+    names = {field.name for field in dataclasses.fields(Configuration)}
+    assert names <= set(inspect.signature(train).parameters)
+    assert flags.Data is not None

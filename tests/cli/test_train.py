@@ -1,0 +1,307 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trained import labelproof, train_digits
+
+from labelproof.cli import train as command
+from labelproof.training.ownership import owning
+from labelproof.training.pack import DeviceMemoryError, Event
+from labelproof.training.stopping import StopRequest
+
+NOISY = ("--noise", "symmetric:0.4", "--loss", "ce+sr")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A finished run and what was printed."""
+    folder = tmp_path_factory.mktemp("runs") / "finished"
+    result = train_digits(folder, *NOISY, epochs=3)
+    assert result.exit_code == 0, result.output
+    return folder, result.stdout
+
+
+def test_a_run_shows_every_epoch_and_sums_up(finished: tuple[Path, str]) -> None:
+    folder, printed = finished
+    record = json.loads((folder / "record.json").read_text())
+    for epoch in (1, 2, 3):
+        assert f"epoch {epoch} of 3  accuracy " in printed
+    for word in ("loss ", "sparse rate ", "images/s", "left"):
+        assert word in printed
+    assert f"{record['curve']['test_accuracy'][-1]:.2f}% of 450 test images" in printed
+    assert f"{100 * record['noise_rate']:.1f}% of the training labels are wrong" in printed
+    assert f"{100 * record['curve']['wrong_fitted'][-1]:.1f}% of the wrong ones" in printed
+    assert f"Next: labelproof evaluate {folder}" in printed
+
+
+def test_a_finished_run_is_not_trained_again(finished: tuple[Path, str]) -> None:
+    folder, _ = finished
+    before = (folder / "record.json").stat().st_mtime_ns
+    result = train_digits(folder, *NOISY, epochs=3)
+    assert result.exit_code == 0
+    assert "holds this run, finished with an accuracy of" in result.stdout
+    assert "epoch 1" not in result.stdout
+    assert (folder / "record.json").stat().st_mtime_ns == before
+
+
+def test_another_configuration_is_refused_in_one_line(finished: tuple[Path, str]) -> None:
+    folder, _ = finished
+    result = train_digits(folder, *NOISY, "--seed", "7", epochs=3)
+    assert isinstance(result.exception, ValueError)
+    assert "seed" in str(result.exception)
+    assert "--fresh" in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_fresh_starts_anew_and_leaves_what_is_not_the_runs(
+    finished: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished[0], folder)
+    (folder / "notes.txt").write_text("mine")
+    result = train_digits(folder, "--fresh", epochs=1)
+    assert result.exit_code == 0, result.output
+    assert "epoch 1 of 1" in result.stdout
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert json.loads((folder / "record.json").read_text())["configuration"]["loss"] == "ce"
+
+
+def test_fresh_never_touches_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_text("precious")
+    (tmp_path / "thesis.tex").write_text("precious")
+    result = train_digits(tmp_path, "--fresh", epochs=1)
+    assert "not the folder of a run" in str(result.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["record.json", "thesis.tex"]
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    with owning(tmp_path / "run"):
+        result = train_digits(tmp_path / "run", epochs=1)
+    assert isinstance(result.exception, ValueError)
+    assert "is training in" in str(result.exception)
+
+
+def signalled_after_steps(number: signal.Signals) -> type[StopRequest]:
+    """Gets the signal when it was asked some times."""
+
+    class Signalled(StopRequest):
+        asked = 0
+
+        @property
+        def wanted(self) -> bool:
+            self.asked += 1
+            if self.asked == 16:  # once before the first step
+                signal.raise_signal(number)
+            return super().wanted
+
+    return Signalled
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "fresh"), [(signal.SIGINT, 130, False), (signal.SIGTERM, 143, True)]
+)
+def test_a_stopped_run_goes_on_to_the_same_result(
+    finished: tuple[Path, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    code: int,
+    fresh: bool,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "StopRequest", signalled_after_steps(number))
+        stopped = train_digits(tmp_path, *NOISY, *["--fresh"] * fresh, epochs=3)
+    assert stopped.exit_code == code, stopped.output
+    told = "the same command without --fresh" if fresh else "the same command"
+    expected = f"Stopped after epoch 1 of 3, step 4; saved in {tmp_path}; {told} goes on from there"
+    assert expected in stopped.stdout
+    preview = train_digits(tmp_path, *NOISY, "--dry-run", epochs=3)
+    assert "goes on after epoch 1, step 4" in preview.stdout
+    resumed = train_digits(tmp_path, *NOISY, epochs=3)
+    assert resumed.exit_code == 0, resumed.output
+    assert "goes on after epoch 1 of 3" in resumed.stdout
+    metrics = (tmp_path / "metrics.jsonl").read_bytes()
+    assert metrics == (finished[0] / "metrics.jsonl").read_bytes()
+
+
+def test_ctrl_c_saves_the_run(tmp_path: Path) -> None:
+    arguments = ["train", "--data", "digits", "--epochs", "9999", "--output", "run"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "labelproof", *arguments, "--device", "cpu"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=tmp_path,
+        # A shell's background jobs ignore Ctrl-C and pass that on; a person's terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        metrics, deadline = tmp_path / "run" / "metrics.jsonl", time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            if metrics.exists() and metrics.stat().st_size:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "saved in run; the same command goes on from there" in output
+    assert "Traceback" not in output
+    assert list((tmp_path / "run" / "checkpoint").iterdir())
+    assert not (tmp_path / "run" / "record.json").exists()
+
+
+@pytest.mark.slow
+def test_two_processes_are_one_run(tmp_path: Path) -> None:
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    arguments = ["train", "--data", "digits", "--epochs", "2", "--device", "cpu", "--fresh"]
+    result = subprocess.run(
+        [sys.executable, *launcher, "-m", "labelproof", *arguments, "--output", "run"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("epoch 2 of 2") == 1
+    assert result.stdout.count("Next: labelproof evaluate run") == 1
+    assert (tmp_path / "run" / "record.json").exists()
+
+
+def test_a_loss_that_explodes_is_one_line_and_its_own_code(tmp_path: Path) -> None:
+    result = train_digits(tmp_path, "--learning-rate", "1e30", "--clip-norm", "0", epochs=1)
+    assert result.exit_code == 3, result.output
+    assert result.stderr.startswith("error: the loss is not a number any more")
+    assert result.stderr.count("\n") == 1
+
+
+def test_too_little_memory_is_one_line_and_its_own_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train_runs(*_: object, **__: object) -> Iterator[Event]:
+        raise DeviceMemoryError("the device is out of memory")
+        yield
+
+    monkeypatch.setattr(command, "train_runs", train_runs)
+    result = train_digits(tmp_path)
+    assert result.exit_code == 4
+    assert result.stderr == "error: the device is out of memory\n"
+
+
+def test_a_stop_before_the_first_step_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "train_runs", lambda *_, **__: iter(()))
+    assert "Stopped before the first step" in train_digits(tmp_path).stdout
+
+
+def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
+    arguments = ("--augmentation", "crop:1", "--nesterov", "--average", "0.5", "--seed", "3")
+    first = train_digits(tmp_path / "run", *NOISY, *arguments, "--dry-run", epochs=5)
+    assert first.exit_code == 0, first.output
+    (tmp_path / "run.toml").write_text(first.stdout)
+    again = labelproof(
+        *("train", "--config", tmp_path / "run.toml", "--output", tmp_path / "run"),
+        *("--device", "cpu", "--dry-run"),
+    )
+    assert again.stdout == first.stdout
+    assert not (tmp_path / "run").exists()
+    for told in (
+        "# device: cpu, float32, not compiled",
+        "# examples: 1,347 to learn from, tested on 450 images, 10 classes, 1x8x8",
+        "of the training labels are wrong",
+        "# steps: 11 in each of 5 epochs, 55 in all",
+        f"# output: {tmp_path / 'run'} (new)",
+    ):
+        assert told in first.stdout
+
+
+def test_a_flag_comes_before_the_file(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('data = "digits"\nepochs = 7\nseed = 5\n')
+    result = labelproof("train", "--config", tmp_path / "run.toml", "--seed", "2", "--dry-run")
+    assert "epochs = 7\n" in result.stdout
+    assert "seed = 2\n" in result.stdout
+
+
+def test_without_an_output_the_folder_is_the_configurations_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = labelproof("train", "--data", "digits", "--dry-run")
+    assert "# output: labelproof-runs/digits-ce-s1-" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "data: expected a dataset's name"),
+        (["--data", "digit"], "did you mean 'digits'"),
+        (["--data", "digits", "--noise", "symetric:0.4"], "did you mean 'symmetric'"),
+        (["--data", "digits", "--noise", "human:worse"], "--human-labels: expected the file"),
+        (["--data", "digits", "--loss", "cee"], "did you mean 'ce'"),
+        (["--data", "digits", "--network", "cnn5"], "did you mean 'cnn"),
+        (["--data", "digits", "--optimizer", "adam"], "did you mean 'adamw'"),
+        (["--data", "digits", "--preset", "papr"], "did you mean 'paper'"),
+        (["--data", "digits", "--preset", "paper"], "the paper has settings for mnist"),
+        (["--data", "digits", "--device", "gpu"], "device: expected auto"),
+        (["--config", "nowhere.toml"], "there is no file nowhere.toml"),
+    ],
+)
+def test_mistakes_are_explained_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = labelproof("train", *arguments)
+    assert isinstance(result.exception, (ValueError, OSError))
+    assert message in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_flag_suggests_the_nearest() -> None:
+    result = labelproof("train", "--data", "digits", "--learning-rat", "1")
+    assert result.exit_code == 2
+    assert "--learning-rate" in result.stderr
+
+
+def test_help_teaches() -> None:
+    text = " ".join(labelproof("train", "--help").stdout.split())
+    for told in ("labelproof train --data cifar10", "Exit codes: 0 finished", "--dry-run"):
+        assert told in text
+
+
+def test_tensorboard_gets_every_metric_of_every_epoch(tmp_path: Path) -> None:
+    result = train_digits(tmp_path, "--tensorboard", epochs=2)
+    assert result.exit_code == 0, result.output
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    record = json.loads((tmp_path / "record.json").read_text())
+    written = [scalar.value for scalar in events.Scalars("test_accuracy")]
+    assert written == pytest.approx(record["curve"]["test_accuracy"], abs=1e-3)
+    assert [scalar.step for scalar in events.Scalars("train_loss")] == [0, 1]
+
+
+def test_tensorboard_that_is_not_installed_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    result = train_digits(tmp_path / "run", "--tensorboard")
+    assert isinstance(result.exception, ImportError)
+    assert "pip install 'labelproof[tensorboard]'" in str(result.exception)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_terminal_gets_bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    result = train_digits(tmp_path, epochs=1)
+    assert "0/1" in result.stdout
+    assert "epoch 1 of 1" not in result.stdout

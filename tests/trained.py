@@ -1,0 +1,26 @@
+"""The program as a person runs it, and a small run to use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from labelproof.cli.main import app
+
+
+def labelproof(*arguments: str | Path) -> Result:
+    """Run the program in this process, with standard output and errors apart."""
+    return CliRunner().invoke(
+        app,
+        [str(argument) for argument in arguments],
+        env={"COLUMNS": "200", "RANK": None, "WORLD_SIZE": None, "LABELPROOF_DATA": None},
+    )
+
+
+def train_digits(folder: Path, *arguments: str | Path, epochs: int = 2) -> Result:
+    """Train on digits into a folder."""
+    return labelproof(
+        *("train", "--data", "digits", "--device", "cpu", "--epochs", str(epochs)),
+        *("--output", folder, *arguments),
+    )

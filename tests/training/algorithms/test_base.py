@@ -1,0 +1,234 @@
+"""What holds for every algorithm: one graph, static shapes, a draw that belongs to the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from labelproof import CrossEntropy, parse_loss
+from labelproof.losses import NegativeLearning
+from labelproof.training.algorithms import (
+    ALGORITHMS,
+    Algorithm,
+    Batch,
+    Objectives,
+    make_algorithm,
+    selected_mean,
+)
+
+SIZE, CLASSES, EXAMPLES = 16, 5, 40
+
+
+def made(text: str, loss: str = "ce", noise_rate: float | None = 0.4) -> Algorithm:
+    return make_algorithm(
+        text,
+        parse_loss(loss),
+        num_classes=CLASSES,
+        num_examples=EXAMPLES,
+        noise_rate=noise_rate,
+        epochs=8,
+    )
+
+
+def batch_for(algorithm: Algorithm, *, seed: int = 0, device: str = "cpu") -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    logits = tuple(
+        (3 * torch.randn(SIZE, CLASSES, generator=generator)).to(device).requires_grad_()
+        for _ in range(algorithm.num_networks)
+    )
+    target = torch.randint(CLASSES, (SIZE,), generator=generator).to(device)
+    index = torch.randperm(EXAMPLES, generator=generator)[:SIZE].to(device)
+    return Batch(logits, target, index)
+
+
+EVERY = [
+    ("supervised", "ce"),
+    ("supervised", "10*nce+0.1*mae"),
+    ("supervised", "gce+sr"),
+    ("supervised", "ce+sr(smoothing=0.1)"),
+    ("supervised", "nl(expected=true)"),
+    ("co-teaching", "ce"),
+    ("co-teaching(rate=estimate)", "ce+sr"),
+    ("nlnl", "ce"),
+]
+
+
+@pytest.mark.parametrize(("text", "loss"), EVERY)
+def test_one_scalar_for_each_network_and_parts_that_keep_their_names(text: str, loss: str):
+    algorithm = made(text, loss)
+    names = None
+    for epoch in range(8):
+        algorithm.set_epoch(epoch)
+        losses, parts = algorithm.objectives(batch_for(algorithm, seed=epoch))
+        assert len(losses) == algorithm.num_networks
+        for value in losses:
+            assert value.shape == ()
+            assert value.requires_grad
+            assert torch.isfinite(value)
+        for part in parts.values():
+            assert part.shape == ()
+            assert not part.requires_grad
+        assert names is None or list(parts) == names
+        names = list(parts)
+        algorithm.after_epoch(epoch)
+
+
+@pytest.mark.parametrize(("text", "loss"), EVERY)
+def test_an_epoch_moves_without_a_new_graph(text: str, loss: str):
+    algorithm, twin = made(text, loss), made(text, loss)
+    torch._dynamo.reset()
+    graphs = 0
+
+    def count(graph: Any, inputs: list[Tensor]) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return graph
+
+    compiled = torch.compile(algorithm.objectives, backend=count, fullgraph=True, dynamic=False)
+    for epoch in (0, 3, 5, 7):
+        algorithm.set_epoch(epoch)
+        twin.set_epoch(epoch)
+        with torch.random.fork_rng():
+            torch.manual_seed(epoch)
+            found = compiled(batch_for(algorithm, seed=epoch))
+            torch.manual_seed(epoch)
+            expected = twin.objectives(batch_for(twin, seed=epoch))
+        torch.testing.assert_close(found.losses, expected.losses)
+        torch.testing.assert_close(found.parts, expected.parts)
+    assert graphs == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "loss"), [("supervised", "gce+sr"), ("co-teaching(rate=estimate)", "ce"), EVERY[-1]]
+)
+def test_gradients_survive_compilation(text: str, loss: str):
+    algorithm = made(text, loss)
+    algorithm.set_epoch(7)
+    torch._dynamo.reset()
+    compiled = torch.compile(algorithm.objectives, backend="aot_eager", fullgraph=True)
+    batch, again = batch_for(algorithm), batch_for(algorithm)
+    torch.stack(compiled(batch).losses).sum().backward()
+    torch.stack(algorithm.objectives(again).losses).sum().backward()
+    for found, expected in zip(batch.logits, again.logits, strict=True):
+        torch.testing.assert_close(found.grad, expected.grad)
+
+
+@pytest.mark.parametrize("text", ["supervised", "co-teaching(rate=estimate)", "nlnl"])
+def test_a_state_dict_goes_round(text: str):
+    algorithm, other = made(text), made(text)
+    for epoch in range(3):
+        algorithm.set_epoch(epoch)
+        for seed in range(6):
+            algorithm.objectives(batch_for(algorithm, seed=seed))
+        algorithm.after_epoch(epoch)
+    other.load_state_dict(algorithm.state_dict())
+    for each in (algorithm, other):
+        each.set_epoch(5)
+    buffers = dict(other.named_buffers())
+    for name, buffer in algorithm.named_buffers():
+        torch.testing.assert_close(buffers[name], buffer, equal_nan=True, msg=name)
+
+
+@pytest.mark.parametrize(("text", "loss"), [("nlnl", "ce"), ("supervised", "nl+0.5*mae")])
+def test_draws_come_from_the_generator_of_the_run(text: str, loss: str):
+    def values(seed: int, elsewhere: int) -> list[float]:
+        algorithm = made(text, loss)
+        assert algorithm.draws
+        algorithm.use_generator(torch.Generator().manual_seed(seed))
+        with torch.random.fork_rng():
+            torch.manual_seed(elsewhere)
+            before = torch.get_rng_state()
+            batch = batch_for(algorithm)
+            drawn = [algorithm.objectives(batch).losses[0].item() for _ in range(3)]
+            assert torch.equal(torch.get_rng_state(), before)
+        return drawn
+
+    assert values(1, 1) == values(1, 2) != values(2, 1)
+    assert len(set(values(1, 1))) == 3
+
+
+def test_every_negative_learning_inside_gets_the_generator():
+    loss = parse_loss("nl+mae+sr")
+    algorithm = made("supervised")
+    algorithm.loss = loss
+    generator = torch.Generator()
+    algorithm.use_generator(generator)
+    inside = [each for each in loss.modules() if isinstance(each, NegativeLearning)]
+    assert [each.generator for each in inside] == [generator]
+
+
+def test_what_does_not_draw_says_so():
+    assert not made("supervised").draws
+    assert not made("supervised", "nl(expected=true)").draws
+    assert not made("co-teaching").draws
+
+
+def test_the_mean_of_nothing_is_zero_with_a_gradient_of_zero():
+    values = torch.tensor([1.0, torch.inf], requires_grad=True)
+    mean = selected_mean(values, torch.tensor([False, False]))
+    mean.backward()
+    assert mean == 0
+    assert values.grad is not None
+    assert values.grad.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_summary_is_one_line(name: str):
+    summary = ALGORITHMS[name].summary
+    assert summary
+    assert len(summary) < 80
+    assert "\n" not in summary
+
+
+@pytest.mark.parametrize(
+    ("loss", "sizes", "name"),
+    [
+        (torch.nn.CrossEntropyLoss(), {}, "loss"),
+        (CrossEntropy(reduction="sum"), {}, "loss"),
+        (CrossEntropy(), {"num_classes": 1}, "num_classes"),
+        (CrossEntropy(), {"num_examples": 0}, "num_examples"),
+    ],
+)
+@pytest.mark.parametrize("family", ALGORITHMS.values())
+def test_what_cannot_be_trained_is_refused(
+    family: type[Algorithm], loss: Any, sizes: dict[str, int], name: str
+):
+    with pytest.raises((TypeError, ValueError), match=f"^{name}: expected"):
+        family(loss, **{"num_classes": 5, "num_examples": 3, **sizes})
+
+
+def test_an_algorithm_must_say_its_objectives():
+    with pytest.raises(TypeError, match="objectives"):
+        Algorithm(CrossEntropy(), num_classes=2, num_examples=1)  # pyright: ignore[reportAbstractUsage]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize(("text", "loss"), [*EVERY, ("supervised", "nl")])
+def test_a_recorded_step_follows_the_epoch(text: str, loss: str):
+    algorithm, twin = made(text, loss).cuda(), made(text, loss).cuda()
+    generator, same = (torch.Generator("cuda").manual_seed(3) for _ in range(2))
+    algorithm.use_generator(generator)
+    twin.use_generator(same)
+    batch = batch_for(algorithm, device="cuda")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream), torch.no_grad():
+        algorithm.objectives(batch)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(generator)  # pyright: ignore[reportAttributeAccessIssue]
+    with torch.no_grad(), torch.cuda.graph(graph):
+        recorded: Objectives = algorithm.objectives(batch)
+    for epoch in range(8):
+        for each, source in ((algorithm, generator), (twin, same)):
+            each.set_epoch(epoch)
+            source.manual_seed(epoch)
+        graph.replay()
+        expected = twin.objectives(batch)
+        torch.testing.assert_close(
+            torch.stack(recorded.losses), torch.stack(expected.losses).detach()
+        )
+        torch.testing.assert_close(recorded.parts, expected.parts)

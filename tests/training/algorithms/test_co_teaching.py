@@ -1,0 +1,190 @@
+"""Co-teaching against a plain loop, its schedule, its ties, and its estimate of the noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelproof import CrossEntropy, parse_loss
+from labelproof.training.algorithms import Batch, CoTeaching, estimate_noise_rate, smallest
+
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+def co_teaching(loss: str = "ce", *, examples: int = 200, **options: Any) -> CoTeaching:
+    return CoTeaching(parse_loss(loss), num_classes=6, num_examples=examples, **options)
+
+
+def random_batch(seed: int = 0, size: int = 32) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    first, second = (torch.randn(size, 6, generator=generator).requires_grad_() for _ in range(2))
+    target = torch.randint(6, (size,), generator=generator)
+    return Batch((first, second), target, torch.arange(size))
+
+
+@pytest.mark.parametrize("size", [1, 7, 32, 129])
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.45, 0.9, 1.0])
+@pytest.mark.parametrize("loss", ["ce", "gce+sr"])
+def test_it_is_the_plain_loop(loss: str, rate: float, size: int):
+    algorithm = co_teaching(loss, noise_rate=rate, ramp_epochs=0)
+    batch = random_batch(size=size)
+    found = algorithm.objectives(batch)
+    kept = max(1, math.floor((1 - rate) * size + 1e-4))
+    values = [algorithm.loss.per_example(each, batch.target) for each in batch.logits]
+    for own, peer, value in ((0, 1, found.losses[0]), (1, 0, found.losses[1])):
+        chosen = np.argsort(values[peer].detach().numpy(), kind="stable")[:kept]
+        torch.testing.assert_close(value, values[own][torch.from_numpy(chosen)].mean())
+    assert found.parts["kept"] == pytest.approx(kept / size)
+    assert found.parts["first_loss"] == found.losses[0]
+    assert found.parts["second_loss"] == found.losses[1]
+
+
+@pytest.mark.parametrize("own", [0, 1])
+def test_each_loss_reaches_its_own_network_and_its_peers_choice(own: int):
+    algorithm = co_teaching(noise_rate=0.5, ramp_epochs=0)
+    batch = random_batch()
+    algorithm.objectives(batch).losses[own].backward()
+    mine, peers = batch.logits[own], batch.logits[1 - own]
+    assert peers.grad is None
+    assert mine.grad is not None
+    cost = CrossEntropy().per_example(peers, batch.target)
+    chosen = cost <= cost.sort().values[15]
+    assert torch.equal(mine.grad.abs().sum(1) > 0, chosen)
+
+
+@steady
+@given(
+    costs=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=40),
+    share=st.floats(0, 1),
+)
+def test_the_cheapest_are_kept_and_ties_go_to_the_first(costs: list[float], share: float):
+    marks = smallest(torch.tensor(costs), torch.tensor(share)).numpy()
+    count = max(1, math.floor(np.float32(share) * len(costs) * (1 + 1e-6)))
+    expected = sorted(range(len(costs)), key=lambda place: (costs[place], place))[:count]
+    assert sorted(np.flatnonzero(marks)) == sorted(expected)
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 60, 100, 128, 1000])
+def test_rounding_drops_no_example_too_many(size: int):
+    for percent in range(101):
+        rate = torch.tensor(percent / 100)
+        marks = smallest(torch.arange(size) * 1.0, 1 - rate)
+        assert int(marks.sum()) == max(1, (100 - percent) * size // 100)
+
+
+def test_what_is_not_a_number_is_dropped_first():
+    marks = smallest(torch.tensor([math.nan, 5.0, math.inf, 1.0]), torch.tensor(0.75))
+    assert marks.tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"ramp_epochs": 10}, {0: 0, 1: 0.04, 5: 0.2, 9: 0.36, 10: 0.4, 200: 0.4}),
+        ({"ramp_epochs": 0}, {0: 0.4, 1: 0.4}),
+        ({"ramp_epochs": 4, "exponent": 2}, {0: 0, 1: 0.025, 2: 0.1, 4: 0.4, 5: 0.4}),
+    ],
+)
+def test_the_schedule(options: dict[str, Any], expected: dict[int, float]):
+    algorithm = co_teaching(noise_rate=0.4, **options)
+    place = algorithm.forget_rate.data_ptr()
+    for epoch, rate in expected.items():
+        algorithm.set_epoch(epoch)
+        assert float(algorithm.forget_rate) == pytest.approx(rate, abs=1e-7)
+    assert algorithm.forget_rate.data_ptr() == place
+
+
+def test_the_losss_own_schedule_moves_too():
+    algorithm = co_teaching("ce+sr(lambda0=1,rho=2)", noise_rate=0.4)
+    algorithm.set_epoch(3)
+    assert algorithm.loss.weight == 8
+
+
+def test_losses_are_remembered_where_they_belong():
+    algorithm = co_teaching(examples=50)
+    batch = random_batch()
+    index = torch.randperm(50, generator=torch.Generator().manual_seed(1))[:32]
+    algorithm.objectives(Batch(batch.logits, batch.target, index))
+    seen = algorithm.example_losses
+    assert seen is not None
+    expected = CrossEntropy().per_example(batch.logits[0].detach(), batch.target)
+    torch.testing.assert_close(seen[index], expected)
+    assert int(seen.isnan().sum()) == 18
+
+
+def test_estimates_are_averaged_from_the_second_epoch_to_the_end_of_the_ramp():
+    algorithm = co_teaching(examples=100, ramp_epochs=4)
+    assert algorithm.example_losses is not None
+    rates = [0.5, 0.1, 0.3, 0.2, 0.7, 0.7]
+    expected = [0, 0.1, 0.2, 0.2, 0.2, 0.2]
+    for epoch, (rate, mean) in enumerate(zip(rates, expected, strict=True)):
+        algorithm.set_epoch(epoch)
+        high = torch.arange(100) < 100 * rate
+        algorithm.example_losses.copy_(torch.where(high, 5.0, 0.1))
+        algorithm.after_epoch(epoch)
+        assert float(algorithm.noise_rate) == pytest.approx(mean, abs=1e-4)
+        if epoch < 2:
+            assert algorithm.forget_rate == 0
+    algorithm.set_epoch(4)
+    assert float(algorithm.forget_rate) == pytest.approx(0.2, abs=1e-4)
+
+
+def test_a_given_rate_is_never_estimated():
+    algorithm = co_teaching(noise_rate=0.3)
+    assert algorithm.example_losses is None
+    algorithm.objectives(random_batch())
+    for epoch in range(4):
+        algorithm.after_epoch(epoch)
+    assert float(algorithm.noise_rate) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.6])
+def test_two_heaps_are_told_apart(rate: float):
+    draw = np.random.Generator(np.random.PCG64(0))
+    wrong = draw.random(4000) < rate
+    losses = np.where(wrong, draw.normal(3, 0.5, 4000), draw.normal(0.5, 0.2, 4000))
+    assert estimate_noise_rate(losses) == pytest.approx(wrong.mean(), abs=0.02)
+    losses[::10] = np.nan
+    assert estimate_noise_rate(losses) == pytest.approx(rate, abs=0.03)
+
+
+def test_the_estimate_is_a_value_of_the_losses_alone():
+    losses = np.random.Generator(np.random.PCG64(1)).gamma(1, size=500)
+    before = np.random.get_state()[1].copy()  # pyright: ignore
+    assert estimate_noise_rate(losses) == estimate_noise_rate(7 * losses + 2)
+    assert (np.random.get_state()[1] == before).all()  # pyright: ignore
+
+
+@pytest.mark.parametrize("losses", [[], [1.0], [2.0] * 9, [math.nan] * 3, [math.inf, 1.0]])
+def test_nothing_can_be_said_of_equal_losses(losses: list[float]):
+    assert estimate_noise_rate(losses) == 0
+
+
+def test_an_estimate_leaves_something_to_learn_from():
+    assert estimate_noise_rate([0.0] + [5.0] * 99) == 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"noise_rate": 1.1}, "noise_rate"),
+        ({"noise_rate": -0.1}, "noise_rate"),
+        ({"noise_rate": "0.4"}, "noise_rate"),
+        ({"ramp_epochs": -1}, "ramp_epochs"),
+        ({"exponent": 0}, "exponent"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options: dict[str, Any], name: str):
+    with pytest.raises((TypeError, ValueError), match=f"^{name}: expected"):
+        co_teaching(**options)
+
+
+def test_class_weights_are_refused():
+    with pytest.raises(ValueError, match="loss: expected no class weights"):
+        CoTeaching(CrossEntropy(weight=torch.ones(6)), num_classes=6, num_examples=3)

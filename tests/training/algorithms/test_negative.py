@@ -1,0 +1,168 @@
+"""From negative to positive learning, against a plain loop in each of the three stages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from labelproof import CrossEntropy, parse_loss
+from labelproof.losses import Loss, draw_complementary
+from labelproof.training.algorithms import Batch, NegativeToPositive, Supervised
+
+CLASSES = 5
+STAGES = {"negative": 0, "selective": 1, "positive": 2}
+
+
+def stages(loss: Loss | None = None, **options: Any) -> NegativeToPositive:
+    options = {"negative_epochs": 1, "selective_epochs": 1} | options
+    return NegativeToPositive(
+        CrossEntropy() if loss is None else loss, num_classes=CLASSES, num_examples=64, **options
+    )
+
+
+def random_batch(size: int = 64) -> Batch:
+    generator = torch.Generator().manual_seed(0)
+    logits = (2 * torch.randn(size, CLASSES, generator=generator)).requires_grad_()
+    target = torch.randint(CLASSES, (size,), generator=generator)
+    return Batch((logits,), target, torch.arange(size))
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("stage", STAGES)
+def test_it_is_the_plain_loop(stage: str, samples: int):
+    algorithm, batch = stages(samples=samples), random_batch()
+    algorithm.set_epoch(STAGES[stage])
+    algorithm.use_generator(torch.Generator().manual_seed(5))
+    (value,), parts = algorithm.objectives(batch)
+    again = torch.Generator().manual_seed(5)
+    drawn = draw_complementary(batch.target, CLASSES, samples=samples, generator=again).numpy()
+    probabilities = batch.logits[0].detach().double().softmax(1).numpy()
+    costs = []
+    for output, label, others in zip(probabilities, batch.target.numpy(), drawn, strict=True):
+        negative = np.mean([-math.log(1 - output[other]) for other in others])
+        if stage == "negative" or (stage == "selective" and output[label] > 1 / CLASSES):
+            costs.append(negative)
+        elif stage == "positive" and output[label] > 0.5:
+            costs.append(-math.log(output[label]))
+    assert value.item() == pytest.approx(np.mean(costs), rel=1e-5)
+    assert parts["selected"] == len(costs) / 64
+    assert len(costs) == 64 if stage == "negative" else 0 < len(costs) < 64
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_only_the_selected_examples_learn(stage: str):
+    algorithm, batch = stages(), random_batch()
+    algorithm.set_epoch(STAGES[stage])
+    algorithm.objectives(batch).losses[0].backward()
+    (logits,) = batch.logits
+    believed = logits.detach().softmax(1).gather(1, batch.target[:, None])[:, 0]
+    threshold = {"negative": 0, "selective": 1 / CLASSES, "positive": 0.5}[stage]
+    assert logits.grad is not None
+    assert torch.equal(logits.grad.abs().sum(1) > 0, believed > threshold)
+
+
+@pytest.mark.parametrize("stage", ["selective", "positive"])
+def test_no_believed_label_means_no_loss_and_no_gradient(stage: str):
+    algorithm = stages()
+    algorithm.set_epoch(STAGES[stage])
+    logits = torch.zeros(8, CLASSES)
+    logits[:, 0] = 9
+    logits.requires_grad_()
+    target = torch.arange(8) % (CLASSES - 1) + 1
+    (value,), parts = algorithm.objectives(Batch((logits,), target, torch.arange(8)))
+    value.backward()
+    assert value == 0
+    assert parts["selected"] == 0
+    assert logits.grad is not None
+    assert logits.grad.abs().max() == 0
+
+
+@pytest.mark.parametrize("scale", [1e2, 1e5, 1e30])
+@pytest.mark.parametrize("stage", STAGES)
+def test_extreme_logits_have_finite_gradients(stage: str, scale: float):
+    algorithm = stages()
+    algorithm.set_epoch(STAGES[stage])
+    batch = random_batch()
+    logits = (scale * batch.logits[0].detach()).requires_grad_()
+    algorithm.objectives(Batch((logits,), batch.target, batch.index)).losses[0].backward()
+    assert logits.grad is not None
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10, 100, 1000])
+def test_a_probability_at_the_threshold_is_not_above_it(classes: int):
+    algorithm = NegativeToPositive(
+        CrossEntropy(), num_classes=classes, num_examples=1, negative_epochs=0, selective_epochs=1
+    )
+    batch = Batch((torch.zeros(4, classes),), torch.arange(4) % classes, torch.arange(4))
+    assert algorithm.objectives(batch).parts["selected"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"negative_epochs": 2, "selective_epochs": 1}, "nnsppp"),
+        ({"negative_epochs": 0, "selective_epochs": 2}, "sspppp"),
+        ({"negative_epochs": 0, "selective_epochs": 0}, "pppppp"),
+        ({"negative_epochs": 6, "selective_epochs": 0}, "nnnnnn"),
+        ({"negative_epochs": 0.5, "selective_epochs": 0.25, "epochs": 8}, "nnnnsspp"),
+        ({"negative_epochs": 0.5, "selective_epochs": 0.5, "epochs": 5}, "nnsss"),
+        ({"negative_epochs": 0.7, "selective_epochs": 0.3, "epochs": 10}, "nnnnnnnsss"),
+        ({"negative_epochs": 3, "selective_epochs": 0.5, "epochs": 6}, "nnnsss"),
+        ({"epochs": 4, "negative_epochs": 0.5, "selective_epochs": 0.25}, "nnsp"),
+    ],
+)
+def test_the_stages(options: dict[str, Any], expected: str):
+    algorithm = stages(**options)
+    found = ""
+    for epoch in range(len(expected)):
+        algorithm.set_epoch(epoch)
+        found += algorithm.stage[0]
+    assert found == expected
+
+
+def test_the_first_stage_is_supervised_negative_learning():
+    algorithm = stages()
+    plain = Supervised(parse_loss("nl"), num_classes=CLASSES, num_examples=64)
+    batch = random_batch()
+    for each in (algorithm, plain):
+        each.use_generator(torch.Generator().manual_seed(2))
+    torch.testing.assert_close(
+        algorithm.objectives(batch).losses[0], plain.objectives(batch).losses[0]
+    )
+
+
+def test_the_last_stage_has_the_loss_that_was_given():
+    algorithm, batch = stages(parse_loss("gce+sr(lambda0=1,rho=2)")), random_batch()
+    algorithm.set_epoch(3)
+    assert algorithm.loss.weight == 8
+    (logits,) = batch.logits
+    believed = logits.softmax(1).gather(1, batch.target[:, None])[:, 0] > 0.5
+    expected = algorithm.loss.per_example(logits, batch.target)[believed].mean()
+    torch.testing.assert_close(algorithm.objectives(batch).losses[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"negative_epochs": -1}, "negative_epochs: expected"),
+        ({"negative_epochs": 1.5}, "negative_epochs: expected a whole number"),
+        ({"negative_epochs": "2"}, "negative_epochs: expected a number"),
+        ({"selective_epochs": 0.5}, "selective_epochs: expected whole epochs where epochs"),
+        (
+            {"negative_epochs": 0.6, "selective_epochs": 0.5, "epochs": 9},
+            "selective_epochs: expected a share that negative_epochs leaves, at most 0.4, got 0.5",
+        ),
+        ({"negative_epochs": 0.6, "epochs": 0}, "epochs: expected"),
+        ({"samples": 0}, "samples: expected"),
+        ({"loss": parse_loss("nl+ce")}, "loss: expected that of the last"),
+        ({"loss": CrossEntropy(weight=torch.ones(5))}, "loss: expected no class weights"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options: dict[str, Any], message: str):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        stages(**options)

@@ -1,0 +1,124 @@
+"""Algorithms as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from labelproof import parse_loss
+from labelproof.training.algorithms import (
+    ALGORITHMS,
+    Algorithm,
+    CoTeaching,
+    NegativeToPositive,
+    Supervised,
+    make_algorithm,
+    parse_algorithm,
+)
+
+
+def made(text: str, noise_rate: float | None = None, epochs: int | None = 8) -> Algorithm:
+    return make_algorithm(
+        text,
+        parse_loss("ce"),
+        num_classes=10,
+        num_examples=20,
+        noise_rate=noise_rate,
+        epochs=epochs,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("supervised", "supervised"),
+        (" Supervised() ", "supervised"),
+        ("co-teaching", "co-teaching"),
+        ("co-teaching(ramp=5, rate=.40)", "co-teaching(rate=0.4,ramp=5)"),
+        ("co-teaching(rate=estimate)", "co-teaching(rate=estimate)"),
+        ("CO-TEACHING(exponent=1e0)", "co-teaching(exponent=1)"),
+        ("nlnl(selective=0.25,negative=0.5)", "nlnl(negative=0.5,selective=0.25)"),
+        ("nlnl(negative=720, samples=110)", "nlnl(negative=720,samples=110)"),
+    ],
+)
+def test_texts_have_one_form(text: str, canonical: str):
+    spec = parse_algorithm(text)
+    assert str(spec) == canonical
+    assert parse_algorithm(canonical) == spec
+    assert type(made(text)) is ALGORITHMS[spec.name]
+
+
+def test_arguments_arrive():
+    peers = made("co-teaching(rate=0.25,ramp=5,exponent=2)")
+    assert isinstance(peers, CoTeaching)
+    assert (float(peers.noise_rate), peers.ramp_epochs, peers.exponent) == (0.25, 5, 2)
+    stages = made("nlnl(negative=0.25,selective=3,samples=4)")
+    assert isinstance(stages, NegativeToPositive)
+    assert (stages.first_selective, stages.first_positive, stages.samples) == (2, 5, 4)
+    assert isinstance(made("supervised", noise_rate=0.3), Supervised)
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "expected"),
+    [
+        ("co-teaching", 0.5, 0.5),
+        ("co-teaching(rate=0.25)", 0.5, 0.25),
+        ("co-teaching(ramp=3)", 0.0, 0.0),
+        ("co-teaching(rate=estimate)", 0.5, None),
+        ("co-teaching", None, None),
+    ],
+)
+def test_the_runs_noise_rate_serves_where_the_text_gives_none(
+    text: str, known: float | None, expected: float | None
+):
+    algorithm = made(text, noise_rate=known)
+    assert isinstance(algorithm, CoTeaching)
+    assert algorithm.estimates == (expected is None)
+    assert float(algorithm.noise_rate) == (expected or 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("co-teching", r"got 'co-teching'; did you mean 'co-teaching'\?"),
+        ("coteaching(rate=1)", r"did you mean 'co-teaching'\?"),
+        ("zzz", "expected one of supervised, co-teaching, nlnl, got 'zzz'$"),
+        ("", "expected NAME"),
+        ("nlnl(", "expected NAME"),
+        ("nlnl)", "expected NAME"),
+        ("co-teaching(rat=0.4)", r"takes rate, ramp, exponent, got 'rat'; did you mean 'rate'\?"),
+        ("supervised(rate=1)", "supervised takes no arguments, got 'rate'"),
+        ("co-teaching(0.4)", "expected ARGUMENT=NUMBER in co-teaching, got '0.4'"),
+        ("co-teaching(rate=0.4,)", "expected ARGUMENT=NUMBER"),
+        ("co-teaching(rate=0.4,rate=0.5)", "expected rate once"),
+        ("co-teaching(rate=half)", "expected a number or estimate for rate in co-teaching"),
+        ("co-teaching(rate=estimat)", r"got 'estimat'; did you mean 'estimate'\?"),
+        ("co-teaching(ramp=estimate)", "expected a number for ramp in co-teaching, got 'estimate'"),
+    ],
+)
+def test_mistakes_are_named(text: str, message: str):
+    with pytest.raises(ValueError, match=f"^algorithm: .*{message}"):
+        parse_algorithm(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("co-teaching(rate=1.5)", r"noise_rate: expected a number in \[0, 1\], got 1.5"),
+        ("co-teaching(ramp=nan)", "ramp_epochs: expected a finite number"),
+        ("nlnl(samples=0)", "samples: expected a whole number of at least 1"),
+    ],
+)
+def test_values_are_judged_with_the_text_named(text: str, message: str):
+    with pytest.raises(ValueError, match=r"^algorithm [\w-]+\(.*\): " + message):
+        made(text)
+
+
+def test_shares_need_the_length_of_the_run():
+    with pytest.raises(ValueError, match=r"^algorithm nlnl: negative_epochs: expected whole"):
+        made("nlnl", epochs=None)
+    assert isinstance(made("nlnl(negative=5,selective=2)", epochs=None), NegativeToPositive)
+
+
+def test_only_a_text_is_a_text():
+    with pytest.raises(TypeError, match="algorithm: expected a text, got 3"):
+        parse_algorithm(3)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,275 @@
+"""Draws, and the pixels they make: against loops, in any batch, compiled, in any precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torch.testing import assert_close
+
+from labelproof.training.augmentation import (
+    Augmentation,
+    augment_images,
+    draw_augmentation,
+    gather_images,
+    parse_augmentation,
+    prepare_images,
+)
+from labelproof.training.geometry import choose_boxes
+
+MEAN, STD = torch.tensor([0.49, 0.48, 0.45]), torch.tensor([0.25, 0.24, 0.26])
+TEXTS = [
+    "none",
+    "flip",
+    "crop:4,flip",
+    "crop:2,flip,rotation:20",
+    "jitter:0.4:0.4:0.4:0.2",
+    "resized-crop:7",
+    "resized-crop:12,flip,rotation:30,jitter:0.4:0.4:0.4:0.2",
+]
+
+
+@pytest.fixture(scope="module")
+def images() -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (20, 9, 11, 3), generator=generator, dtype=torch.uint8)
+
+
+def drawn(augmentation: Augmentation, count: int, seed: int = 1) -> Tensor:
+    return draw_augmentation(augmentation, count, torch.Generator().manual_seed(seed))
+
+
+def gathered(
+    images: Tensor, index: Tensor, text: str, *, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    augmentation = parse_augmentation(text)
+    draws = drawn(augmentation, len(images))[index]
+    return gather_images(images, index, draws, augmentation, mean=MEAN, std=STD, dtype=dtype)
+
+
+def normalised(pixels: NDArray[np.uint8]) -> Tensor:
+    values = (pixels.astype(np.float64) / 255 - MEAN.numpy()) / STD.numpy()
+    return torch.from_numpy(values).permute(2, 0, 1).float()
+
+
+def distances_from_uniform(values: Tensor, low: float, high: float) -> float:
+    """Kolmogorov's distance, times the root of the number: above 2 once in 1500 times."""
+    ordered = ((values.double() - low) / (high - low)).sort().values
+    ranks = torch.arange(1, len(values) + 1) / len(values)
+    return float((ordered - ranks).abs().max()) * math.sqrt(len(values))
+
+
+def test_draws_are_uniform_in_their_ranges():
+    augmentation = parse_augmentation(
+        "resized-crop:8,crop:3,flip,rotation:20,jitter:0.4:1.5:0.3:0.1"
+    )
+    count = 20_000
+    draws = drawn(augmentation, count)
+    assert draws.shape == (count, augmentation.num_draws)
+    assert draws.dtype == torch.float32
+    columns = {name: draws[:, part] for name, part in augmentation.columns.items()}
+    for shift in columns["crop"].unbind(1):
+        times = torch.bincount((shift + 3).long(), minlength=7)
+        assert len(times) == 7
+        assert float((times / count * 7 - 1).abs().max()) < 0.1
+    assert sorted(set(columns["flip"].flatten().tolist())) == [0.0, 1.0]
+    assert abs(float(columns["flip"].mean()) - 0.5) < 0.02
+    cosine, sine = columns["rotation"].unbind(1)
+    assert_close(cosine**2 + sine**2, torch.ones(count), rtol=0, atol=1e-4)
+    assert distances_from_uniform(torch.atan2(sine, cosine).rad2deg(), -20, 20) < 2
+    ranges = [(0.6, 1.4), (0.0, 2.5), (0.7, 1.3), (-0.1, 0.1)]
+    for factor, (low, high) in zip(columns["jitter"].unbind(1), ranges, strict=True):
+        assert low <= float(factor.min()) < float(factor.max()) <= high + 1e-6
+        assert distances_from_uniform(factor, low, high) < 2
+    for start in (0, 18):
+        wide, high = columns["resized_crop"][:, start : start + 2].unbind(1)
+        assert distances_from_uniform(wide * high, 0.08, 1) < 2
+        assert distances_from_uniform((wide / high).log(), math.log(3 / 4), math.log(4 / 3)) < 2
+    for position in columns["resized_crop"][:, -2:].unbind(1):
+        assert distances_from_uniform(position, 0, 1) < 2
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_seed_decides_the_draws(text: str):
+    augmentation = parse_augmentation(text)
+    draws = drawn(augmentation, 50)
+    assert draws.is_contiguous()
+    assert torch.equal(draws, drawn(augmentation, 50))
+    if augmentation.columns:
+        assert not torch.equal(draws, drawn(augmentation, 50, seed=2))
+
+
+def test_a_step_draws_the_same_whatever_stands_beside_it():
+    everything = parse_augmentation("resized-crop:8,crop:3,flip,rotation:20,jitter:0.4:1.5:0.3:0.1")
+    draws = drawn(everything, 30)
+    for text in str(everything).split(","):
+        alone = parse_augmentation(text)
+        (name,) = alone.columns
+        assert torch.equal(drawn(alone, 30), draws[:, everything.columns[name]])
+
+
+def test_no_augmentation_draws_nothing():
+    generator = torch.Generator().manual_seed(3)
+    before = generator.get_state()
+    assert draw_augmentation(Augmentation(), 5, generator).shape == (5, 0)
+    assert torch.equal(generator.get_state(), before)
+
+
+def test_crop_flip_and_rotation_are_those_of_single_images(images: Tensor):
+    augmentation = Augmentation(crop=3, flip=True, rotation=25)
+    draws = drawn(augmentation, len(images))
+    index = torch.randperm(len(images), generator=torch.Generator().manual_seed(4))
+    ours = gather_images(images, index, draws[index], augmentation, mean=MEAN, std=STD)
+    same = 0.0
+    for place, number in enumerate(index.tolist()):
+        down, right, mirror, cosine, sine = draws[number].tolist()
+        top, left = int(down) + 3, int(right) + 3
+        padded = np.pad(images[number].numpy(), ((3, 3), (3, 3), (0, 0)))
+        window = padded[top : top + 9, left : left + 11]
+        window = window[:, ::-1] if mirror else window
+        degrees = math.degrees(math.atan2(sine, cosine))
+        theirs = Image.fromarray(np.ascontiguousarray(window)).rotate(degrees)
+        close = (ours[place] - normalised(np.asarray(theirs))).abs() < 1e-5
+        same += float(close.float().mean()) / len(index)
+    # A pixel between two may be taken from either.
+    assert same > 0.995
+
+
+def test_without_rotation_every_pixel_is_that_of_single_images(images: Tensor):
+    augmentation = Augmentation(crop=4, flip=True)
+    draws = drawn(augmentation, len(images))
+    ours = gather_images(images, torch.arange(len(images)), draws, augmentation, mean=MEAN, std=STD)
+    for number, (down, right, mirror) in enumerate(draws.int().tolist()):
+        padded = np.pad(images[number].numpy(), ((4, 4), (4, 4), (0, 0)))
+        window = padded[down + 4 : down + 13, right + 4 : right + 15]
+        assert_close(ours[number], normalised(window[:, ::-1] if mirror else window))
+
+
+def test_resized_crops_are_pillows(images: Tensor):
+    augmentation = Augmentation(resized_crop=6, flip=True)
+    draws = drawn(augmentation, len(images))
+    ours = gather_images(images, torch.arange(len(images)), draws, augmentation, mean=MEAN, std=STD)
+    boxes = choose_boxes(draws[:, augmentation.columns["resized_crop"]], 9, 11).tolist()
+    for number, (left, top, right, bottom) in enumerate(boxes):
+        theirs = np.asarray(
+            Image.fromarray(images[number].numpy()).resize(
+                (6, 6), Image.Resampling.BILINEAR, box=(left, top, right, bottom)
+            )
+        )
+        mirrored = theirs[:, ::-1] if draws[number, augmentation.columns["flip"]] else theirs
+        # Each of two passes may round a half the other way.
+        two_levels = float(2 / (255 * STD.min()))
+        assert_close(ours[number], normalised(mirrored), rtol=0, atol=1.01 * two_levels)
+
+
+def test_a_batch_that_was_cut_before_is_finished_the_same(images: Tensor):
+    whole = parse_augmentation("flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
+    cut_too = parse_augmentation("resized-crop:5,flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
+    index = torch.tensor([3, 1, 8])
+    ours = augment_images(images[index], drawn(cut_too, 20)[index], cut_too, mean=MEAN, std=STD)
+    theirs = gather_images(images, index, drawn(whole, 20)[index], whole, mean=MEAN, std=STD)
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("text", ["crop:4,flip,rotation:20", "flip", "rotation:90"])
+def test_draws_that_move_nothing_give_the_images(images: Tensor, text: str):
+    augmentation = parse_augmentation(text)
+    draws = torch.zeros(20, augmentation.num_draws)
+    if "rotation" in augmentation.columns:
+        draws[:, augmentation.columns["rotation"].start] = 1
+    ours = gather_images(images, torch.arange(20), draws, augmentation, mean=MEAN, std=STD)
+    assert torch.equal(ours, prepare_images(images, mean=MEAN, std=STD))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_image_does_not_depend_on_its_batch(images: Tensor, text: str):
+    order = torch.randperm(20, generator=torch.Generator().manual_seed(5))
+    whole = gathered(images, order, text)
+    parts = torch.cat([gathered(images, part, text) for part in order.split([1, 7, 12])])
+    assert torch.equal(whole, parts)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_result_is_channels_last(images: Tensor, text: str):
+    side = parse_augmentation(text).resized_crop
+    ours = gathered(images, torch.tensor([5, 5, 2]), text)
+    assert ours.shape == (3, 3, side or 9, side or 11)
+    assert ours.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_lower_precision_is_rounded_at_the_end(images: Tensor, text: str, dtype: torch.dtype):
+    index = torch.tensor([5, 0, 2])
+    ours = gathered(images, index, text, dtype=dtype)
+    assert ours.dtype == dtype
+    assert torch.equal(ours, gathered(images, index, text).to(dtype))
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_other_numbers_of_channels(channels: int):
+    images = torch.arange(2 * 4 * 4 * channels, dtype=torch.uint8).view(2, 4, 4, channels)
+    augmentation = parse_augmentation("resized-crop:4,crop:1,flip,rotation:10")
+    mean, std = torch.zeros(channels), torch.ones(channels) / 255
+    ours = gather_images(
+        images, torch.tensor([1]), drawn(augmentation, 1), augmentation, mean=mean, std=std
+    )
+    assert ours.shape == (1, channels, 4, 4)
+
+
+def test_evaluation_normalises_and_takes_the_centre(images: Tensor):
+    ours = prepare_images(images, mean=MEAN, std=STD)
+    assert_close(ours, torch.stack([normalised(image.numpy()) for image in images]))
+    centre = prepare_images(images, mean=MEAN, std=STD, size=8)
+    # The short side of 9 is what 8 needs, so nothing is resized: 9 and 11 wide lose 1 and 3.
+    assert_close(centre, ours[:, :, 0:8, 1:9])
+
+
+@pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("text", [TEXTS[0], TEXTS[3], TEXTS[-1]])
+def test_it_is_one_graph_for_all_draws(images: Tensor, text: str):
+    augmentation = parse_augmentation(text)
+    compiled = torch.compile(gather_images, fullgraph=True, backend="aot_eager")
+    draws = drawn(augmentation, 20)
+
+    def batch(function: Callable[..., Tensor], index: Tensor) -> Tensor:
+        return function(images, index, draws[index], augmentation, mean=MEAN, std=STD)
+
+    first, second = torch.arange(8), torch.arange(12, 20)
+    assert_close(batch(compiled, first), batch(gather_images, first))
+    with torch.compiler.set_stance("fail_on_recompile"):
+        assert_close(batch(compiled, second), batch(gather_images, second))
+
+
+def test_what_does_not_belong_together_is_refused(images: Tensor):
+    flip, index = Augmentation(flip=True), torch.tensor([0])
+    with pytest.raises(ValueError, match=r"draws: expected \(B, 1\) for flip, got \(1, 2\)"):
+        gather_images(images, index, torch.zeros(1, 2), flip, mean=MEAN, std=STD)
+    with pytest.raises(ValueError, match=r"images: expected uint8 of shape \(N, H, W, C\), got"):
+        gather_images(images.float(), index, torch.zeros(1, 1), flip, mean=MEAN, std=STD)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_gpu_makes_the_same_images(images: Tensor, text: str):
+    augmentation, index = parse_augmentation(text), torch.arange(20)
+    draws = drawn(augmentation, 20)
+    here = gather_images(images, index, draws, augmentation, mean=MEAN, std=STD)
+    there = gather_images(
+        images.cuda(), index.cuda(), draws.cuda(), augmentation, mean=MEAN.cuda(), std=STD.cuda()
+    )
+    # Means of colours are added up in another order; nothing else is.
+    assert_close(there.cpu(), here, rtol=0, atol=1e-5 if "jitter" in text else 1e-6)

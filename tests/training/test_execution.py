@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+from labelproof.training import choose_device, choose_execution
+
+here = torch.cuda.is_available() or torch.backends.mps.is_available()
+
+
+def test_the_fastest_device_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    assert choose_device() == torch.device("cuda", 1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert choose_device() == torch.device("mps")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert choose_device("auto") == torch.device("cpu")
+
+
+@pytest.mark.parametrize("name", ["gpu", "", "cuda:x", "cuda:-1", "cpu cpu"])
+def test_names_that_are_no_devices_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="device: expected auto, cpu, cuda, cuda:NUMBER or mps"):
+        choose_device(name)
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert choose_device("cuda") == torch.device("cuda")
+    assert choose_device("cuda:0") == torch.device("cuda:0")
+    for name in ("cuda:1", "mps", "meta", "xpu"):
+        with pytest.raises(ValueError, match=f"device: {name} is not there; auto takes"):
+            choose_device(name)
+
+
+def test_the_cpu_runs_plainly_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    execution = choose_execution("cpu")
+    assert (execution.compile, execution.record) == (False, False)
+    assert (execution.rank, execution.world_size) == (0, 1)
+    assert choose_execution("cpu", compile=True).compile
+    with pytest.raises(ValueError, match="record: steps are recorded on CUDA only, got cpu"):
+        choose_execution("cpu", record=True)
+
+
+def test_cuda_is_compiled_and_recorded_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    execution = choose_execution("cuda")
+    assert (execution.compile, execution.record) == (True, True)
+    execution = choose_execution("cuda", compile=False, record=False)
+    assert (execution.compile, execution.record) == (False, False)
+    assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "4", "the user's own number was overwritten"
+
+
+def test_streams_get_queues_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "")
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS")
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    choose_execution("cpu")
+    assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "32"

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_runs import small_digits
+
+from labelproof.training.augmentation import (
+    Augmentation,
+    draw_augmentation,
+    gather_images,
+    parse_augmentation,
+    prepare_images,
+)
+from labelproof.training.feed import EpochPlan, ResidentFeed, ResidentImages, Share, plan_epoch
+from labelproof.training.randomness import generator_for
+
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+CPU = torch.device("cpu")
+AUGMENTED = parse_augmentation("crop:2,flip")
+
+
+def plan(used: np.ndarray, epoch: int = 0, *, batch_size: int = 8, **options: int) -> EpochPlan:
+    options = {"seed": 1, **options}
+    return plan_epoch(used, epoch, batch_size=batch_size, augmentation=AUGMENTED, **options)
+
+
+@steady
+@given(st.sets(st.integers(0, 500), min_size=2, max_size=60), st.integers(2, 20), st.integers(0, 9))
+def test_every_example_comes_once_an_epoch(chosen: set[int], batch_size: int, epoch: int) -> None:
+    used = np.array(sorted(chosen))
+    found = plan(used, epoch, batch_size=batch_size)
+    sizes = [share.local for share in found.steps]
+    left_over = len(used) % batch_size == 1
+    counts = Counter(found.order.tolist())
+    assert set(counts) <= chosen
+    assert set(counts.values()) == {1}
+    assert len(found.order) == len(found.draws) == sum(sizes) == len(used) - left_over
+    assert all(size == batch_size for size in sizes[:-1])
+    assert 2 <= sizes[-1] <= batch_size
+    assert all(share.local == share.whole for share in found.steps)
+
+
+def test_the_example_left_over_is_not_always_the_same() -> None:
+    used = np.arange(17)
+    missing = {(set(range(17)) - set(plan(used, epoch).order.tolist())).pop() for epoch in range(9)}
+    assert len(missing) > 3
+
+
+def test_epochs_and_seeds_have_orders_and_draws_of_their_own() -> None:
+    used = np.arange(50)
+    plans = [plan(used, epoch, seed=seed) for epoch in range(4) for seed in (1, 2)]
+    assert len({tuple(each.order.tolist()) for each in plans}) == 8
+    assert len({tuple(each.draws.flatten().tolist()) for each in plans}) == 8
+    again = plan(used, 3, seed=2)
+    assert torch.equal(again.order, plans[-1].order)
+    assert torch.equal(again.draws, plans[-1].draws)
+
+
+def test_orders_are_uniform() -> None:
+    first = Counter(int(plan(np.arange(5), epoch).order[0]) for epoch in range(1000))
+    # Five standard deviations of 1,000 draws with chance 1/5.
+    assert max(abs(count - 200) for count in first.values()) < 5 * (1000 * 0.16) ** 0.5
+
+
+def test_neither_batches_nor_augmentation_change_the_order() -> None:
+    used = np.arange(40)
+    orders = [
+        plan_epoch(used, 2, seed=1, batch_size=size, augmentation=augmentation).order
+        for size in (4, 10, 40)
+        for augmentation in (AUGMENTED, Augmentation())
+    ]
+    assert all(torch.equal(order, orders[0]) for order in orders)
+
+
+@steady
+@given(st.integers(6, 70), st.integers(5, 20), st.sampled_from([2, 3, 5]), st.integers(0, 3))
+def test_the_shares_of_processes_are_the_batches_of_one(
+    count: int, batch_size: int, world_size: int, epoch: int
+) -> None:
+    used = np.arange(count) * 3
+    alone = plan(used, epoch, batch_size=batch_size)
+    shares = [
+        plan(used, epoch, batch_size=batch_size, rank=rank, world_size=world_size)
+        for rank in range(world_size)
+    ]
+    starts = [0] * world_size
+    position = 0
+    for number, (_, whole) in enumerate(alone.steps):
+        if whole < world_size:  # someone would have nothing to do, so the others drop it too
+            assert number == len(alone.steps) - 1
+            assert all(len(share.steps) == number for share in shares)
+            break
+        order, draws = [], []
+        for rank, share in enumerate(shares):
+            local = share.steps[number].local
+            assert share.steps[number].whole == whole
+            assert whole // world_size <= local <= -(-whole // world_size)
+            order.append(share.order[starts[rank] : starts[rank] + local])
+            draws.append(share.draws[starts[rank] : starts[rank] + local])
+            starts[rank] += local
+        assert torch.equal(torch.cat(order), alone.order[position : position + whole])
+        assert torch.equal(torch.cat(draws), alone.draws[position : position + whole])
+        position += whole
+
+
+def test_nothing_to_learn_from_is_an_empty_plan() -> None:
+    found = plan(np.array([7]))
+    assert found.steps == []
+    assert found.order.shape == (0,)
+
+
+def feed_of(images: ResidentImages, count: int, augmentation: Augmentation) -> ResidentFeed:
+    labels = torch.arange(200) % 10
+    feed = images.make_feed(
+        augmentation, count, labels=labels, clean=labels + 100, dtype=torch.float32, batch_size=8
+    )
+    assert isinstance(feed, ResidentFeed)
+    return feed
+
+
+@pytest.mark.parametrize("augmentation", [Augmentation(), AUGMENTED])
+@pytest.mark.parametrize("start", [0, 3])
+def test_a_feed_gives_the_planned_examples_with_their_draws(
+    augmentation: Augmentation, start: int
+) -> None:
+    dataset = small_digits()
+    images = ResidentImages(dataset, CPU)
+    used = np.arange(3, 200, 5)
+    feed = feed_of(images, len(used), augmentation)
+    found = plan_epoch(used, 1, seed=1, batch_size=8, augmentation=augmentation)
+    feed.load(found, start=start)
+    position = 8 * start
+    for share in found.steps[start:]:
+        feed.stage()
+        batch = feed.fetch(share.local)
+        rows = slice(position, position + share.local)
+        assert torch.equal(batch.indices, found.order[rows])
+        assert torch.equal(batch.target, feed.labels[found.order[rows]])
+        assert torch.equal(batch.clean, batch.target + 100)
+        for row, index in enumerate(batch.indices.tolist()):
+            pixels = torch.from_numpy(dataset.train.array[index]).float()
+            if augmentation.columns:
+                down, right, flipped = found.draws[position + row].tolist()
+                framed = torch.nn.functional.pad(pixels, (2, 2, 2, 2))
+                top, left = 2 + int(down), 2 + int(right)
+                moved = framed[:, top : top + 8, left : left + 8]
+                pixels = moved.flip(2) if flipped else moved
+            expected = (pixels / 255 - dataset.mean[0]) / dataset.std[0]
+            torch.testing.assert_close(batch.inputs[row], expected, rtol=1e-5, atol=1e-5)
+        position += share.local
+    assert int(feed.state["position"]) == len(found.order)
+
+
+def test_draws_belong_to_examples_in_the_order_they_come() -> None:
+    used = np.arange(30)
+    found = plan(used, 4)
+    draws = draw_augmentation(AUGMENTED, 30, generator_for(1, "augmentation", 4))
+    assert torch.equal(found.draws, draws)
+
+
+def test_loading_a_shorter_plan_leaves_nothing_of_the_longer() -> None:
+    images = ResidentImages(small_digits(), CPU)
+    feed = feed_of(images, 40, AUGMENTED)
+    feed.load(plan(np.arange(40)))
+    short = plan(np.arange(100, 117), batch_size=8)
+    feed.load(short)
+    got = torch.cat([feed.fetch(share.local).indices for share in short.steps])
+    assert torch.equal(got, short.order)
+
+
+def test_images_lie_as_the_network_reads_them() -> None:
+    dataset = small_digits()
+    images = ResidentImages(dataset, CPU)
+    assert images.train.shape == (200, 8, 8, 1)
+    assert images.train.is_contiguous()
+    tests = torch.cat(list(images.test_batches(33)))
+    everything = torch.from_numpy(dataset.test.array).permute(0, 2, 3, 1)
+    expected = prepare_images(everything, mean=images.mean, std=images.std, dtype=torch.float32)
+    assert torch.equal(tests, expected)
+
+
+def test_a_dataset_without_a_test_split_has_no_test_batches() -> None:
+    images = ResidentImages(small_digits(test=0), CPU)
+    assert not images.has_test
+    assert list(images.test_batches(10)) == []
+
+
+def test_batches_come_in_the_networks_numbers() -> None:
+    images = ResidentImages(small_digits(), CPU)
+    feed = images.make_feed(
+        AUGMENTED,
+        16,
+        labels=torch.zeros(200, dtype=torch.int64),
+        clean=torch.zeros(200, dtype=torch.int64),
+        dtype=torch.bfloat16,
+        batch_size=8,
+    )
+    found = plan(np.arange(16))
+    feed.load(found)
+    inputs = feed.fetch(8).inputs
+    assert inputs.dtype == torch.bfloat16
+    whole = gather_images(
+        images.train,
+        found.order[:8],
+        found.draws[:8],
+        AUGMENTED,
+        mean=images.mean,
+        std=images.std,
+    )
+    assert torch.equal(inputs, whole.bfloat16())
+
+
+def test_a_share_is_hashable_by_its_sizes() -> None:
+    # Graphs are kept by it.
+    assert {Share(4, 8): 1}[Share(4, 8)] == 1

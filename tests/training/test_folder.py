@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from small_runs import CPU, StopAfter, kinds, load_small, small, small_run, train
+
+from labelproof.training import Job, train_runs
+from labelproof.training.description import read_description
+from labelproof.training.folder import History, OtherConfigurationError, RunFolder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_finished_folder_has_what_its_readers_need(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path))
+    expected = ["checkpoint", "metrics.jsonl", "model.json", "predictions.npz", "record.json"]
+    assert [name for name in names(tmp_path) if name[0] != "."] == [*expected, "timing.jsonl"]
+    assert names(tmp_path / "checkpoint") == ["00002-0000000", "00003-0000000"]
+    description = read_description(tmp_path)
+    assert description.input_shape == (1, 8, 8)
+    assert description.network == small().network
+
+
+def test_the_record_is_written_last(tmp_path: Path) -> None:
+    job = Job(small(), tmp_path)
+    for event in train_runs([job], CPU, load=load_small, checkpoint_seconds=0):
+        assert (tmp_path / "record.json").exists() == (event.kind == "finished")
+
+
+def test_every_epochs_line_is_there_when_it_is_told(tmp_path: Path) -> None:
+    job = Job(small(), tmp_path)
+    for event in train_runs([job], CPU, load=load_small, checkpoint_seconds=1000):
+        if event.kind == "epoch":
+            lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+            assert json.loads(lines[-1])["epoch"] == event.value["epoch"] == len(lines) - 1
+
+
+def test_a_record_is_asked_for_by_its_configuration(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.record(small()) is None
+    train(Job(small(precision="auto"), tmp_path))
+    for precision in ("auto", "float32"):
+        record = folder.record(small(precision=precision))
+        assert record is not None
+        assert record.configuration["precision"] == "float32"
+    with pytest.raises(OtherConfigurationError, match="seed: 1 there; asked for seed=4"):
+        folder.record(small(seed=4))
+
+
+def test_a_checkpoint_of_an_older_version_without_a_setting_is_another(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path))
+    document = json.loads((tmp_path / "record.json").read_text())
+    del document["configuration"]["average"]
+    (tmp_path / "record.json").write_text(json.dumps(document))
+    with pytest.raises(OtherConfigurationError, match=r"average: None there"):
+        RunFolder(tmp_path).record(small())
+
+
+def test_resuming_where_there_is_nothing_is_a_beginning(tmp_path: Path) -> None:
+    run = small_run(small())
+    history = RunFolder(tmp_path / "none").resume(run, on_problem=pytest.fail)
+    assert history == History()
+    assert (run.epoch, run.step) == (0, 0)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_process_that_does_not_write_resumes_without_writing(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path), stop=StopAfter(9))
+    for name in ("metrics.jsonl", "timing.jsonl"):
+        (tmp_path / name).unlink()
+    run = small_run(small())
+    history = RunFolder(tmp_path).resume(run, on_problem=pytest.fail, writes=False)
+    assert (run.epoch, run.step, len(history.metrics)) == (1, 2, 1)
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_a_history_is_a_curve_for_each_metric() -> None:
+    history = History(
+        [{"epoch": 0, "loss": 2.0}, {"epoch": 1, "loss": 1.0}],
+        [{"seconds": 1.5}, {"seconds": 0.25}],
+    )
+    assert history.curve == {"epoch": [0, 1], "loss": [2.0, 1.0]}
+    assert history.seconds == 1.75
+    assert History().curve == {}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("name", ["metrics.jsonl", "timing.jsonl"])
+def test_a_disk_too_full_for_a_line_is_explained_too(tmp_path: Path, name: str) -> None:
+    job = Job(small(), tmp_path)
+    events = train_runs([job], CPU, load=load_small, checkpoint_seconds=0)
+    assert [next(events).kind, next(events).kind] == ["started", "epoch"]
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as failure:
+        list(events)
+    assert str(tmp_path) in str(failure.value)
+    assert "checkpoint" in str(failure.value)
+    (tmp_path / name).unlink()
+    assert kinds(train(job))[-1] == "finished"

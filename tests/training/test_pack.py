@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, small_digits, train
+from torch import Tensor, nn
+
+from labelproof.models.spec import make_network
+from labelproof.training import (
+    Configuration,
+    DeviceMemoryError,
+    Event,
+    Examples,
+    Job,
+    StopRequest,
+    choose_examples,
+    read_record,
+    train_runs,
+)
+from labelproof.training.checkpoint import load_checkpoint, load_weights
+
+SIX: list[dict[str, Any]] = [
+    {"seed": 1, "epochs": 3},
+    {"seed": 2, "epochs": 1, "loss": "ce"},
+    {"seed": 3, "epochs": 2, "loss": "nl", "augmentation": "crop:1,flip"},
+    {"seed": 1, "epochs": 2, "network": "cnn4(width=4)", "noise": "pair:0.3"},
+    {"seed": 5, "epochs": 1, "algorithm": "co-teaching", "batch_size": 64},
+    {"seed": 6, "epochs": 2, "network": "small_runs:dropping", "average": 0.9},
+]
+
+DIVERGES: dict[str, Any] = {
+    "loss": "ce+sr(lambda0=1,rho=1e15,r=1)",
+    "network": "mlp(hidden=16,depth=3)",
+    "clip_norm": 0,
+}
+"""Fails at the second step of its second epoch."""
+
+
+def jobs_in(folder: Path) -> list[Job]:
+    return [Job(small(**changes), folder / str(number)) for number, changes in enumerate(SIX)]
+
+
+def test_runs_side_by_side_come_to_what_each_comes_to_alone(tmp_path: Path) -> None:
+    together, alone = jobs_in(tmp_path / "together"), jobs_in(tmp_path / "alone")
+    train(together, at_once=3, checkpoint_seconds=1000)
+    for packed, single in zip(together, alone, strict=True):
+        train(single)
+        assert packed.folder is not None
+        assert single.folder is not None
+        assert outcome(packed.folder) == outcome(single.folder)
+        first, second = read_record(packed.folder), read_record(single.folder)
+        assert first is not None
+        assert second is not None
+        assert first.curve == second.curve
+        assert first.configuration == second.configuration
+
+
+def test_a_run_that_finishes_makes_room_for_the_next(tmp_path: Path) -> None:
+    jobs = jobs_in(tmp_path)
+    under_way: set[str] = set()
+    started, most = [], 0
+    for event in train(jobs, at_once=3):
+        assert event.job.folder is not None
+        name = event.job.folder.name
+        if event.kind == "started":
+            started.append(name)
+            under_way.add(name)
+        assert name in under_way
+        if event.kind == "finished":
+            under_way.remove(name)
+        most = max(most, len(under_way))
+    assert started == ["0", "1", "2", "3", "4", "5"]
+    assert most == 3
+    assert not under_way
+
+
+def test_events_of_one_run_come_in_order() -> None:
+    jobs = [Job(small(**changes)) for changes in SIX]
+    events = train(jobs, at_once=6)
+    for job in jobs:
+        mine = [event for event in events if event.job is job]
+        assert kinds(mine) == ["started", *["epoch"] * job.configuration.epochs, "finished"]
+        numbers = [event.value["epoch"] for event in mine if event.kind == "epoch"]
+        assert numbers == list(range(job.configuration.epochs))
+        assert mine[0].value == 0
+        assert all(event.value["images_per_second"] > 0 for event in mine[1:-1])
+
+
+def test_a_run_without_a_folder_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    events = train(Job(small()))
+    assert kinds(events) == ["started", "epoch", "epoch", "epoch", "finished"]
+    assert list(tmp_path.iterdir()) == []
+    record = events[-1].value
+    assert record.curve["test_accuracy"] == [e.value["test_accuracy"] for e in events[1:-1]]
+
+
+def test_one_run_that_fails_leaves_its_last_good_state_and_the_others_finish(
+    tmp_path: Path,
+) -> None:
+    jobs = [
+        Job(small(), tmp_path / "good"),
+        Job(small(**DIVERGES), tmp_path / "bad"),
+        Job(small(seed=2), tmp_path / "next"),
+    ]
+    events = train(jobs, at_once=2)
+    by_folder = {job.folder: [event for event in events if event.job is job] for job in jobs}
+    assert kinds(by_folder[tmp_path / "bad"]) == ["started", "epoch", "failed"]
+    assert kinds(by_folder[tmp_path / "good"])[-1] == "finished"
+    assert kinds(by_folder[tmp_path / "next"])[-1] == "finished"
+    error = by_folder[tmp_path / "bad"][-1].value
+    assert isinstance(error, ArithmeticError)
+    assert "since step 2 of epoch 2 (learning rate 0.075, lambda 1e+15, tau 0.5)" in str(error)
+    assert str(tmp_path / "bad" / "checkpoint") in str(error)
+    assert read_record(tmp_path / "bad") is None
+    assert len((tmp_path / "bad" / "metrics.jsonl").read_text().splitlines()) == 1
+    assert_good(tmp_path / "bad", epoch=1)
+    # Alone it comes to the same end, and so it does when it is started again.
+    again = train(jobs[1])
+    assert kinds(again) == ["started", "failed"]
+    assert again[0].value == 1
+    assert str(again[-1].value) == str(error)
+    train(Job(small(), tmp_path / "alone"))
+    assert outcome(tmp_path / "alone") == outcome(tmp_path / "good")
+
+
+def assert_good(folder: Path, *, epoch: int) -> None:
+    """The newest checkpoint is of an epoch's end, and all in it are numbers."""
+    checkpoint = load_checkpoint(folder / "checkpoint", on_problem=pytest.fail)
+    assert checkpoint is not None
+    assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (epoch, 0)
+    for name, tensor in {**checkpoint.weights, **checkpoint.state}.items():
+        assert torch.isfinite(tensor).all(), name
+
+
+def test_a_run_that_fails_before_any_checkpoint_points_at_none(tmp_path: Path) -> None:
+    configuration = small(learning_rate=1e18, network="mlp(hidden=16,depth=3)", loss="ce")
+    events = train(Job(configuration, tmp_path))
+    assert kinds(events) == ["started", "failed"]
+    assert "kept" not in str(events[-1].value)
+    assert kinds(train(Job(configuration))) == ["started", "failed"]
+
+
+def test_a_stop_right_after_a_failure_keeps_the_good_state(tmp_path: Path) -> None:
+    stop = StopRequest()
+    events: list[Event] = []
+    jobs = [Job(small(**DIVERGES), tmp_path / "bad"), Job(small(epochs=9), tmp_path / "good")]
+    for event in train_runs(jobs, CPU, load=load_small, at_once=2, stop=stop, checkpoint_seconds=0):
+        events.append(event)
+        if event.kind == "failed":
+            stop.signal = 15
+    assert [event.kind for event in events if event.job is jobs[0]][-1] == "failed"
+    assert [event.kind for event in events if event.job is jobs[1]][-1] == "stopped"
+    assert_good(tmp_path / "bad", epoch=1)
+
+
+def test_a_stop_right_at_the_end_finds_the_run_finished(tmp_path: Path) -> None:
+    events = train(Job(small(), tmp_path), stop=StopAfter(21))
+    assert kinds(events) == ["started", "epoch", "epoch", "epoch", "finished"]
+
+
+def test_a_stop_saves_every_run_and_starts_no_other(tmp_path: Path) -> None:
+    jobs = jobs_in(tmp_path)
+    events = train(jobs, at_once=2, stop=StopAfter(4))
+    assert kinds(events) == ["started", "started", "stopped", "stopped"]
+    for number in range(2):
+        checkpoint = load_checkpoint(tmp_path / str(number) / "checkpoint", on_problem=pytest.fail)
+        assert checkpoint is not None
+        assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (0, 4)
+    assert not (tmp_path / "2").exists()
+
+
+def test_a_stop_that_is_wanted_already_starts_nothing(tmp_path: Path) -> None:
+    stop = StopRequest()
+    stop.signal = 2
+    assert train(jobs_in(tmp_path), stop=stop) == []
+
+
+def test_weights_that_overflowed_in_the_last_step_are_no_result(tmp_path: Path) -> None:
+    # The only step's loss is a number; what it makes of the weights is not.
+    configuration = small(
+        epochs=1, batch_size=500, loss="1000000*ce", learning_rate=3e38, clip_norm=0
+    )
+    events = train(Job(configuration, tmp_path))
+    finite = kinds(events)[-1] == "finished" and all(
+        torch.isfinite(each).all() for each in load_weights(tmp_path / "checkpoint").values()
+    )
+    assert finite or kinds(events)[-1] == "failed"
+
+
+class Greedy(nn.Module):
+    """Asks for more memory than there is, at its third call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(64, 10)
+        self.calls = 0
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls == 3:
+            raise torch.OutOfMemoryError(
+                "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has 1 GiB free."
+            )
+        return self.head(images.flatten(1))
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_too_little_memory_says_what_to_lower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("labelproof.training.networks.make_network", lambda *_, **__: Greedy())
+    jobs = [Job(small(seed=seed), tmp_path / str(seed)) for seed in range(4)]
+    with pytest.raises(DeviceMemoryError) as failure:
+        train(jobs, at_once=at_once)
+    message = str(failure.value)
+    assert f"with {at_once} run" in message
+    assert "CUDA out of memory" in message
+    for word in ("--batch-size", "--network", "--precision bf16"):
+        assert word in message
+    assert ("the runs at a time (3)" in message) == (at_once == 3)
+    # The folders are free again, and what was saved is there.
+    monkeypatch.undo()
+    assert kinds(train(jobs[3]))[-1] == "finished"
+
+
+def test_too_little_memory_at_the_start_counts_the_run_that_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> nn.Module:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+    monkeypatch.setattr("labelproof.training.networks.make_network", refuse)
+    with pytest.raises(DeviceMemoryError, match="with 1 run"):
+        train(Job(small()))
+
+
+def test_one_process_trains_a_folder_at_a_time(tmp_path: Path) -> None:
+    job = Job(small(), tmp_path)
+    first = train_runs([job], CPU, load=load_small)
+    assert next(first).kind == "started"
+    with pytest.raises(RuntimeError, match=r"another process \(pid \d+\) is training in"):
+        train(job)
+    assert [event.kind for event in first][-1] == "finished"
+    assert kinds(train(job)) == ["started", "finished"]
+
+
+def test_a_run_given_up_in_the_middle_frees_its_folder(tmp_path: Path) -> None:
+    job = Job(small(), tmp_path)
+    events = train_runs([job], CPU, load=load_small)
+    next(events)
+    events.close()  # pyright: ignore[reportAttributeAccessIssue]
+    assert kinds(train(job))[-1] == "finished"
+
+
+def test_the_same_run_twice_is_done_once_and_found_done(tmp_path: Path) -> None:
+    job = Job(small(), tmp_path)
+    events = train([job, job])
+    assert kinds(events)[-3:] == ["finished", "started", "finished"]
+
+
+def test_what_the_folder_holds_is_what_the_events_said(tmp_path: Path) -> None:
+    events = train(Job(small(network="cnn4(width=4)"), tmp_path))
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    timing = [json.loads(line) for line in (tmp_path / "timing.jsonl").read_text().splitlines()]
+    told = [event.value for event in events if event.kind == "epoch"]
+    assert [line | times for line, times in zip(lines, timing, strict=True)] == told
+    record = read_record(tmp_path)
+    assert record is not None
+    assert record.final_accuracy == pytest.approx(told[-1]["test_accuracy"], rel=1e-5)
+    assert record.seconds == pytest.approx(sum(line["seconds"] for line in timing), abs=1e-3)
+    with np.load(tmp_path / "predictions.npz") as predictions:
+        right = predictions["logits"].argmax(1) == predictions["labels"]
+        logits = torch.from_numpy(predictions["logits"].astype(np.float32))
+    assert 100 * right.mean() == told[-1]["test_accuracy"]
+    network = make_network("cnn4(width=4)", num_classes=10, input_shape=(1, 8, 8))
+    network.load_state_dict(load_weights(tmp_path / "checkpoint"))
+    network.eval()
+    dataset = small_digits()
+    images = torch.from_numpy(dataset.test.array).float() / 255
+    with torch.no_grad():
+        found = network((images - dataset.mean[0]) / dataset.std[0])
+    torch.testing.assert_close(found, logits, rtol=2e-3, atol=2e-3)
+
+
+def test_the_examples_are_asked_for_by_configuration() -> None:
+    asked: list[Configuration] = []
+
+    def load(configuration: Configuration) -> Examples:
+        asked.append(configuration)
+        return choose_examples(configuration, small_digits())
+
+    jobs = [Job(small(seed=seed, epochs=1)) for seed in range(4)]
+    train(jobs, load=load, at_once=2)
+    assert asked == [job.configuration for job in jobs]
+
+
+def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:
+    for seconds, expected in ((0, ["00001", "00002"]), (1000, [])):
+        seen: list[str] = []
+        folder = tmp_path / str(seconds)
+        job = Job(small(), folder)
+        for event in train_runs([job], CPU, load=load_small, checkpoint_seconds=seconds):
+            if event.kind == "epoch" and (folder / "checkpoint").is_dir():
+                seen += [path.name[:5] for path in (folder / "checkpoint").iterdir()]
+        assert sorted(set(seen)) == expected
+        assert max(path.name for path in (folder / "checkpoint").iterdir()) == "00003-0000000"

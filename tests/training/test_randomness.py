@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelproof.training.randomness import GlobalChance, derive_seed, generator_for
+
+keys = st.tuples(st.integers(0, 2**63), st.text(max_size=8), st.integers(0, 10_000))
+
+
+@settings(deadline=None, derandomize=True)
+@given(keys)
+def test_a_seed_fits_torch_and_is_always_the_same(key: tuple[int, str, int]) -> None:
+    seed, purpose, epoch = key
+    derived = derive_seed(seed, purpose, epoch)
+    assert 0 <= derived < 2**63
+    assert derive_seed(seed, purpose, epoch) == derived
+    assert generator_for(seed, purpose, epoch).initial_seed() == derived
+
+
+def test_seeds_purposes_and_epochs_do_not_meet() -> None:
+    derived = {
+        derive_seed(seed, purpose, epoch)
+        for seed in range(20)
+        for purpose in ("order", "augmentation", "loss", "network 0", "network 1", "")
+        for epoch in range(50)
+    }
+    assert len(derived) == 20 * 6 * 50
+
+
+def test_the_derivation_is_pinned() -> None:
+    # Another one would make every record of an earlier version a record of other draws.
+    assert derive_seed(1, "order", 3) == 6344472847082523721
+
+
+def test_neighbouring_seeds_give_unrelated_draws() -> None:
+    draws = torch.stack([torch.rand(1000, generator=generator_for(s, "order")) for s in range(20)])
+    related = torch.corrcoef(draws) - torch.eye(20)
+    assert related.abs().max() < 5 / 1000**0.5
+
+
+def test_torchs_own_generator_is_left_alone() -> None:
+    before = torch.random.get_rng_state()
+    torch.rand(3, generator=generator_for(5, "order", 2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 7])
+def test_an_epochs_draws_need_no_epoch_before_it(epoch: int) -> None:
+    def draw(number: int) -> torch.Tensor:
+        return torch.rand(4, generator=generator_for(1, "order", number))
+
+    assert torch.equal([draw(number) for number in range(epoch + 1)][-1], draw(epoch))
+
+
+def test_runs_that_borrow_the_global_numbers_do_not_move_each_others() -> None:
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    first, second = (GlobalChance(torch.device("cpu"), used=True) for _ in range(2))
+    first.seed(1)
+    second.seed(2)
+    drawn: dict[int, list[torch.Tensor]] = {1: [], 2: []}
+    for _ in range(3):
+        for number, chance in ((1, first), (2, second)):
+            with chance.lent():
+                drawn[number].append(torch.rand(4))
+    assert torch.equal(torch.get_rng_state(), before)
+    for number, found in drawn.items():
+        alone = torch.Generator().manual_seed(number)
+        for each in found:
+            assert torch.equal(each, torch.rand(4, generator=alone))
+
+
+def test_numbers_go_on_from_a_state_that_was_kept() -> None:
+    chance = GlobalChance(torch.device("cpu"), used=True)
+    chance.seed(1)
+    with chance.lent():
+        torch.rand(4)
+    kept = {name: state.clone() for name, state in chance.state.items()}
+    with chance.lent():
+        expected = torch.rand(4)
+    other = GlobalChance(torch.device("cpu"), used=True)
+    other.restore(kept)
+    with other.lent():
+        assert torch.equal(torch.rand(4), expected)
+
+
+def test_the_global_numbers_are_given_back_whatever_happens() -> None:
+    chance = GlobalChance(torch.device("cpu"), used=True)
+    before = torch.get_rng_state()
+    with pytest.raises(RuntimeError, match="shape"), chance.lent():
+        torch.rand(4).view(3)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_where_nothing_is_drawn_nothing_is_kept() -> None:
+    chance = GlobalChance(torch.device("cpu"), used=False)
+    chance.seed(1)
+    assert chance.state == {}
+    before = torch.get_rng_state()
+    with chance.lent():
+        assert torch.equal(torch.get_rng_state(), before)

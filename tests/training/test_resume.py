@@ -1,0 +1,292 @@
+"""A run that was stopped, killed or cut off ends with the same bytes as one that was not."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, train
+
+from labelproof.training import Event, Job, StopRequest, read_record, train_runs
+from labelproof.training.folder import OtherConfigurationError
+
+PROCESSES = str(Path(__file__).with_name("training_processes.py"))
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes and signals")
+STEPS = 21
+"""Of an undisturbed run of three epochs."""
+
+
+def finish(job: Job, *, stops: list[int]) -> list[Event]:
+    """Train with interruptions after so many steps each, and then to the end."""
+    events = []
+    for steps in stops:
+        assert kinds(train(job, stop=StopAfter(steps)))[-1] == "stopped"
+    events = train(job)
+    assert kinds(events)[-1] == "finished"
+    return events
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "sparse": {},
+    "convolutions": {"network": "cnn4(width=4)", "augmentation": "crop:1,flip,rotation:20"},
+    "draws": {"loss": "nl"},
+    "draws inside": {"loss": "nl+sr(lambda0=2)"},
+    "co-teaching": {"algorithm": "co-teaching(ramp=2)"},
+    "co-teaching that estimates": {"algorithm": "co-teaching(rate=estimate,ramp=3)"},
+    "negative to positive": {"algorithm": "nlnl(negative=1,selective=1)", "loss": "ce"},
+    "average": {"average": 0.9},
+    "dropout": {"network": "small_runs:dropping"},
+    "adamw": {"optimizer": "adamw", "learning_rate": 0.01},
+    "nesterov": {"nesterov": True},
+    "half": {"precision": "fp16"},
+    "brain": {"precision": "bf16"},
+    "schedule": {"schedule": "exponential:0.7", "imbalance": "step:0.5"},
+}
+
+
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
+@pytest.mark.parametrize("case", CASES)
+def test_stopped_anywhere_and_started_again(tmp_path: Path, case: str) -> None:
+    configuration = small(**CASES[case])
+    draw = random.Random(case)  # noqa: S311
+    whole = Job(configuration, tmp_path / "whole")
+    assert kinds(train(whole)) == ["started", "epoch", "epoch", "epoch", "finished"]
+    steps = 3 * -(-len(load_small(configuration).used) // 32)
+    at_an_end, inside = [steps // 3, 1, 2], [draw.randrange(1, steps // 3) for _ in range(4)]
+    for number, stops in enumerate((at_an_end, inside)):
+        job = Job(configuration, tmp_path / str(number))
+        finish(job, stops=stops)
+        assert outcome(tmp_path / str(number)) == outcome(tmp_path / "whole")
+        whole_record, record = read_record(tmp_path / "whole"), read_record(tmp_path / str(number))
+        assert record is not None
+        assert whole_record is not None
+        assert record.curve == whole_record.curve
+
+
+@pytest.mark.parametrize("steps", [1, 6, 7, 8, 13, 14, 20])
+def test_a_stop_is_granted_after_the_step_it_came_in(tmp_path: Path, steps: int) -> None:
+    events = train(Job(small(), tmp_path), stop=StopAfter(steps))
+    assert kinds(events) == ["started", *["epoch"] * (steps // 7), "stopped"]
+    assert events[-1].value == divmod(steps, 7)
+    name = f"{steps // 7:05}-{steps % 7:07}"
+    assert max(path.name for path in (tmp_path / "checkpoint").iterdir()) == name
+    again = train(Job(small(), tmp_path))
+    assert again[0].value == steps // 7
+    assert kinds(again) == ["started", *["epoch"] * (3 - steps // 7), "finished"]
+
+
+def test_stopped_by_whoever_hears_of_an_epoch(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path / "whole"))
+    job = Job(small(), tmp_path / "stopped")
+    stop = StopRequest()
+    seen = []
+    for event in train_runs([job], CPU, load=load_small, stop=stop):
+        seen.append(event.kind)
+        if event.kind == "epoch":
+            stop.signal = 15
+    assert seen == ["started", "epoch", "stopped"]
+    finish(job, stops=[])
+    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
+
+
+def test_stopped_at_every_step(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path / "whole"))
+    job = Job(small(), tmp_path / "stopped")
+    finish(job, stops=[1] * 20)
+    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
+
+
+def test_whoever_stops_listening_loses_nothing(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path / "whole"))
+    job = Job(small(), tmp_path / "cut")
+    events = train_runs([job], CPU, load=load_small, checkpoint_seconds=1000)
+    for event in events:
+        if event.kind == "epoch" and event.value["epoch"] == 1:
+            break
+    events.close()  # pyright: ignore[reportAttributeAccessIssue]
+    assert len((tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()) == 2
+    again = finish(job, stops=[])
+    assert again[0].value == 2
+    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
+
+
+def test_lines_after_the_last_checkpoint_are_written_once(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path / "whole"))
+    job = Job(small(), tmp_path / "cut")
+    train(job, stop=StopAfter(9))
+    for name in ("metrics.jsonl", "timing.jsonl"):
+        with (tmp_path / "cut" / name).open("a") as stream:
+            stream.write('{"epoch": 1, "train_loss": 1.5}\n{"epoch": 2, "tra')
+    finish(job, stops=[])
+    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
+    timing = (tmp_path / "cut" / "timing.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in timing] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("damage", ["weights.safetensors", "state.safetensors", "state.json"])
+def test_a_checkpoint_cut_in_half_costs_only_time(tmp_path: Path, damage: str) -> None:
+    train(Job(small(), tmp_path / "whole"))
+    job = Job(small(), tmp_path / "damaged")
+    train(job, stop=StopAfter(17))
+    newest, before = sorted((tmp_path / "damaged" / "checkpoint").iterdir(), reverse=True)[:2]
+    assert (newest.name, before.name) == ("00002-0000003", "00002-0000000")
+    content = (newest / damage).read_bytes()
+    (newest / damage).write_bytes(content[: len(content) // 2])
+    events = finish(job, stops=[])
+    assert kinds(events) == ["notice", "started", "epoch", "finished"]
+    assert f"{newest}: {damage}" in events[0].value
+    assert "checkpoint 00002-0000000 is used instead" in events[0].value
+    assert outcome(tmp_path / "damaged") == outcome(tmp_path / "whole")
+
+
+def test_no_whole_checkpoint_starts_anew_and_says_so(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path / "whole"))
+    job = Job(small(), tmp_path / "damaged")
+    train(job, stop=StopAfter(17))
+    for path in (tmp_path / "damaged" / "checkpoint").iterdir():
+        (path / "state.json").write_text("{")
+    events = finish(job, stops=[])
+    assert kinds(events)[:3] == ["notice", "notice", "started"]
+    assert "the training starts anew" in events[0].value
+    assert events[2].value == 0
+    assert outcome(tmp_path / "damaged") == outcome(tmp_path / "whole")
+
+
+def test_a_run_without_its_record_is_finished_at_once(tmp_path: Path) -> None:
+    job = Job(small(), tmp_path)
+    train(job)
+    before, record = outcome(tmp_path), (tmp_path / "record.json").read_text()
+    (tmp_path / "record.json").unlink()
+    (tmp_path / "predictions.npz").unlink()
+    events = train(job)
+    assert kinds(events) == ["started", "finished"]
+    assert events[0].value == 3
+    assert outcome(tmp_path) == before
+    assert (tmp_path / "record.json").read_text() == record
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seed": 2}, r"seed: 1 there; asked for seed=2"),
+        ({"epochs": 4}, r"epochs: 3 there; asked for epochs=4"),
+        ({"precision": "bf16"}, r"precision: 'float32' there; asked for precision='bf16'"),
+        (
+            {"noise": "pair:0.2", "learning_rate": 0.5},
+            r"noise: 'symmetric:0.4' there; learning_rate: 0.1 there; "
+            r"asked for noise='pair:0.2', learning_rate=0.5",
+        ),
+    ],
+    ids=str,
+)
+def test_a_folder_of_another_configuration_is_refused_and_left_alone(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    train(Job(small(), tmp_path), stop=StopAfter(9))
+    before = {
+        path: path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+    with pytest.raises(OtherConfigurationError, match=re.escape(str(tmp_path))) as refusal:
+        train(Job(small(**changes), tmp_path))
+    assert re.search(words, str(refusal.value))
+    assert "--fresh" in str(refusal.value)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_auto_is_the_precision_it_came_to(tmp_path: Path) -> None:
+    train(Job(small(precision="auto"), tmp_path), stop=StopAfter(9))
+    assert kinds(train(Job(small(precision="float32"), tmp_path)))[-1] == "finished"
+
+
+def test_other_runs_are_not_lost_when_one_is_refused(tmp_path: Path) -> None:
+    train(Job(small(seed=9), tmp_path / "other"), stop=StopAfter(2))
+    jobs = [
+        Job(small(), tmp_path / "mine"),
+        Job(small(epochs=1), tmp_path / "short"),
+        Job(small(), tmp_path / "other"),
+    ]
+    with pytest.raises(OtherConfigurationError):
+        train(jobs, at_once=2, checkpoint_seconds=1000)
+    # Whatever the first had done is there: seven steps and a checkpoint, not a new beginning.
+    assert train(jobs[0])[0].value == 1
+
+
+def test_a_moved_folder_goes_on(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path / "whole"))
+    train(Job(small(), tmp_path / "here"), stop=StopAfter(9))
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    finish(Job(small(), tmp_path / "there"), stops=[])
+    assert outcome(tmp_path / "there") == outcome(tmp_path / "whole")
+
+
+def script(*arguments: object, timeout: float = 90) -> list[Any]:
+    command = [sys.executable, PROCESSES, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@posix_only
+def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    *rounds, last = script("kill", tmp_path, 6)
+    assert [died for died, *_ in rounds] == [-9] * 6
+    assert last[0] == 0
+    assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+    assert len({place for _, place in rounds}) > 1, "every kill came at the same place"
+
+
+@posix_only
+def test_asked_to_end_a_process_saves_and_goes(tmp_path: Path) -> None:
+    rounds = script("ask", tmp_path)
+    assert [(name, code) for name, code, *_ in rounds] == [("SIGTERM", 143), ("SIGINT", 130)]
+    for name, _, heard, events, rest in rounds:
+        assert events[-1] == "stopped"
+        assert events.count("epoch") < 12
+        assert heard <= events.count("epoch") <= heard + 1
+        assert rest[0] == "started"
+        assert rest[-1] == "finished"
+        assert events.count("epoch") + rest.count("epoch") == 12
+        assert outcome(tmp_path / name) == outcome(tmp_path / "whole")
+
+
+@posix_only
+def test_two_processes_do_not_train_in_one_folder(tmp_path: Path) -> None:
+    ((pid, message, left),) = script("both", tmp_path)
+    assert f"another process (pid {pid}) is training in {tmp_path}" in message
+    assert left == "finished"
+
+
+@posix_only
+def test_a_disk_that_fills_up_keeps_the_earlier_checkpoint(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    line = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
+    try:
+        refused = subprocess.run([*mount, line, "sh", disk, "true"], capture_output=True).returncode
+    except FileNotFoundError:
+        refused = 1
+    if refused:
+        pytest.skip("file systems cannot be mounted here")
+    rooms = ["0", "8", "30", "60", "80"]  # kilobytes; a checkpoint is about 90
+    command = [*mount, line, "sh", disk, sys.executable, PROCESSES, "fill", disk, *rooms]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stderr
+    outcomes = [json.loads(told) for told in done.stdout.splitlines()]
+    assert len(outcomes) == len(rooms)
+    for kind, message, kept, epochs, after in outcomes:
+        assert kind == "OSError"
+        assert re.search(rf"{re.escape(str(disk))}/run\d+/checkpoint: no room .*No space", message)
+        assert f"the earlier checkpoint {kept} is kept" in message
+        assert epochs in (1, 2)
+        # With room again it goes on, to the bytes of an undisturbed run.
+        assert after == "same"

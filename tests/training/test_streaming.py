@@ -1,0 +1,204 @@
+"""Streamed batches: the given order and the same bytes with any number of processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from made_images import make_image, write_images
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from labelproof.data.images import ImageFiles, UnreadableImageError
+from labelproof.training.augmentation import Augmentation, draw_augmentation
+from labelproof.training.geometry import choose_boxes
+from labelproof.training.streaming import StreamedImages
+
+CUT = Augmentation(resized_crop=10, flip=True)
+ORDER = [7, 2, 2, 0, 5, 1, 6, 3, 4]
+BROKEN, PROCESS = 8, 9
+
+
+class Photos:
+    """Image files, and one image that shows the process which was asked for it."""
+
+    def __init__(self, files: ImageFiles):
+        self.files = files
+
+    def __len__(self) -> int:
+        return len(self.files) + 1
+
+    def __getitem__(self, index: int, /) -> NDArray[np.uint8]:
+        if index < len(self.files):
+            return self.files[index]
+        deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        facts = [torch.get_num_threads(), int(deaf), os.getpid() % 256]
+        return np.broadcast_to(np.array(facts, np.uint8).reshape(3, 1, 1), (3, 12, 12)).copy()
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Photos:
+    folder = tmp_path_factory.mktemp("photos")
+    names = [f"{number}.png" for number in range(9)]
+    for number, name in enumerate(names):
+        make_image(number, size=(20 + number, 30 - 2 * number)).save(folder / name)
+    (folder / names[BROKEN]).write_bytes(b"not an image")
+    return Photos(ImageFiles([str(folder / name) for name in names]))
+
+
+@pytest.fixture(scope="module")
+def two_processes(photos: Photos) -> Iterator[StreamedImages]:
+    with StreamedImages(photos, CUT, workers=2) as stream:
+        yield stream
+
+
+def drawn(count: int, seed: int = 1) -> Tensor:
+    return draw_augmentation(CUT, count, torch.Generator().manual_seed(seed))
+
+
+def cut_by_pillow(photos: Photos, number: int, row: Tensor) -> NDArray[np.uint8]:
+    image = Image.fromarray(photos[number].transpose(1, 2, 0))
+    draws = row[CUT.columns["resized_crop"]].unsqueeze(0)
+    left, top, right, bottom = choose_boxes(draws, image.height, image.width)[0].tolist()
+    resized = image.resize(
+        (10, 10), Image.Resampling.BILINEAR, box=(left, top, right, bottom), reducing_gap=2.0
+    )
+    return np.asarray(resized)
+
+
+def test_processes_give_the_given_order_and_the_same_bytes(
+    photos: Photos, two_processes: StreamedImages
+):
+    here = StreamedImages(photos, CUT)
+    for epoch in range(2):
+        order = ORDER[epoch:]
+        draws = drawn(len(order), seed=epoch)
+        batches = list(two_processes.batches(order, 4, draws=draws))
+        assert [len(batch) for batch in batches] == [4, 4, len(order) - 8][: len(batches)]
+        together = torch.cat(batches)
+        assert together.dtype == torch.uint8
+        assert torch.equal(together, torch.cat(list(here.batches(order, 3, draws=draws))))
+        for place, number in enumerate(order):
+            expected = cut_by_pillow(photos, number, draws[place])
+            assert np.array_equal(together[place].numpy(), expected)
+
+
+def test_processes_stay_are_others_and_leave_the_cores_and_ctrl_c_alone(
+    two_processes: StreamedImages,
+):
+    def look() -> list[list[int]]:
+        return [batch[0, 0, 0].tolist() for batch in two_processes.batches([PROCESS] * 4, 1)]
+
+    facts = look()
+    assert facts == look()
+    assert all(threads == 1 and deaf for threads, deaf, _ in facts)
+    seen = {process for _, _, process in facts}
+    assert len(seen) == 2
+    assert os.getpid() % 256 not in seen
+
+
+def test_an_unreadable_image_is_named_and_the_next_epoch_goes_on(
+    photos: Photos, two_processes: StreamedImages
+):
+    with pytest.raises(UnreadableImageError) as here:
+        list(StreamedImages(photos, CUT).batches([0, BROKEN], 2))
+    assert str(here.value).startswith("image 8: ")
+    with pytest.raises(UnreadableImageError) as there:
+        list(two_processes.batches([0, 1, 2, BROKEN, 3, 4, 5, 6], 2))
+    assert str(there.value) == str(here.value)
+    assert len(list(two_processes.batches([0, 1, 2], 2))) == 2
+
+
+def test_batches_left_early_do_not_come_later(photos: Photos, two_processes: StreamedImages):
+    started = two_processes.batches(ORDER, 1)
+    next(started)
+    again = torch.cat(list(two_processes.batches([3, 1], 1)))
+    assert torch.equal(again, torch.cat(list(StreamedImages(photos, CUT).batches([3, 1], 2))))
+    with pytest.raises(RuntimeError, match="these batches have ended"):
+        next(started)
+
+
+def test_evaluation_shows_the_centre(photos: Photos):
+    (batch,) = StreamedImages(photos, CUT).batches([4, 0], 2)
+    for shown, number in zip(batch, [4, 0], strict=True):
+        image = Image.fromarray(photos[number].transpose(1, 2, 0))
+        factor = 11 / min(image.size)
+        whole = image.resize(
+            (int(image.width * factor), int(image.height * factor)), Image.Resampling.BILINEAR
+        )
+        left, top = (whole.width - 10) // 2, (whole.height - 10) // 2
+        expected = np.asarray(whole.crop((left, top, left + 10, top + 10))).astype(int)
+        assert np.abs(shown.numpy() - expected).max() <= 4  # reducing_gap is an approximation
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_an_array_streams_without_processes(channels: int):
+    images = np.random.default_rng(0).integers(0, 256, (5, channels, 6, 4), dtype=np.uint8)
+    stream = StreamedImages(images, Augmentation(flip=True), workers=2)
+    assert stream.workers == 0
+    assert stream.shape == (6, 4, channels)
+    batches = list(stream.batches(torch.tensor([4, 0, 2]), [1, 2], draws=torch.zeros(3, 1)))
+    assert [len(batch) for batch in batches] == [1, 2]
+    assert np.array_equal(torch.cat(batches).numpy(), images[[4, 0, 2]].transpose(0, 2, 3, 1))
+    (cut,) = StreamedImages(images, CUT).batches([1, 2], 2, draws=drawn(2))
+    assert cut.shape == (2, 10, 10, channels)
+
+
+def test_images_of_several_shapes_need_a_resized_crop(tmp_path: Path):
+    write_images(tmp_path, ["a.png", "b.png"])
+    make_image(3, size=(8, 9)).save(tmp_path / "c.png")
+    files = ImageFiles([str(tmp_path / name) for name in ("a.png", "b.png", "c.png")])
+    stream = StreamedImages(files)
+    assert len(next(stream.batches([1, 0], 2))) == 2
+    with pytest.raises(
+        ValueError,
+        match=r"image 2: .*c\.png: expected the first image's shape 24x16 with 3 channels, "
+        r"got 8x9 with 3 channels; bring all to one with --augmentation resized-crop:SIZE",
+    ):
+        list(stream.batches([0, 1, 2], 2))
+
+
+def test_the_global_generator_is_left_alone(photos: Photos):
+    before = torch.get_rng_state()
+    list(StreamedImages(photos, CUT).batches([0], 1))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_cannot_be_streamed_is_refused(photos: Photos):
+    stream = StreamedImages(photos, CUT)
+    assert list(stream.batches([], 2)) == []
+    with pytest.raises(
+        ValueError, match=r"order: expected a list of numbers from 0 to 9, got \[ *3"
+    ):
+        stream.batches([3, 10], 2)
+    with pytest.raises(ValueError, match="order: expected"):
+        stream.batches(np.zeros((2, 2), np.int64), 2)
+    with pytest.raises(ValueError, match="batch_size: expected a whole number of at least 1"):
+        stream.batches([1], 0)
+    with pytest.raises(ValueError, match="sum to the 3 images in order, got a sum of 4"):
+        stream.batches([0, 1, 2], [2, 2])
+    with pytest.raises(ValueError, match=r"draws: expected \(2, 23\) for resized-crop:10,flip"):
+        stream.batches([0, 1], 2, draws=torch.zeros(3, 23))
+    with pytest.raises(ValueError, match="images: expected at least one"):
+        StreamedImages(np.zeros((0, 1, 2, 2), np.uint8))
+    stream.close()
+    with pytest.raises(RuntimeError, match="these images were closed"):
+        stream.batches([0], 1)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_batches_for_a_gpu_are_pinned_and_their_processes_start_beside_it(photos: Photos):
+    torch.zeros(1, device="cuda")
+    with StreamedImages(photos, CUT, workers=2, device="cuda") as stream:
+        batches = list(stream.batches(ORDER, 4, draws=drawn(9)))
+        assert all(batch.is_pinned() for batch in batches)
+        here = StreamedImages(photos, CUT).batches(ORDER, 9, draws=drawn(9))
+        assert torch.equal(torch.cat(batches), next(here))
+        with pytest.raises(UnreadableImageError, match=r"^image 8: "):
+            list(stream.batches([BROKEN], 1))
