@@ -26,6 +26,12 @@ KERNELS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels are tested on images that are too small to be worth them."""
+    monkeypatch.setattr("labelproof.training.winograd_convolution._LEAST_WORK", 0)
+
+
 def gradients(layer: nn.Module, images: Tensor) -> list[Tensor]:
     """Output and all gradients for an upstream gradient that differs everywhere."""
     images = images.detach().clone(memory_format=torch.preserve_format).requires_grad_()
@@ -322,7 +328,9 @@ def test_outputs_are_channels_last_whatever_came():
 
 
 def test_the_setting_is_checked():
-    with pytest.raises(ValueError, match="convolution: expected one of torch, winograd, padded, got"):
+    with pytest.raises(
+        ValueError, match="convolution: expected one of torch, winograd, padded, got"
+    ):
         use_convolution(nn.Identity(), "winnograd")
 
 
@@ -342,3 +350,14 @@ def test_the_default_is_the_processors(
     monkeypatch.setattr("platform.machine", lambda: machine)
     assert default_convolution(torch.device("cpu")) == expected
     assert expected in CONVOLUTIONS
+
+
+def test_layers_with_little_to_do_are_left_to_torch(monkeypatch: pytest.MonkeyPatch):
+    layer = use_convolution(nn.Conv2d(16, 16, 3, padding=1), "winograd")
+    images = torch.randn(64, 16, 8, 8, generator=torch.Generator().manual_seed(0))
+    fast = layer(images)
+    monkeypatch.undo()
+    plain = layer(images)
+    assert torch.equal(plain, F.conv2d(images, layer.weight, layer.bias, padding=1))
+    assert not torch.equal(fast, plain)
+    torch.testing.assert_close(fast, plain, atol=1e-5, rtol=1e-4)

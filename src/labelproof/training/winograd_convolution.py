@@ -16,6 +16,9 @@ __all__ = ["WinogradConv2d", "use_winograd"]
 # Where the ways cross in processor time, forward and backward, measured on a Neoverse-N1 core.
 _FEWEST_CHANNELS = 8  # With fewer, transforming the tiles costs more than the products save.
 _FEWEST_TILES = 64  # With fewer, transforming the kernel does.
+_LEAST_WORK = (
+    10_000_000  # Multiplications; with fewer nothing is gained, and threads wait for more.
+)
 _LEAST_FILLED = 1 / 3  # Share of the tiles' outputs that a map must have: the rest is thrown away.
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -138,7 +141,8 @@ def _choose_kernel(layer: nn.Conv2d, images: Tensor) -> _Kernel | None:
     if height < 1 or width < 1:
         return None
     tiles = -(-height // TILE) * -(-width // TILE)
-    if len(images) * tiles < _FEWEST_TILES:
+    work = len(images) * height * width * layer.weight.numel()
+    if len(images) * tiles < _FEWEST_TILES or work < _LEAST_WORK:
         return None
     if layer.in_channels < _FEWEST_CHANNELS:
         return _UNFOLDED
