@@ -3,48 +3,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_images import make_image, write_images
+from made_images import make_image
+from webvision_tree import SYNSETS, add_imagenet, make_tree
 
 from labelproof.data import Dataset
 from labelproof.data.catalogue import known_dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import DataWarning
 from labelproof.data.webvision import IMAGENET_STATISTICS, load_webvision
-
-NAMES = ["tench, Tinca tinca", "crane", "great white shark, white shark", "crane", "hen"]
-SYNSETS = ["n01440764", "n01443537", "n01484850", "n01491361", "n01514859"]
-
-
-def make_tree(root: Path, *, train: str = "", test: str = "val_images_256") -> Path:
-    """WebVision 1.0 in small: five classes, two queries each, and validation images."""
-    train_files = [
-        (f"google/q{2 * label + query:04d}/photo {number}_{label}.jpg", label)
-        for label in range(5)
-        for query in range(2)
-        for number in range(2)
-    ]
-    test_files = [(f"val{number:06d}.jpg", number % 5) for number in range(1, 11)]
-    info = root / "info"
-    info.mkdir(parents=True)
-    lines = [f"{synset} {name}\n" for synset, name in zip(SYNSETS, NAMES, strict=True)]
-    (info / "synsets.txt").write_text("".join(lines))
-    for name, files in (
-        ("train_filelist_google.txt", train_files),
-        ("val_filelist.txt", test_files),
-    ):
-        (info / name).write_text("".join(f"{file} {label}\n" for file, label in files))
-    write_images(root / train, [file for file, _ in train_files], size=(90, 64))
-    write_images(root / test, [file for file, _ in test_files], size=(64, 100))
-    return root
-
-
-def add_imagenet(folder: Path, *, flat: bool) -> list[str]:
-    """ILSVRC validation images, either a folder a synset or all in one; returns their synsets."""
-    synsets = [SYNSETS[number * 3 % 5] for number in range(10)]
-    names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(1, 11)]
-    places = names if flat else [f"{s}/{name}" for s, name in zip(synsets, names, strict=True)]
-    write_images(folder, places, size=(300, 200))
-    return synsets
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""The WebVision experiment from file lists to both validation sets, on a small tree of JPEGs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+from webvision_tree import add_imagenet, make_tree
+
+from labelproof.cli.main import app
+from labelproof.training.record import read_record
+
+
+@pytest.mark.slow
+def test_two_epochs_of_the_papers_setting(tmp_path: Path) -> None:
+    make_tree(tmp_path / "webvision", num_classes=50)
+    imagenet = tmp_path / "webvision" / "imagenet" / "val"
+    add_imagenet(imagenet, flat=False)
+    for number in range(5, 50):
+        (imagenet / f"n{90_000_000 + number}").mkdir()
+    run = tmp_path / "run"
+    paper = ["--data", "webvision", "--preset", "paper", "--loss", "CE+SR", "--epochs", "2"]
+    root = ["--data-root", str(tmp_path)]
+    trained = CliRunner().invoke(
+        app, ["train", *paper, *root, "--output", str(run), "--workers", "1", "--device", "cpu"]
+    )
+    assert trained.exit_code == 0, trained.output
+    record = read_record(run)
+    assert record is not None
+    settings = record.configuration
+    assert settings["network"] == "resnet50-imagenet"
+    assert settings["batch_size"] == 512
+    assert settings["augmentation"] == "resized-crop:224,flip,jitter:0.4:0.4:0.4:0.2"
+    assert settings["nesterov"]
+    assert record.curve["learning_rate"] == pytest.approx([0.4, 0.4 * 0.97])
+    assert record.curve["weight"] == pytest.approx([2, 2 * 1.02])
+    assert len(record.curve["test_accuracy"]) == 2
+    assert "wrong_fitted" not in record.curve  # no one knows which of the web's labels are wrong
+
+    for split, images in (("test", 10), ("imagenet", 10)):
+        measured = CliRunner().invoke(
+            app, ["evaluate", str(run), *root, "--split", split, "--format", "json"]
+        )
+        assert measured.exit_code == 0, measured.output
+        found = json.loads(measured.stdout)
+        assert found["n"] == images, found
