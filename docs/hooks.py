@@ -1,9 +1,10 @@
-"""What the docs build does besides Markdown: pictures from code, and formulas as MathML.
+"""What the docs build does besides Markdown: pictures from code, results, and formulas as MathML.
 
-Pictures: every `docs/figures/NAME.py` has a `draw(folder)` that writes `NAME.svg` into
-`docs/generated/`, which is not committed. Formulas: browsers show MathML by themselves, so the
-pages need no script, no font and no network. A formula that cannot be read is a warning, which
-`mkdocs build --strict` makes fatal.
+Results: `docs/results.py` fills the pages under `docs/reproduction/` and draws their figures from
+`records/`, so that they cannot be older than the records. Pictures: every `docs/figures/NAME.py`
+has a `draw(folder)` that writes `NAME.svg` into `docs/generated/`, which is not committed.
+Formulas: browsers show MathML by themselves, so the pages need no script, no font and no network. A
+formula that cannot be read is a warning, which `mkdocs build --strict` makes fatal.
 """
 
 from __future__ import annotations
@@ -18,10 +19,19 @@ from typing import Any
 
 from math_core import LatexError, LatexToMathML
 
-__all__ = ["draw_figures", "is_stale", "on_page_content", "on_pre_build", "render_math"]
+__all__ = [
+    "draw_figures",
+    "is_stale",
+    "on_page_content",
+    "on_page_markdown",
+    "on_pre_build",
+    "render_math",
+]
 
 DOCS = Path(__file__).parent
 SOURCES = DOCS.parent / "src" / "labelproof"
+RECORDS = DOCS.parent / "records"
+RESULTS = DOCS / "results.py"
 
 _LOG = logging.getLogger("mkdocs.hooks.labelproof")
 _INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
@@ -31,6 +41,21 @@ _BLOCK = re.compile(r'<div class="arithmatex">\\\[(.*?)\\\]</div>', re.DOTALL)
 def on_pre_build(**_: Any) -> None:
     """Draw the pictures that are missing or older than what they are drawn from."""
     draw_figures(DOCS / "figures", DOCS / "generated")
+    sources = [RESULTS, *SOURCES.rglob("*.py"), *RECORDS.rglob("*.json")]
+    results = _load(RESULTS)
+    for picture in results.draw(
+        results.RecordStore(RECORDS), DOCS / "generated", lambda path: is_stale(path, sources)
+    ):
+        _LOG.info("drew %s", picture.name)
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put measured numbers, tables and figures into the pages that report them."""
+    place = page.file.src_uri
+    if not place.startswith("reproduction/"):
+        return markdown
+    results = _load(RESULTS)
+    return results.fill(markdown, results.RecordStore(RECORDS), page=place)
 
 
 def on_page_content(content: str, page: Any, **_: Any) -> str:

@@ -1,7 +1,9 @@
 """The tables in the docs are those of the numbers that were measured."""
 
 import importlib.util
+import json
 import shutil
+import statistics
 from pathlib import Path
 from types import ModuleType
 
@@ -29,3 +31,40 @@ def test_the_table_is_the_numbers(numbers: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copy(numbers, tmp_path))
     load("losses").write_table(copy)
     assert copy.with_suffix(".md").read_text() == numbers.with_suffix(".md").read_text()
+
+
+SPEED = sorted((ROOT / "benchmarks" / "results").glob("training-*.json"))
+
+
+def test_the_speed_tables_are_the_numbers() -> None:
+    tables = load("speed_tables").tables(ROOT / "benchmarks" / "results")
+    assert sorted(tables) == [
+        "packing-h200.md",
+        "training-aarch64.md",
+        "training-h200.md",
+    ]
+    for name, text in tables.items():
+        written = (ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8")
+        assert written == text, f"{name} is not of the numbers: python benchmarks/speed_tables.py"
+
+
+@pytest.mark.parametrize("numbers", SPEED, ids=lambda path: path.stem)
+def test_a_speed_is_the_median_of_its_turns_and_a_ratio_to_the_habit(numbers: Path) -> None:
+    for found in json.loads(numbers.read_text())["measurements"]:
+        medians = {key: statistics.median(turns) for key, turns in found["turns"].items()}
+        assert found["images_per_second"] == pytest.approx(medians, abs=0.051)
+        habit = medians.pop("field")
+        ratios = {key: rate / habit for key, rate in medians.items()}
+        assert found["ratio"] == pytest.approx(ratios, abs=0.0051)
+
+
+def test_the_readme_claims_the_speed_that_was_measured() -> None:
+    claim = load("speed_tables").claim(ROOT / "benchmarks" / "results", "h200")
+    assert claim in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_packed_runs_came_to_what_they_came_to_alone() -> None:
+    (numbers,) = (ROOT / "benchmarks" / "results").glob("packing-*.json")
+    for runs in json.loads(numbers.read_text())["equal"].values():
+        assert runs
+        assert all(all(found.values()) for found in runs.values())

@@ -358,6 +358,6 @@ def test_layers_with_little_to_do_are_left_to_torch(monkeypatch: pytest.MonkeyPa
     fast = layer(images)
     monkeypatch.undo()
     plain = layer(images)
-    assert torch.equal(plain, F.conv2d(images, layer.weight, layer.bias, padding=1))
-    assert not torch.equal(fast, plain)
-    torch.testing.assert_close(fast, plain, atol=1e-5, rtol=1e-4)
+    assert type(fast.grad_fn).__name__ == "_ConvolutionBackward"
+    assert type(plain.grad_fn).__name__ == "ConvolutionBackward0"
+    torch.testing.assert_close(fast, plain, atol=1e-4, rtol=1e-4)

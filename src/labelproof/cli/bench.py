@@ -18,15 +18,17 @@ from labelproof.cli.seeds import parse_seeds
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
+from labelproof.experiments.engines import ENGINES, Engine, LocalEngine
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
+from labelproof.experiments.ray_engine import RayEngine, share_of_gpu
 from labelproof.experiments.store import RecordStore
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 from labelproof.training.durable import remove_folder
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.execution import choose_execution
 from labelproof.training.ownership import FolderInUseError
-from labelproof.training.pack import DeviceMemoryError, Job, train_runs
+from labelproof.training.pack import DeviceMemoryError, Job
 from labelproof.training.stopping import StopRequest
 
 __all__ = ["bench"]
@@ -66,7 +68,7 @@ def bench(
         int,
         typer.Option(
             min=0,
-            help="Runs at a time on the device.",
+            help="Runs at a time on the device; with Ray, on each GPU.",
             show_default="what fills a GPU; 1 elsewhere",
         ),
     ] = 0,
@@ -86,6 +88,19 @@ def bench(
     device: Annotated[
         str, typer.Option(help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps.")
     ] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="local is this process; ray is the workers of a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="The Ray cluster: auto, or HOST:PORT.",
+            show_default="one of its own, on this machine",
+        ),
+    ] = None,
+    cpus_per_run: Annotated[
+        int, typer.Option(min=1, help="CPU cores, and as many threads, of each run with Ray.")
+    ] = 1,
     data_root: Root = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what would be trained, and train nothing.")
@@ -107,8 +122,14 @@ def bench(
         labelproof bench symmetric --dataset mnist --dry-run
 
         labelproof bench symmetric --dataset mnist --columns 0.8 --epochs 1
+
+    Over the machines of a Ray cluster, from one of them:
+
+        labelproof bench symmetric --dataset mnist --engine ray --address auto
     """
     console = Console()
+    if choose("engine", engine, ENGINES) == "local" and address is not None:
+        raise ValueError("--address: a Ray cluster is used with --engine ray alone")
     planned = _plan(table, dataset, parse_seeds(seeds), methods, columns, epochs)
     store = RecordStore(records)
     todo = [run for run in planned if store.find(run.configuration) is None]
@@ -119,13 +140,18 @@ def bench(
         return
     if not todo:
         return
-    execution = choose_execution(device)
     load = _Loader(data_root)
-    several = at_once or (AT_ONCE.get(dataset, 1) if execution.device.type == "cuda" else 1)
+    if engine == "ray":
+        share = share_of_gpu(at_once or AT_ONCE.get(dataset, 1))
+        trainer: Engine = RayEngine(address, share, cpus_per_run, device)
+    else:
+        execution = choose_execution(device)
+        on_gpu = execution.device.type == "cuda"
+        trainer = LocalEngine(execution, at_once or (AT_ONCE.get(dataset, 1) if on_gpu else 1))
     jobs = [Job(run.configuration, runs / run.configuration.name) for run in todo]
     try:
         with StopRequest() as stop:
-            failures = _carry_out(jobs, execution, load, several, store, stop, console, keep_runs)
+            failures = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
@@ -181,9 +207,8 @@ class _Loader:
 
 def _carry_out(
     jobs: Sequence[Job],
-    execution: Execution,
+    engine: Engine,
     load: _Loader,
-    at_once: int,
     store: RecordStore,
     stop: StopRequest,
     console: Console,
@@ -193,12 +218,14 @@ def _carry_out(
     failures = 0
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
-        for event in train_runs(jobs, execution, load=load, at_once=at_once, stop=stop):
+        for event in engine.train(jobs, load=load, stop=stop):
             display.show(event)
             if event.kind == "finished":
                 store.add(event.value)
-                if not keep_runs and event.job.folder is not None:
-                    remove_folder(event.job.folder)
+                folder = event.job.folder
+                # A worker of a cluster without a shared file system has it on its own disk.
+                if not keep_runs and folder is not None and folder.is_dir():
+                    remove_folder(folder)
             elif event.kind == "failed":
                 failures += 1
                 display.say(f"{event.job.configuration.name}: {event.value}")

@@ -12,9 +12,11 @@ from labelproof.cli.data import app as data
 from labelproof.cli.demo import demo
 from labelproof.cli.evaluate import evaluate
 from labelproof.cli.export import export
+from labelproof.cli.figure import figure
 from labelproof.cli.losses import losses
 from labelproof.cli.predict import predict
 from labelproof.cli.show import show
+from labelproof.cli.table import table
 from labelproof.cli.train import EXIT_CODES, train
 from labelproof.training.checkpoint import LaterFormatError
 from labelproof.training.ownership import FolderInUseError
@@ -35,6 +37,8 @@ app.command()(evaluate)
 app.command()(predict)
 app.command()(export)
 app.command()(bench)
+app.command()(table)
+app.command()(figure)
 app.command()(losses)
 data.command()(show)
 app.add_typer(data, name="data")

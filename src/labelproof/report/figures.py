@@ -15,12 +15,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-__all__ = ["Curve", "Scatter", "draw_curves", "draw_scatters"]
+__all__ = [
+    "CLASS_COLORS",
+    "PALETTE",
+    "Curve",
+    "Scatter",
+    "draw_curves",
+    "draw_scatters",
+    "plot_curve",
+    "soften",
+]
 
 # Colours that keep their contrast on white and on near-black, and differ for the colour-blind
 # (after Okabe and Ito).
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_CLASSES = (*PALETTE, "#8c564b", "#7f7f7f", "#bcbd22", "#9467bd")
+CLASS_COLORS = (*PALETTE, "#8c564b", "#7f7f7f", "#bcbd22", "#9467bd")
 _GREY = "#8a8f98"
 
 
@@ -55,19 +64,34 @@ def draw_curves(curves: Sequence[Curve], *, title: str, limits: tuple[float, flo
     figure = Figure(figsize=(5.6, 3.6), layout="constrained")
     axes = figure.add_subplot()
     for curve in curves:
-        length = min(len(seed) for seed in curve.seeds)
-        values = np.array([seed[:length] for seed in curve.seeds])
-        epochs = np.arange(1, length + 1)
-        color = PALETTE[curve.color % len(PALETTE)]
-        style = (0, (4, 2)) if curve.dashed else "solid"
-        axes.plot(epochs, values.mean(0), color=color, linestyle=style, label=curve.label)
-        axes.fill_between(epochs, values.min(0), values.max(0), color=color, alpha=0.15, lw=0)
+        plot_curve(axes, curve, color=PALETTE[curve.color % len(PALETTE)])
     axes.set(title=title, xlabel="epoch", ylim=limits)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
     axes.legend(ncols=2, fontsize="small", frameon=False)
-    _soften(axes)
+    soften(axes)
     return _to_svg(figure, title)
+
+
+def plot_curve(
+    axes: Axes, curve: Curve, *, color: str, width: float = 1.5, squeeze_to: int | None = None
+) -> None:
+    """Draw the mean of a curve's seeds and a band from the lowest to the highest.
+
+    Args:
+        axes: Where to.
+        curve: At least one seed.
+        color: Of the line and the band.
+        width: Of the line.
+        squeeze_to: Epochs that the curve is drawn over, where it has more.
+    """
+    length = min(len(seed) for seed in curve.seeds)
+    values = np.array([seed[:length] for seed in curve.seeds])
+    epochs = np.arange(1, length + 1) * min(1.0, (squeeze_to or length) / length)
+    style = (0, (4, 2)) if curve.dashed else "solid"
+    axes.plot(epochs, values.mean(0), color=color, linestyle=style, label=curve.label, lw=width)
+    if len(values) > 1:
+        axes.fill_between(epochs, values.min(0), values.max(0), color=color, alpha=0.15, lw=0)
 
 
 def draw_scatters(
@@ -80,10 +104,10 @@ def draw_scatters(
     for axes, scatter in zip(grid.flat, scatters, strict=False):
         for label, name in enumerate(class_names):
             chosen = scatter.points[scatter.labels == label]
-            color = _CLASSES[label % len(_CLASSES)]
+            color = CLASS_COLORS[label % len(CLASS_COLORS)]
             axes.scatter(*chosen.T, s=6, color=color, label=name, rasterized=True, lw=0)
         axes.set(title=scatter.title, xticks=[], yticks=[])
-        _soften(axes)
+        soften(axes)
     for axes in grid.flat[len(scatters) :]:
         axes.set_axis_off()
     handles, names = grid.flat[0].get_legend_handles_labels()
@@ -100,7 +124,7 @@ def draw_scatters(
     return _to_svg(figure, title)
 
 
-def _soften(axes: Axes) -> None:
+def soften(axes: Axes) -> None:
     """Grey frames and ticks read on both backgrounds; the page colours the text."""
     for spine in axes.spines.values():
         spine.set_color(_GREY)

@@ -8,7 +8,7 @@ import jinja2
 
 from labelproof.training.record import write_text
 
-__all__ = ["write_page"]
+__all__ = ["render_page", "write_page"]
 
 
 def write_page(path: Path, template: str, **values: object) -> Path:
@@ -19,6 +19,12 @@ def write_page(path: Path, template: str, **values: object) -> Path:
         template: The template's file name.
         values: What it shows; a name that the template uses and that is not given is an error.
     """
+    write_text(path, render_page(template, **values))
+    return path
+
+
+def render_page(template: str, **values: object) -> str:
+    """Fill in a template of this package; see `write_page`."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("labelproof.report"),
         autoescape=True,
@@ -26,5 +32,4 @@ def write_page(path: Path, template: str, **values: object) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    write_text(path, environment.get_template(template).render(**values))
-    return path
+    return environment.get_template(template).render(**values)

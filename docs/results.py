@@ -1,0 +1,134 @@
+"""Fills the pages under docs/reproduction with what the records say, whenever the docs are built.
+
+Nothing measured is typed into these pages. They have places instead:
+
+{{ summary }}, {{ outside }}, {{ missing }}    which cells of all tables reproduce
+{{ table symmetric mnist }}                    a table
+{{ figure accuracy mnist }}                    a picture
+{{ ours symmetric mnist CE+SR 0.8 }}           a cell as measured; so for paper and difference
+{{ rate symmetric mnist CE 0.8 }}              the share of wrong labels as it came out
+{{ records }}                                  how many records there are
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from labelproof.experiments.grids import plan
+from labelproof.experiments.reproduction import compare_all
+from labelproof.experiments.store import RecordStore
+from labelproof.experiments.tables import Entry, make_table
+from labelproof.report.paper_figures import FIGURES, draw_figure, save_figure
+from labelproof.report.reproduction import list_missing, list_outside, share_of_cells
+from labelproof.report.tables import signed, table_markdown
+from labelproof.report.titles import DATASETS
+
+__all__ = ["draw", "fill"]
+
+PLACE = re.compile(r"\{\{ ([^{}]+) \}\}")
+NOTHING = "(no records yet)"
+
+
+def fill(markdown: str, store: RecordStore, *, page: str) -> str:
+    """Put the results into a page.
+
+    >>> nothing = RecordStore(Path("nowhere"))
+    >>> fill("{{ paper symmetric mnist CE 0.8 }}", nothing, page="page.md")
+    '22.66 ± 0.61'
+    >>> fill("It is {{ ours symmetric mnist CE 0.8 }}.", nothing, page="page.md")
+    'It is (no records yet).'
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        name, *arguments = match[1].split()
+        try:
+            return PLACES[name](store, *arguments)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{page}: cannot fill in {match[0]} ({error})") from error
+
+    return PLACE.sub(replace, markdown)
+
+
+def draw(store: RecordStore, folder: Path, is_stale: Callable[[Path], bool]) -> Iterable[Path]:
+    """Draw every figure that has records into a folder; yield those that were drawn."""
+    folder.mkdir(exist_ok=True)
+    for name, kind in FIGURES.items():
+        for dataset in kind.datasets:
+            path = folder / _picture(name, dataset)
+            if is_stale(path) and kind.has_records(store, dataset):
+                save_figure(draw_figure(store, name, dataset), path)
+                yield path
+
+
+def _table(store: RecordStore, table: str, dataset: str) -> str:
+    made = make_table(store, table, dataset)
+    if not any(entry.n for entry in made.entries.values()):
+        return f"{DATASETS[dataset]}: {NOTHING[1:-1]}."
+    return table_markdown(made)
+
+
+def _figure(store: RecordStore, name: str, dataset: str) -> str:
+    summary = FIGURES[name].summary.capitalize()
+    if not FIGURES[name].has_records(store, dataset):
+        return f"{summary}, {DATASETS[dataset]}: {NOTHING[1:-1]}."
+    picture = f"../generated/{_picture(name, dataset)}"
+    # A link to itself, since panels that are small on the page are large by themselves.
+    return f"[![{summary}, {DATASETS[dataset]}]({picture})]({picture})"
+
+
+def _picture(name: str, dataset: str) -> str:
+    return f"{name}-{dataset}.svg"
+
+
+def _cell(store: RecordStore, table: str, dataset: str, method: str, column: str) -> Entry:
+    made = make_table(store, table, dataset, methods=[method], columns=[column])
+    (entry,) = made.entries.values()
+    return entry
+
+
+def _ours(store: RecordStore, *place: str) -> str:
+    entry = _cell(store, *place)
+    if entry.mean is None:
+        return NOTHING
+    seeds = "1 seed" if entry.n == 1 else f"{entry.n} seeds"
+    spread = "" if entry.std is None else f" ± {entry.std:.2f}"
+    return f"{entry.mean:.2f}{spread} ({seeds})"
+
+
+def _paper(store: RecordStore, *place: str) -> str:
+    found = _cell(store, *place).published
+    if found is None:
+        raise ValueError("the paper has no such cell")
+    return f"{found.mean:.2f}" + ("" if found.std is None else f" ± {found.std:.2f}")
+
+
+def _difference(store: RecordStore, *place: str) -> str:
+    difference = _cell(store, *place).difference
+    return NOTHING if difference is None else signed(difference)
+
+
+def _rate(store: RecordStore, table: str, dataset: str, method: str, column: str) -> str:
+    (run,) = plan(table, dataset, methods=[method], columns=[column])
+    rates = [record.noise_rate for record in store.seeds(run.configuration)]
+    return ", ".join(f"{100 * rate:.2f}%" for rate in rates) or NOTHING
+
+
+def _count(store: RecordStore) -> str:
+    return str(sum(1 for _ in store))
+
+
+PLACES: dict[str, Callable[..., str]] = {
+    "summary": lambda store: share_of_cells(compare_all(store)),
+    "outside": lambda store: list_outside(compare_all(store)),
+    "missing": lambda store: list_missing(compare_all(store)),
+    "table": _table,
+    "figure": _figure,
+    "ours": _ours,
+    "paper": _paper,
+    "difference": _difference,
+    "rate": _rate,
+    "records": _count,
+}
+"""What a place can ask for."""

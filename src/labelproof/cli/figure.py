@@ -1,0 +1,122 @@
+"""`labelproof figure`: a figure of the paper from records, or from kept runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from labelproof.cli.data import Root
+from labelproof.cli.lines import say, told
+from labelproof.cli.table import choose_dataset
+from labelproof.data.loading import load_dataset
+from labelproof.experiments.features import embed, find_runs, sample_test_images
+from labelproof.experiments.tables import open_records
+from labelproof.ranges import choose
+from labelproof.report.feature_figures import draw_embeddings
+from labelproof.report.paper_figures import FIGURES, SUFFIXES, draw_figure, save_figure
+from labelproof.report.titles import DATASETS
+from labelproof.training.saved import load_run
+
+__all__ = ["figure"]
+
+TSNE = "tsne"
+MOST_RUNS = 30
+"""Panels up to which a figure of features can be read."""
+
+_SUMMARIES = {name: kind.summary for name, kind in FIGURES.items()} | {
+    TSNE: "what networks see, from kept runs"
+}
+
+
+def figure(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIGURE",
+            help="; ".join(f"{name}: {summary}" for name, summary in _SUMMARIES.items()) + ".",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option(help=f"The file to write; its name ends in {', '.join(SUFFIXES)}.")
+    ],
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="mnist, cifar10 or cifar100.", show_default="the only one"),
+    ] = None,
+    records: Annotated[
+        Path, typer.Option(help="Where records are kept, one small file a run.")
+    ] = Path("records"),
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="For tsne: the folder of a run, or one that has such folders in it; may be given "
+            "several times.",
+            show_default="labelproof-runs",
+        ),
+    ] = None,
+    images: Annotated[
+        int, typer.Option(min=10, help="For tsne: how many test images are shown.")
+    ] = 1000,
+    device: Annotated[
+        str, typer.Option(help="For tsne, where the networks look at them: auto, cpu, cuda, mps.")
+    ] = "auto",
+    data_root: Root = None,
+) -> None:
+    """Draw a figure of the paper from the records that 'labelproof bench' keeps.
+
+    Accuracy by epoch of every method, for each kind and rate of noise:
+
+        labelproof figure accuracy --dataset mnist --output accuracy.svg
+
+    Lines are means over the seeds that are there, bands reach from the lowest to the highest. A
+    panel without records says so.
+
+    tsne shows what networks see: the features before the last layer for the same test images,
+    brought to the plane. It needs weights, which 'labelproof bench' keeps when asked to:
+
+        labelproof bench symmetric --dataset mnist --methods "CE CE+SR" --keep-runs
+
+        labelproof figure tsne --runs labelproof-runs --output features.png
+    """
+    choose("figure", name, (*FIGURES, TSNE))
+    if output.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"--output: expected a name that ends in {', '.join(SUFFIXES)}, got {str(output)!r}"
+        )
+    if name == TSNE:
+        drawn = _draw_features(
+            runs or [Path("labelproof-runs")], dataset, images, device, data_root
+        )
+    elif runs:
+        raise ValueError(f"--runs: {name} is drawn from --records; only tsne needs runs")
+    else:
+        data = choose_dataset(f"figure {name}", dataset, FIGURES[name].datasets)
+        drawn = draw_figure(open_records(records), name, data)
+    save_figure(drawn, output)
+    say(Console(stderr=True), f"Wrote {output}")
+
+
+def _draw_features(
+    folders: list[Path], dataset: str | None, images: int, device: str, root: Path | None
+) -> Figure:
+    found = find_runs(folders)
+    known = tuple(dict.fromkeys(configuration.data for configuration in found.values()))
+    data = choose_dataset("these runs", dataset, known)
+    chosen = [path for path, configuration in found.items() if configuration.data == data]
+    if len(chosen) > MOST_RUNS:
+        raise ValueError(
+            f"--runs: {len(chosen)} runs of {data} are more than a figure can show ({MOST_RUNS}); "
+            f"name some of them, such as --runs {chosen[0]} --runs {chosen[1]}"
+        )
+    with told():
+        loaded = load_dataset(data, root=root)
+    sample = sample_test_images(loaded, images)
+    # Without noise first, plain losses above their regularised forms, as in the paper.
+    chosen.sort(key=lambda path: ("+sr" in found[path].loss, found[path].noise != "none"))
+    embeddings = [embed(load_run(path, device), loaded, sample) for path in chosen]
+    title = f"Features of {len(sample):,} test images (t-SNE), {DATASETS.get(data, data)}"
+    return draw_embeddings(embeddings, title=title, class_names=loaded.class_names)

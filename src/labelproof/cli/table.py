@@ -1,0 +1,137 @@
+"""`labelproof table`: a table of the paper from records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelproof.experiments.grids import GRIDS, choose_rows
+from labelproof.experiments.reproduction import compare_all
+from labelproof.experiments.store import RecordStore
+from labelproof.experiments.tables import further_methods, make_table, open_records
+from labelproof.ranges import choose, suggest
+from labelproof.report.reproduction import summary
+from labelproof.report.tables import FORMATS, SUFFIXES
+from labelproof.training.durable import write_text
+
+__all__ = ["choose_dataset", "table"]
+
+SUMMARY = "summary"
+
+
+def table(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help=f"{', '.join(GRIDS)}; or {SUMMARY}: which cells of all tables reproduce.",
+        ),
+    ],
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="mnist, cifar10, cifar100 or webvision.", show_default="the only one"),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows, separated by spaces, such as 'CE CE+SR gce(q=0.5)'.",
+            show_default="the paper's, and every other loss that has records here",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns, separated by spaces.", show_default="the paper's"),
+    ] = None,
+    records: Annotated[
+        Path, typer.Option(help="Where records are kept, one small file a run.")
+    ] = Path("records"),
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(FORMATS)}.", show_default="as --output is called, else markdown"
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="A file to write it to.", show_default="none: print it")
+    ] = None,
+) -> None:
+    """Show a table of the paper: what was measured, what was published, and the difference.
+
+    The table of symmetric noise on CIFAR-10, for a paper of your own:
+
+        labelproof table symmetric --dataset cifar10 --output symmetric.tex
+
+    It is made of the records that 'labelproof bench' keeps, and of nothing else: the accuracy of
+    the last epoch, mean and standard deviation over the seeds that are there. A cell without
+    records shows a dash. A loss of your own has a row once it was trained:
+
+        labelproof bench symmetric --dataset mnist --methods 'gce(q=0.5)'
+    """
+    chosen = _choose_format(format, output)
+    choose("table", name, (*GRIDS, SUMMARY))
+    store = open_records(records)
+    if name == SUMMARY:
+        text = _summary(store, chosen, dataset or methods or columns)
+    else:
+        data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
+        rows = (methods or "").split()
+        if not rows:
+            rows = [*choose_rows(name, data), *further_methods(store, name, data)]
+        made = make_table(store, name, data, methods=rows, columns=(columns or "").split())
+        text = FORMATS[chosen](made)
+    if output is None:
+        typer.echo(text)
+    else:
+        write_text(output, text + "\n")
+        typer.echo(f"Wrote {output}", err=True)
+
+
+def choose_dataset(what: str, given: str | None, known: tuple[str, ...]) -> str:
+    """The dataset that is asked for, or the only one that there is.
+
+    >>> choose_dataset("table sweep-tau", None, ("cifar10",))
+    'cifar10'
+    >>> choose_dataset("table symmetric", None, ("mnist", "cifar10"))
+    Traceback (most recent call last):
+        ...
+    ValueError: --dataset: table symmetric is there for mnist and cifar10; choose one, such as
+    --dataset mnist
+    """
+    if given is None and len(known) == 1:
+        return known[0]
+    if given is None:
+        listed = f"{', '.join(known[:-1])} and {known[-1]}"
+        raise ValueError(
+            f"--dataset: {what} is there for {listed}; choose one, such as --dataset {known[0]}"
+        )
+    if given not in known:
+        raise ValueError(
+            f"--dataset: {what} is there for {', '.join(known)}, got {given!r}"
+            f"{suggest(given, known)}"
+        )
+    return given
+
+
+def _choose_format(format: str | None, output: Path | None) -> str:
+    if format is not None:
+        return choose("format", format, FORMATS)
+    if output is None:
+        return "markdown"
+    if output.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"--output: expected a name that ends in {', '.join(SUFFIXES)}, or --format with it, "
+            f"got {str(output)!r}"
+        )
+    return SUFFIXES[output.suffix.lower()]
+
+
+def _summary(store: RecordStore, format: str, narrowed: str | None) -> str:
+    if format != "markdown":
+        raise ValueError(f"format: a summary is written in markdown only, got {format!r}")
+    if narrowed:
+        raise ValueError(
+            "a summary is of all tables; --dataset, --methods and --columns belong to one of them"
+        )
+    return summary(compare_all(store))

@@ -1,0 +1,169 @@
+"""The curves behind each figure, by epoch, from records: data only, nothing is drawn here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labelproof.experiments.grids import GRIDS, PlannedRun, plan
+from labelproof.experiments.store import RecordStore
+from labelproof.ranges import choose
+
+__all__ = [
+    "FITTED",
+    "SPARSE_METHODS",
+    "SWEEPS",
+    "Line",
+    "Panel",
+    "accuracy_panels",
+    "memorisation_panels",
+    "sparse_panels",
+    "sweep_panels",
+]
+
+SPARSE_METHODS = ("CE", "FL", "GCE", "CE+SR", "FL+SR", "GCE+SR")
+"""What the paper's figure of sparse rates compares."""
+
+SWEEPS = {"sweep-lambda": "λ", "sweep-tau": "τ", "sweep-p": "p"}
+"""Sweeps by name, and what they sweep."""
+
+FITTED = {
+    "clean_fitted": "right labels fitted",
+    "wrong_fitted": "wrong labels fitted (memorised)",
+    "wrong_corrected": "wrong labels, true class predicted",
+}
+"""Shares of the training labels that a record has, by metric."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A metric by epoch.
+
+    Attributes:
+        name: What a legend calls it.
+        seeds: One list of values for each seed; none without records.
+    """
+
+    name: str
+    seeds: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One small picture of a figure.
+
+    Attributes:
+        title: What it is of.
+        lines: All that belong in it, those without records too.
+        epochs: How long the runs train; a line may be longer.
+    """
+
+    title: str
+    lines: Sequence[Line]
+    epochs: int
+
+    @property
+    def missing(self) -> list[str]:
+        """The lines that have no records."""
+        return [line.name for line in self.lines if not line.seeds]
+
+
+def accuracy_panels(store: RecordStore, dataset: str) -> list[Panel]:
+    """Test accuracy of every method: without noise, then for each rate of both kinds of it.
+
+    Args:
+        store: Where the records are.
+        dataset: `mnist`, `cifar10` or `cifar100`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> panels = accuracy_panels(RecordStore(Path("nowhere")), "mnist")
+        >>> [panel.title for panel in panels][:3], len(panels)
+        (['no noise', 'symmetric 0.2', 'symmetric 0.4'], 9)
+    """
+    panels = []
+    for kind in ("symmetric", "asymmetric"):
+        for rate in GRIDS[kind].columns:
+            title = f"{kind} {rate}" if float(rate) else "no noise"
+            runs = plan(kind, dataset, columns=[rate])
+            panels.append(_panel(store, title, runs, "test_accuracy"))
+    return panels
+
+
+def sparse_panels(store: RecordStore, dataset: str) -> list[Panel]:
+    """Sparse rate of the training outputs, and test accuracy, at symmetric noise 0.8.
+
+    Args:
+        store: Where the records are.
+        dataset: `mnist`, as in the paper, `cifar10` or `cifar100`.
+    """
+    runs = plan("symmetric", dataset, columns=["0.8"], methods=SPARSE_METHODS)
+    return [
+        _panel(store, "sparse rate (%)", runs, "sparse_rate", scale=100),
+        _panel(store, "test accuracy (%)", runs, "test_accuracy"),
+    ]
+
+
+def sweep_panels(sweep: str, store: RecordStore, dataset: str = "cifar10") -> list[Panel]:
+    """Test accuracy for each value that a sweep tries, a panel for each loss.
+
+    Args:
+        sweep: One of `SWEEPS`.
+        store: Where the records are.
+        dataset: One of the sweep's.
+    """
+    symbol = SWEEPS[choose("sweep", sweep, SWEEPS)]
+    panels = []
+    for method in GRIDS[sweep].rows(dataset):
+        runs = plan(sweep, dataset, methods=[method])
+        names = [f"{symbol} = {run.cell.column}" for run in runs]
+        title = method.replace("(tau=", ", τ = ").replace(")", "")
+        panels.append(_panel(store, title, runs, "test_accuracy", names=names))
+    return panels
+
+
+def memorisation_panels(store: RecordStore, dataset: str) -> list[Panel]:
+    """What becomes of right and of wrong labels, with cross entropy and with CE+SR.
+
+    A panel for each rate of symmetric noise with cross entropy, then the same with CE+SR.
+
+    Args:
+        store: Where the records are.
+        dataset: `mnist`, `cifar10` or `cifar100`.
+    """
+    panels = []
+    for method in ("CE", "CE+SR"):
+        for rate in GRIDS["symmetric"].columns[1:]:
+            (run,) = plan("symmetric", dataset, columns=[rate], methods=[method])
+            lines = [
+                Line(name, _values(store, run, metric, scale=100))
+                for metric, name in FITTED.items()
+            ]
+            panels.append(Panel(f"{method}, symmetric {rate}", lines, run.configuration.epochs))
+    return panels
+
+
+def _panel(
+    store: RecordStore,
+    title: str,
+    runs: Sequence[PlannedRun],
+    metric: str,
+    *,
+    names: Sequence[str] = (),
+    scale: float = 1.0,
+) -> Panel:
+    lines = [
+        Line(name, _values(store, run, metric, scale=scale))
+        for name, run in zip(names or [run.cell.method for run in runs], runs, strict=True)
+    ]
+    # Negative learning trains for far longer than all others.
+    return Panel(title, lines, min(run.configuration.epochs for run in runs))
+
+
+def _values(store: RecordStore, run: PlannedRun, metric: str, *, scale: float) -> list[list[float]]:
+    records = store.seeds(run.configuration)
+    return [
+        [scale * value for value in record.curve[metric]]
+        for record in records
+        if metric in record.curve
+    ]

@@ -1,0 +1,78 @@
+"""Who carries out the runs of a grid: this process, or whatever else gives the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.execution import Execution
+from labelproof.training.pack import Event, Job, train_runs
+from labelproof.training.stopping import StopRequest
+
+__all__ = ["ENGINES", "Engine", "LocalEngine"]
+
+ENGINES = ("local", "ray")
+"""What `--engine` takes."""
+
+
+class Engine(Protocol):
+    """Does jobs, wherever that is, and tells what happens to each.
+
+    Whoever consumes the events need not know which engine they come from. A run that fails is an
+    event, and the others go on; anything else that goes wrong is raised, after what is under way
+    has been saved.
+
+    Example:
+        >>> import torch
+        >>> engine: Engine = LocalEngine(Execution(torch.device("cpu")))
+        >>> list(engine.train([], load=lambda configuration: None))
+        []
+    """
+
+    def train(
+        self,
+        jobs: Iterable[Job],
+        *,
+        load: Callable[[Configuration], Examples],
+        stop: StopRequest | None = None,
+    ) -> Iterator[Event]:
+        """Do all jobs, and yield what happens to each as it happens.
+
+        Args:
+            jobs: What is to be done.
+            load: Gives the examples of a configuration; they depend on its data, noise, imbalance
+                and seed alone.
+            stop: When it is wanted, every run is saved where it stands.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Runs in this process, on one device.
+
+    Attributes:
+        execution: On which device, and how.
+        at_once: Runs at a time.
+
+    Example:
+        >>> import torch
+        >>> LocalEngine(Execution(torch.device("cpu")), at_once=2).at_once
+        2
+    """
+
+    execution: Execution
+    at_once: int = 1
+
+    def train(
+        self,
+        jobs: Iterable[Job],
+        *,
+        load: Callable[[Configuration], Examples],
+        stop: StopRequest | None = None,
+    ) -> Iterator[Event]:
+        """See `Engine` and `train_runs`."""
+        return train_runs(jobs, self.execution, load=load, at_once=self.at_once, stop=stop)

@@ -1,0 +1,192 @@
+"""A table of the paper, from records: what was measured beside what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+
+from labelproof.experiments.grids import Cell, choose_rows, plan, plan_all
+from labelproof.experiments.paper import Published, published
+from labelproof.experiments.store import RecordStore
+
+__all__ = ["BEST", "Entry", "ResultTable", "further_methods", "make_table", "open_records"]
+
+BEST = 3
+"""How many of a column are marked as best, as in the paper."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell, measured and published.
+
+    Attributes:
+        cell: Its place.
+        accuracies: Test accuracy of the last epoch by seed, percent; empty without records.
+        published: The paper's, where it has this cell.
+
+    Example:
+        >>> cell = Cell("symmetric", "mnist", "CE", "0.8")
+        >>> entry = Entry(cell, {1: 22.0, 2: 23.0}, Published(22.66, 0.61))
+        >>> entry.mean, entry.n, round(entry.difference, 2)
+        (22.5, 2, -0.16)
+    """
+
+    cell: Cell
+    accuracies: Mapping[int, float]
+    published: Published | None
+
+    @property
+    def n(self) -> int:
+        """How many seeds were measured."""
+        return len(self.accuracies)
+
+    @property
+    def mean(self) -> float | None:
+        """Over the seeds."""
+        return mean(self.accuracies.values()) if self.accuracies else None
+
+    @property
+    def std(self) -> float | None:
+        """Of the seeds, as a sample; a single one has none."""
+        return stdev(self.accuracies.values()) if self.n > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus published, where both are there."""
+        if self.mean is None or self.published is None:
+            return None
+        return self.mean - self.published.mean
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """One table for one dataset.
+
+    Attributes:
+        table: One of `GRIDS`.
+        dataset: The dataset's name.
+        methods: Rows, in order.
+        columns: Columns, in order.
+        entries: One for each row and column.
+    """
+
+    table: str
+    dataset: str
+    methods: Sequence[str]
+    columns: Sequence[str]
+    entries: Mapping[tuple[str, str], Entry]
+
+    def __getitem__(self, place: tuple[str, str]) -> Entry:
+        return self.entries[place]
+
+    def is_published(self, method: str) -> bool:
+        """Whether the paper has this row."""
+        return any(self[method, column].published is not None for column in self.columns)
+
+    def best(self, column: str) -> set[str]:
+        """The methods with the highest means of a column, up to three; but never all of them.
+
+        Means that are equal to two digits, as they are shown, are best together.
+        """
+        means = {
+            method: round(value, 2)
+            for method in self.methods
+            if (value := self[method, column].mean) is not None
+        }
+        places = min(BEST, len(means) - 1)
+        if places < 1:
+            return set()
+        least = sorted(means.values(), reverse=True)[places - 1]
+        chosen = {method for method, value in means.items() if value >= least}
+        return chosen if len(chosen) < len(means) else set()
+
+
+def make_table(
+    store: RecordStore,
+    table: str,
+    dataset: str,
+    *,
+    methods: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> ResultTable:
+    """Look up the records of every cell, of whatever seeds there are.
+
+    Args:
+        store: Where the records are.
+        table: One of `GRIDS`.
+        dataset: One of the table's datasets.
+        methods: Rows, by name or as losses; none for the paper's.
+        columns: Columns; none for the paper's.
+
+    Example:
+        >>> table = make_table(RecordStore(Path("nowhere")), "comparison", "cifar10")
+        >>> table.methods
+        ['CE', 'Co-teaching', 'PHuber-CE', 'CE+SR']
+        >>> table["CE+SR", "sym-0.6"].n, table["CE+SR", "sym-0.6"].published
+        (0, Published(mean=78.18, std=None))
+    """
+    known = published(table, dataset)
+    entries = {}
+    for run in plan(table, dataset, methods=methods, columns=columns):
+        records = store.seeds(run.configuration)
+        entries[run.cell.method, run.cell.column] = Entry(
+            run.cell,
+            {record.configuration["seed"]: record.final_accuracy for record in records},
+            known.get(run.cell.method, {}).get(run.cell.column),
+        )
+    rows = choose_rows(table, dataset, methods)
+    taken = dict.fromkeys(column for _, column in entries)
+    return ResultTable(table, dataset, rows, list(taken), entries)
+
+
+def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
+    """Losses that are not in the paper's tables and have records in this table's settings.
+
+    Args:
+        store: Where the records are.
+        table: One of `GRIDS`.
+        dataset: One of the table's datasets.
+
+    Example:
+        >>> further_methods(RecordStore(Path("nowhere")), "symmetric", "mnist")
+        []
+    """
+    # The rows of other tables, such as the sweeps', have the same settings but for the loss.
+    known = {_but_seed(run.configuration.as_values()) for run in plan_all(dataset, seeds=[1])}
+    losses = dict.fromkeys(
+        record.configuration["loss"]
+        for record in store
+        if record.configuration["data"] == dataset and _but_seed(record.configuration) not in known
+    )
+    return [loss for loss in losses if _has_records(store, table, dataset, loss, known)]
+
+
+def open_records(folder: Path) -> RecordStore:
+    """The records under a folder, which has to exist.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"records: there is no folder {folder}; 'labelproof bench' makes one, such as "
+            "'labelproof bench symmetric --dataset mnist'"
+        )
+    return RecordStore(folder)
+
+
+def _has_records(
+    store: RecordStore, table: str, dataset: str, loss: str, known: set[tuple[object, ...]]
+) -> bool:
+    try:
+        runs = plan(table, dataset, methods=[loss])
+    except ValueError:  # a sweep takes only what it can sweep
+        return False
+    new = [run for run in runs if _but_seed(run.configuration.as_values()) not in known]
+    return any(store.seeds(run.configuration) for run in new)
+
+
+def _but_seed(values: Mapping[str, object]) -> tuple[object, ...]:
+    return tuple(value for name, value in values.items() if name not in ("seed", "precision"))

@@ -1,0 +1,286 @@
+"""Tables of results as Markdown, LaTeX, HTML and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from labelproof.experiments.reproduction import compare
+from labelproof.experiments.tables import Entry, ResultTable
+from labelproof.report.page import render_page
+from labelproof.report.titles import DATASETS, TABLES
+
+__all__ = [
+    "FORMATS",
+    "MISSING",
+    "SUFFIXES",
+    "align_markdown",
+    "caption",
+    "finding",
+    "signed",
+    "table_csv",
+    "table_html",
+    "table_latex",
+    "table_markdown",
+]
+
+MISSING = "–"
+"""Where nothing was measured; never a number."""
+
+_CSV = (
+    *("table", "dataset", "method", "column"),
+    *("mean", "std", "n", "paper_mean", "paper_std", "difference"),
+)
+_LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "–": "--",
+    "λ": r"$\lambda$",
+    "τ": r"$\tau$",
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """What stands in a cell; the first part is bold where it is among the best."""
+
+    bold: str
+    rest: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a method's: what was measured, what was published, or the difference."""
+
+    kind: str
+    texts: Sequence[Text]
+
+
+def table_markdown(table: ResultTable) -> str:
+    """As Markdown, aligned so that it can be read as it is.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.tables import make_table
+        >>> no_records = RecordStore(Path("nowhere"))
+        >>> empty = make_table(no_records, "sweep-tau", "cifar10")
+        >>> print(table_markdown(empty).splitlines()[-1])
+        | CE+SR  | ours | –    | –    | –   | –   | –   | – |
+    """
+    rows = [["method", "", *table.columns]]
+    for method, lines in _rows(table):
+        for number, line in enumerate(lines):
+            texts = [(f"**{text.bold}**" if text.bold else "") + text.rest for text in line.texts]
+            name = method.replace("|", "\\|").replace("*", "\\*") if number == 0 else ""
+            rows.append([name, line.kind, *texts])
+    return f"{caption(table)}\n\n{align_markdown(rows)}"
+
+
+def align_markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as a Markdown table with columns of one width; the first row is the head.
+
+    >>> print(align_markdown([["method", "0.2"], ["CE", "91.30"]]))
+    | method | 0.2   |
+    |--------|-------|
+    | CE     | 91.30 |
+    """
+    widths = [max(len(text) for text in column) for column in zip(*rows, strict=True)]
+    lines = [
+        "| " + " | ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def table_latex(table: ResultTable) -> str:
+    r"""As a LaTeX table for the package booktabs.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.tables import make_table
+        >>> no_records = RecordStore(Path("nowhere"))
+        >>> empty = make_table(no_records, "sweep-tau", "cifar10")
+        >>> print(table_latex(empty).splitlines()[-4].strip())
+        CE+SR & ours & -- & -- & -- & -- & -- & -- \\
+    """
+    body = []
+    for method, lines in _rows(table):
+        if body:
+            body.append(r"    \addlinespace")
+        for number, line in enumerate(lines):
+            texts = [
+                (rf"\textbf{{{_latex(text.bold)}}}" if text.bold else "") + _latex(text.rest)
+                for text in line.texts
+            ]
+            cells = [_latex(method) if number == 0 else "", line.kind, *texts]
+            body.append("    " + " & ".join(cells) + r" \\")
+    head = " & ".join(["method", "", *(_latex(column) for column in table.columns)])
+    return "\n".join(
+        [
+            "% needs \\usepackage{booktabs}",
+            r"\begin{table}",
+            r"  \centering",
+            rf"  \caption{{{_latex(caption(table))}}}",
+            rf"  \begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
+            r"    \toprule",
+            rf"    {head} \\",
+            r"    \midrule",
+            *body,
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def table_html(table: ResultTable) -> str:
+    """As a page that stands alone; whatever is shown is escaped.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.tables import make_table
+        >>> no_records = RecordStore(Path("nowhere"))
+        >>> empty = make_table(no_records, "sweep-tau", "cifar10")
+        >>> table_html(empty)[:15]
+        '<!doctype html>'
+    """
+    return render_page(
+        "table.html",
+        title=f"{DATASETS[table.dataset]}, {TABLES[table.table]}",
+        finding=finding(table),
+        caption=caption(table),
+        columns=table.columns,
+        rows=_rows(table),
+        command=f"labelproof table {table.table} --dataset {table.dataset} --format html",
+    )
+
+
+def table_csv(table: ResultTable) -> str:
+    """As comma-separated values, a line for each cell; what is not there is left empty.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.tables import make_table
+        >>> no_records = RecordStore(Path("nowhere"))
+        >>> empty = make_table(no_records, "symmetric", "mnist")
+        >>> print(table_csv(empty).splitlines()[1])
+        symmetric,mnist,CE,0.0,,,0,99.15,0.05,
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_CSV)
+    for entry in table.entries.values():
+        cell, paper = entry.cell, entry.published
+        numbers = (entry.mean, entry.std)
+        published = (paper.mean, paper.std) if paper else (None, None)
+        writer.writerow(
+            [cell.table, cell.dataset, cell.method, cell.column]
+            + [_short(number) for number in numbers]
+            + [entry.n]
+            + [_short(number) for number in (*published, entry.difference)]
+        )
+    return stream.getvalue().removesuffix("\n")
+
+
+FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
+    "markdown": table_markdown,
+    "latex": table_latex,
+    "html": table_html,
+    "csv": table_csv,
+}
+"""How a table can be written, by name."""
+
+SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".csv": "csv"}
+"""The format that a file's name asks for."""
+
+
+def caption(table: ResultTable) -> str:
+    """What a table shows, and how to read it."""
+    seeds = sorted({seed for entry in table.entries.values() for seed in entry.accuracies})
+    listed = ", ".join(str(seed) for seed in seeds)
+    counted = f"{'seed' if len(seeds) == 1 else 'seeds'} {listed}" if seeds else "no records yet"
+    paper = (
+        " paper: as published, mean ± std." if any(map(table.is_published, table.methods)) else ""
+    )
+    return (
+        f"{DATASETS[table.dataset]}, {TABLES[table.table]}: test accuracy (%) of the last epoch. "
+        f"ours: mean ± std (number of seeds), {counted}, the best three of each column in bold."
+        f"{paper} {MISSING}: no records."
+    )
+
+
+def finding(table: ResultTable) -> str:
+    """How much of a table is there, and how much of that agrees with the paper."""
+    measured = sum(entry.n > 0 for entry in table.entries.values())
+    opening = f"{measured} of {len(table.entries)} cells have records."
+    compared = compare(table)
+    if not compared.measured:
+        return opening
+    return (
+        f"{opening} Of {compared.measured} that the paper has too, {len(compared.within)} agree "
+        "with it: they differ by at most 1 point or twice the spread of the runs."
+    )
+
+
+def signed(number: float) -> str:
+    """A difference with two digits.
+
+    >>> signed(0.614), signed(-0.001)
+    ('+0.61', '+0.00')
+    """
+    return f"{round(number, 2) + 0.0:+.2f}"
+
+
+def _rows(table: ResultTable) -> list[tuple[str, list[Line]]]:
+    best = {column: table.best(column) for column in table.columns}
+    rows = []
+    for method in table.methods:
+        entries = [table[method, column] for column in table.columns]
+        ours = [_ours(entry, bold=method in best[entry.cell.column]) for entry in entries]
+        lines = [Line("ours", ours)]
+        if table.is_published(method):
+            lines.append(Line("paper", [Text("", _paper(entry)) for entry in entries]))
+            lines.append(Line("difference", [Text("", _difference(entry)) for entry in entries]))
+        rows.append((method, lines))
+    return rows
+
+
+def _ours(entry: Entry, *, bold: bool) -> Text:
+    if entry.mean is None:
+        return Text("", MISSING)
+    value = f"{entry.mean:.2f}"
+    spread = f" ± {entry.std:.2f}" if entry.std is not None else ""
+    rest = f"{spread} ({entry.n})"
+    return Text(value, rest) if bold else Text("", value + rest)
+
+
+def _paper(entry: Entry) -> str:
+    if entry.published is None:
+        return MISSING
+    mean, std = entry.published
+    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+
+
+def _difference(entry: Entry) -> str:
+    return MISSING if entry.difference is None else signed(entry.difference)
+
+
+def _short(number: float | None) -> str:
+    return "" if number is None else f"{round(number, 4) + 0.0:g}"
+
+
+def _latex(text: str) -> str:
+    # A minus in text mode is a hyphen; between dollars it is as wide as the plus.
+    text = "".join(_LATEX.get(character, character) for character in text)
+    return re.sub(r"^([+-]\d[\d.]*)$", r"$\1$", text)

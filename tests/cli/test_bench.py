@@ -1,0 +1,226 @@
+"""The bench on a MNIST of twenty images: `--epochs` makes a rehearsal of what takes hours."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_records import fill_table, write_tiny_mnist
+from trained import labelproof
+from typer.testing import Result
+
+from labelproof.experiments.grids import plan
+from labelproof.experiments.store import RecordStore
+from labelproof.experiments.tables import make_table
+from labelproof.training.pack import DeviceMemoryError
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_mnist(tmp_path_factory.mktemp("data"))
+
+
+def arguments(data: Path, folder: Path, *extra: str, epochs: int | None = 1) -> list[str | Path]:
+    rehearsal = [] if epochs is None else ["--epochs", str(epochs)]
+    return [
+        *("bench", "symmetric", "--dataset", "mnist", "--columns", "0.4", "--device", "cpu"),
+        *("--data-root", data, "--records", folder / "records", "--runs", folder / "runs"),
+        *(*rehearsal, *extra),
+    ]
+
+
+def bench(data: Path, folder: Path, *extra: str, epochs: int | None = 1) -> Result:
+    return labelproof(*arguments(data, folder, *extra, epochs=epochs))
+
+
+def records(folder: Path) -> dict[str, dict[str, Any]]:
+    paths = (folder / "records").glob("*/*.json")
+    return {path.name: json.loads(path.read_text()) for path in paths}
+
+
+def test_what_has_no_record_is_trained_and_the_rest_is_not(data: Path, tmp_path: Path) -> None:
+    first = bench(data, tmp_path, "--methods", "CE")
+    assert first.exit_code == 0, first.output
+    assert "1 run, 0 with a record" in first.output
+    (kept,) = records(tmp_path).values()
+    assert kept["configuration"]["epochs"] == 1
+    assert kept["configuration"]["precision"] == "float32"
+    assert list((tmp_path / "runs").iterdir()) == []
+    # A loss that is written in two ways, or named twice, is one run.
+    second = bench(data, tmp_path, "--methods", "ce CE 1*ce mae MAE")
+    assert second.exit_code == 0, second.output
+    assert "2 runs, 1 with a record" in second.output
+    assert len(records(tmp_path)) == 2
+    third = bench(data, tmp_path, "--methods", "CE mae")
+    assert third.output == "2 runs, 2 with a record\n"
+
+
+def test_a_rehearsal_never_counts_as_a_cell(data: Path, tmp_path: Path) -> None:
+    assert bench(data, tmp_path, "--methods", "CE").exit_code == 0
+    store = RecordStore(tmp_path / "records")
+    (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.4"])
+    assert store.find(replace(run.configuration, epochs=1)) is not None
+    assert store.find(run.configuration) is None
+    assert not any(entry.n for entry in make_table(store, "symmetric", "mnist").entries.values())
+    assert (
+        "1 run, 0 with a record"
+        in bench(data, tmp_path, "--methods", "CE", "--dry-run", epochs=None).output
+    )
+
+
+def test_a_dry_run_lists_and_writes_nothing(data: Path, tmp_path: Path) -> None:
+    fill_table(RecordStore(tmp_path / "records"), "symmetric", "mnist", {("CE", "0.4"): [74.0]})
+    result = bench(data, tmp_path, "--seeds", "1,2", "--dry-run", epochs=None)
+    assert result.exit_code == 0, result.output
+    assert "18 runs, 1 with a record" in result.output
+    lines = result.output.splitlines()[1:]
+    assert len(lines) == 17
+    assert lines[0].startswith("FL           0.4        mnist-symmetric-0.4-fl-s1-")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_all_is_every_table_of_the_dataset(data: Path, tmp_path: Path) -> None:
+    common = ("--records", tmp_path, "--dry-run")
+    mnist = labelproof("bench", "all", "--dataset", "mnist", *common)
+    assert "81 runs, 0 with a record" in mnist.output
+    cifar = labelproof("bench", "all", "--dataset", "cifar10", "--methods", "CE mae", *common)
+    assert "26 runs, 0 with a record" in cifar.output
+
+
+def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Path) -> None:
+    chosen = ("--methods", "CE CE+SR GCE+SR")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert bench(data, whole, *chosen, epochs=3).exit_code == 0
+    command = [sys.executable, "-m", "labelproof"]
+    command += [str(argument) for argument in arguments(data, killed, *chosen, epochs=3)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        wait_for(
+            process, lambda: records(killed) and list((killed / "runs").glob("*/metrics.jsonl"))
+        )
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    done = {path: path.stat().st_mtime_ns for path in (killed / "records").glob("*/*.json")}
+    assert 1 <= len(done) < 3
+    again = bench(data, killed, *chosen, epochs=3)
+    assert again.exit_code == 0, again.output
+    assert f"3 runs, {len(done)} with a record" in again.output
+    for path, when in done.items():
+        assert path.stat().st_mtime_ns == when
+    assert records(killed).keys() == records(whole).keys()
+    for name, record in records(whole).items():
+        assert records(killed)[name]["curve"] == record["curve"]
+
+
+def test_stopped_it_saves_and_goes_on_from_there(data: Path, tmp_path: Path) -> None:
+    chosen = ("--methods", "CE")
+    command = [sys.executable, "-m", "labelproof"]
+    command += [str(argument) for argument in arguments(data, tmp_path, *chosen, epochs=12)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        wait_for(process, lambda: any(p.stat().st_size for p in metrics(tmp_path)))
+        os.kill(process.pid, signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, output
+    assert "Stopped and saved; the same command goes on from here." in output
+    assert "Traceback" not in output
+    assert records(tmp_path) == {}
+    (run,) = (tmp_path / "runs").iterdir()
+    assert list((run / "checkpoint").iterdir())
+    again = bench(data, tmp_path, *chosen, epochs=12)
+    assert again.exit_code == 0, again.output
+    assert "goes on after epoch" in again.output
+    (record,) = records(tmp_path).values()
+    assert record["curve"]["epoch"] == list(range(12))
+
+
+def metrics(folder: Path) -> list[Path]:
+    return list((folder / "runs").glob("*/metrics.jsonl"))
+
+
+def wait_for(process: subprocess.Popen[Any], condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_record_that_was_lost_is_taken_from_the_kept_run(data: Path, tmp_path: Path) -> None:
+    chosen = ("--methods", "CE", "--keep-runs")
+    assert bench(data, tmp_path, *chosen, epochs=2).exit_code == 0
+    (path,) = (tmp_path / "records").glob("*/*.json")
+    before = json.loads(path.read_text())
+    path.unlink()
+    again = bench(data, tmp_path, *chosen, epochs=2)
+    assert again.exit_code == 0, again.output
+    assert "epoch 1 of 2" not in again.output
+    assert json.loads(path.read_text())["curve"] == before["curve"]
+
+
+def test_a_loss_that_breaks_stops_no_other_and_is_told(data: Path, tmp_path: Path) -> None:
+    result = bench(data, tmp_path, "--methods", "1e38*ce CE")
+    assert result.exit_code == 3
+    assert "the loss is not a number any more" in result.output
+    assert [record["configuration"]["loss"] for record in records(tmp_path).values()] == ["ce"]
+
+
+def test_a_device_that_is_too_small_is_one_line(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DeviceMemoryError("the device is out of memory with 6 runs on it")
+
+    monkeypatch.setattr("labelproof.experiments.engines.train_runs", fail)
+    result = bench(data, tmp_path)
+    assert result.exit_code == 4
+    assert result.stderr == "error: the device is out of memory with 6 runs on it (--at-once)\n"
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["symetric", "--dataset", "mnist"], "did you mean 'symmetric'?"),
+        (["symmetric", "--dataset", "mnst"], "did you mean 'mnist'?"),
+        (["all", "--dataset", "mnst"], "dataset: expected one of mnist, cifar10, .* 'mnist'"),
+        (["all", "--dataset", "mnist", "--columns", "0.8"], "of several tables"),
+        (["symmetric", "--dataset", "mnist", "--columns", "0.5"], "column: expected one of"),
+        (["symmetric", "--dataset", "mnist", "--methods", "gcee"], "did you mean 'gce'?"),
+        (["symmetric", "--dataset", "mnist", "--seeds", "one"], "seeds: expected whole numbers"),
+        (["symmetric", "--dataset", "mnist"], "labelproof data download mnist"),
+    ],
+)
+def test_mistakes_are_one_line_that_helps(extra: list[str], message: str, tmp_path: Path) -> None:
+    result = labelproof(
+        *("bench", *extra, "--data-root", tmp_path, "--device", "cpu"),
+        *("--records", tmp_path / "records", "--runs", tmp_path / "runs"),
+    )
+    assert isinstance(result.exception, (ValueError, OSError))
+    for part in message.split(" .* "):
+        assert part in str(result.exception)
+    assert not (tmp_path / "records").exists()
+
+
+def test_a_folder_in_which_another_process_trains_is_left_alone(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from labelproof.training.ownership import FolderInUseError
+
+    def fail(*_: object, **__: object) -> None:
+        raise FolderInUseError("another process (pid 1) is training in runs/a")
+
+    monkeypatch.setattr("labelproof.experiments.engines.train_runs", fail)
+    result = bench(data, tmp_path)
+    assert isinstance(result.exception, ValueError)
+    assert "another process (pid 1) is training" in str(result.exception)
+
+
+def test_the_help_teaches_with_an_example() -> None:
+    text = labelproof("bench", "--help").output
+    assert "labelproof bench symmetric --dataset mnist --seeds 1,2,3" in text

@@ -1,0 +1,129 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_records import RECORDS, write_tiny_mnist
+from PIL import Image
+from small_runs import small, train
+from trained import labelproof
+
+from labelproof.data import load_digits
+from labelproof.experiments.features import embed, find_runs, sample_test_images, see_features
+from labelproof.training import Job
+from labelproof.training.saved import load_run
+
+
+def test_a_figure_is_drawn_from_the_committed_records(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "sparse.png"
+    result = labelproof(
+        *("figure", "sparse", "--dataset", "mnist", "--records", RECORDS, "--output", path)
+    )
+    assert result.exit_code == 0, result.output
+    assert str(path) in result.stderr
+    with Image.open(path) as image:
+        assert image.width > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["acuracy"], "did you mean 'accuracy'?"),
+        (["accuracy"], "figure accuracy is there for mnist, cifar10 and cifar100; choose one"),
+        (["sweep-tau", "--dataset", "mnist"], "there for cifar10, got 'mnist'"),
+        (["sweep-tau", "--output", "a.jpg"], "expected a name that ends in .svg, .png, .pdf"),
+        (["sweep-tau", "--records", "nowhere"], "there is no folder nowhere"),
+        (["sweep-tau", "--runs", "x"], "--runs: sweep-tau is drawn from --records"),
+        (["tsne", "--runs", "nowhere"], "no finished run is kept in nowhere; 'labelproof bench"),
+    ],
+)
+def test_mistakes_are_one_line_that_helps(arguments: list[str], message: str) -> None:
+    for option, value in (("--records", str(RECORDS)), ("--output", "figure.svg")):
+        if option not in arguments:
+            arguments = [*arguments, option, value]
+    result = labelproof("figure", *arguments)
+    assert isinstance(result.exception, (ValueError, OSError))
+    assert message in str(result.exception)
+    assert not Path("figure.svg").exists()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two finished runs on digits, and one that has just begun."""
+    folder = tmp_path_factory.mktemp("runs")
+    for loss in ("ce+sr", "ce"):
+        train(Job(small(loss=loss, epochs=1), folder / loss))
+    (folder / "begun").mkdir()
+    return folder
+
+
+def test_features_are_drawn_from_kept_runs(kept: Path, tmp_path: Path) -> None:
+    path = tmp_path / "features.svg"
+    arguments = ("figure", "tsne", "--runs", kept, "--output", path, "--device", "cpu")
+    result = labelproof(*arguments, "--images", "40")
+    assert result.exit_code == 0, result.output
+    first = path.read_bytes()
+    assert first.startswith(b"<?xml")
+    assert labelproof(*arguments, "--images", "40").exit_code == 0
+    assert path.read_bytes() == first
+    assert labelproof(*arguments, "--dataset", "mnist").exception is not None
+
+
+def test_only_finished_runs_are_found_in_a_folder_or_as_one(kept: Path) -> None:
+    assert [path.name for path in find_runs([kept])] == ["ce", "ce+sr"]
+    assert [path.name for path in find_runs([kept / "ce+sr", kept])] == ["ce+sr", "ce"]
+
+
+def test_features_are_what_the_last_layer_sees_of_the_same_images(kept: Path) -> None:
+    digits = load_digits()
+    chosen = sample_test_images(digits, 25)
+    assert len(chosen) == 25
+    assert np.all(np.diff(chosen) > 0)
+    np.testing.assert_array_equal(chosen, sample_test_images(digits, 25))
+    assert len(sample_test_images(digits, 10_000)) == len(digits.test)
+    run = load_run(kept / "ce")
+    features = see_features(run, digits, chosen)
+    weights = run.network.state_dict()
+    logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
+    expected = run.predict(digits.test.array[chosen]).argmax(dim=1).numpy()
+    np.testing.assert_array_equal(logits.argmax(axis=1), expected)
+    made = embed(run, digits, chosen)
+    assert made.points.shape == (25, 2)
+    assert (made.method, made.noise) == ("ce", "symmetric:0.4")
+    np.testing.assert_array_equal(made.labels, digits.test.labels[chosen])
+
+
+def test_of_many_classes_the_first_ten_are_shown() -> None:
+    digits = load_digits()
+    split = digits.test
+    many = replace(
+        digits,
+        splits={"test": replace(split, labels=split.labels * 3)},
+        class_names=tuple(str(number) for number in range(30)),
+    )
+    chosen = sample_test_images(many, 10_000)
+    assert set(many.test.labels[chosen]) == {0, 3, 6, 9}
+
+
+def test_too_many_runs_are_refused_before_anything_is_loaded(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labelproof.cli.figure.MOST_RUNS", 1)
+    output = tmp_path / "f.svg"
+    result = labelproof("figure", "tsne", "--runs", kept, "--output", output)
+    assert "2 runs of digits are more than a figure can show" in str(result.exception)
+
+
+def test_bench_keeps_the_runs_that_features_are_drawn_from(tmp_path: Path) -> None:
+    root = write_tiny_mnist(tmp_path / "data")
+    common = ("--data-root", root, "--device", "cpu")
+    result = labelproof(
+        *("bench", "symmetric", "--dataset", "mnist", "--methods", "CE", "--columns", "0.4"),
+        *("--epochs", "1", "--keep-runs", "--records", tmp_path / "records"),
+        *("--runs", tmp_path / "runs", *common),
+    )
+    assert result.exit_code == 0, result.output
+    path = tmp_path / "features.png"
+    drawn = labelproof("figure", "tsne", "--runs", tmp_path / "runs", "--output", path, *common)
+    assert drawn.exit_code == 0, drawn.output
+    assert path.exists()

@@ -1,0 +1,87 @@
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from made_records import RECORDS, fill_table
+from trained import labelproof
+
+from labelproof.experiments.store import RecordStore
+
+
+def test_a_table_is_printed_from_the_committed_records() -> None:
+    result = labelproof("table", "symmetric", "--dataset", "mnist", "--records", RECORDS)
+    assert result.exit_code == 0, result.output
+    assert "MNIST, symmetric noise" in result.output
+    assert "98.06 ± 0.86" in result.output
+    assert "| GCE+SR | ours" in result.output
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [("md", "MNIST"), ("tex", "% needs"), ("html", "<!doctype html>"), ("csv", "table,dataset")],
+)
+def test_the_name_of_the_file_decides_the_format(tmp_path: Path, suffix: str, start: str) -> None:
+    path = tmp_path / "new" / f"table.{suffix}"
+    arguments = ("table", "asymmetric", "--dataset", "mnist", "--records", RECORDS)
+    result = labelproof(*arguments, "--output", path)
+    assert result.exit_code == 0, result.output
+    assert path.read_text().startswith(start)
+    assert result.stdout == ""
+    assert str(path) in result.stderr
+
+
+def test_a_format_that_is_named_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "table.txt"
+    arguments = ("table", "sweep-p", "--records", RECORDS, "--format", "latex")
+    assert labelproof(*arguments, "--output", path).exit_code == 0
+    assert path.read_text() == labelproof(*arguments).stdout
+
+
+def test_a_loss_that_was_trained_has_a_row_without_being_named(tmp_path: Path) -> None:
+    fill_table(RecordStore(tmp_path), "symmetric", "mnist", {("gce(q=0.5)", "0.8"): [61.5]})
+    arguments = ("table", "symmetric", "--dataset", "mnist", "--records", tmp_path)
+    rows = list(csv.DictReader(io.StringIO(labelproof(*arguments, "--format", "csv").stdout)))
+    (row,) = [row for row in rows if row["method"] == "gce(q=0.5)" and row["n"] != "0"]
+    assert (row["column"], row["mean"], row["paper_mean"]) == ("0.8", "61.5", "")
+    assert rows[0]["method"] == "CE"
+    chosen = labelproof(*arguments, "--methods", "ce gce(q=0.5)", "--columns", "0.8").stdout
+    assert "| gce(q=0.5) | ours       | 61.50 (1)" in chosen
+    assert "FL" not in chosen
+
+
+def test_the_summary_is_of_all_tables() -> None:
+    result = labelproof("table", "summary", "--records", RECORDS)
+    assert result.exit_code == 0, result.output
+    assert "| symmetric noise    | MNIST" in result.output
+    assert "Cells without records:" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["symetric"], "did you mean 'symmetric'?"),
+        (["symmetric"], "there for mnist, cifar10 and cifar100; choose one, such as --dataset"),
+        (["symmetric", "--dataset", "cifar"], "did you mean 'cifar10'?"),
+        (["sweep-p", "--dataset", "mnist"], "table sweep-p is there for cifar10, got 'mnist'"),
+        (["sweep-p", "--format", "tex"], "format: expected one of markdown, latex"),
+        (["sweep-p", "--output", "table.xls"], "expected a name that ends in .md, .tex"),
+        (["sweep-p", "--columns", "2"], "column: expected one of 0.01"),
+        (["sweep-p", "--methods", "CE"], "such as CE+SR"),
+        (["symmetric", "--dataset", "mnist", "--methods", "gcee"], "did you mean 'gce'?"),
+        (["summary", "--dataset", "mnist"], "a summary is of all tables"),
+        (["summary", "--format", "csv"], "markdown only"),
+        (["sweep-p", "--records", "nowhere"], "there is no folder nowhere; 'labelproof bench'"),
+    ],
+)
+def test_mistakes_are_one_line_that_helps(arguments: list[str], message: str) -> None:
+    if "--records" not in arguments:
+        arguments = [*arguments, "--records", str(RECORDS)]
+    result = labelproof("table", *arguments)
+    assert isinstance(result.exception, (ValueError, OSError))
+    assert message in str(result.exception)
+
+
+def test_the_help_teaches_with_an_example() -> None:
+    text = labelproof("table", "--help").output
+    assert "labelproof table symmetric --dataset cifar10 --output symmetric.tex" in text

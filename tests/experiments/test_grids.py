@@ -1,0 +1,219 @@
+from collections import Counter
+
+import pytest
+
+from labelproof import SparseRegularized, parse_loss
+from labelproof.experiments.grids import GRIDS, PlannedRun, choose_rows, plan, plan_all
+from labelproof.experiments.paper import published
+from labelproof.training.configuration import Configuration
+
+TABLES = [(name, dataset) for name, grid in GRIDS.items() for dataset in grid.datasets]
+DATASETS = ("mnist", "cifar10", "cifar100", "webvision")
+
+
+def only(table: str, dataset: str, method: str, column: str) -> Configuration:
+    (run,) = plan(table, dataset, methods=[method], columns=[column])
+    return run.configuration
+
+
+@pytest.mark.parametrize(("table", "dataset"), TABLES)
+def test_every_cell_is_planned_once_and_no_two_have_the_same_run(table: str, dataset: str) -> None:
+    runs = plan(table, dataset)
+    grid = GRIDS[table]
+    assert len(runs) == len(grid.rows(dataset)) * len(grid.columns)
+    assert max(Counter(run.cell for run in runs).values()) == 1
+    assert max(Counter(run.configuration for run in runs).values()) == 1
+    assert {run.configuration.data for run in runs} == {dataset}
+    assert {run.configuration.precision for run in runs} == {"auto"}
+
+
+@pytest.mark.parametrize(("table", "dataset"), TABLES)
+def test_a_table_has_the_papers_rows_and_columns(table: str, dataset: str) -> None:
+    known = published(table, dataset)
+    if known:
+        assert list(GRIDS[table].rows(dataset)) == list(known)
+        assert {tuple(cells) for cells in known.values()} == {GRIDS[table].columns}
+    else:
+        assert table.startswith("sweep-")
+
+
+# The settings of the paper's experiments, as its supplement and its code give them.
+TRAINING = {
+    "mnist": ("cnn4", 50, 128, 0.01, 1e-3, "none", "cosine", False),
+    "cifar10": ("cnn8", 120, 128, 0.01, 1e-4, "crop:4,flip", "cosine", False),
+    "cifar100": ("resnet34", 200, 128, 0.1, 1e-5, "crop:4,flip,rotation:20", "cosine", False),
+    "webvision": (
+        *("resnet50-imagenet", 250, 512, 0.4, 3e-5),
+        *("resized-crop:224,flip,jitter:0.4:0.4:0.4:0.2", "exponential:0.97", True),
+    ),
+}
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_training_is_the_papers(dataset: str) -> None:
+    table = "webvision" if dataset == "webvision" else "symmetric"
+    for run in plan(table, dataset):
+        values = run.configuration
+        epochs = TRAINING[dataset][1]
+        if run.cell.method == "NLNL":
+            epochs = {"mnist": 720, "cifar10": 1000, "cifar100": 2000}[dataset]
+        assert (values.network, values.epochs, values.batch_size, values.learning_rate) == (
+            TRAINING[dataset][0],
+            epochs,
+            *TRAINING[dataset][2:4],
+        )
+        assert (values.weight_decay, values.augmentation) == TRAINING[dataset][4:6]
+        assert (values.schedule, values.nesterov) == TRAINING[dataset][6:]
+        assert (values.optimizer, values.momentum, values.clip_norm) == ("sgd", 0.9, 5)
+
+
+# tau, p, lambda0, rho, r, normalize
+SPARSE = {
+    ("symmetric", "mnist", "CE+SR"): (0.1, 0.1, 4, 2, 5, False),
+    ("symmetric", "mnist", "FL+SR"): (0.1, 0.1, 4, 2, 5, False),
+    ("symmetric", "mnist", "GCE+SR"): (0.5, 0.1, 3, 2, 5, False),
+    ("symmetric", "cifar10", "CE+SR"): (0.5, 0.1, 1.2, 1.03, 1, True),
+    ("symmetric", "cifar10", "GCE+SR"): (0.5, 0.1, 1.2, 1.03, 1, True),
+    ("symmetric", "cifar100", "CE+SR"): (0.5, 0.01, 4, 1.02, 1, True),
+    ("asymmetric", "cifar100", "CE+SR"): (0.5, 0.01, 10, 1.02, 1, True),
+    ("webvision", "webvision", "CE+SR"): (0.5, 0.01, 2, 1.02, 1, True),
+}
+
+
+@pytest.mark.parametrize(("table", "dataset", "method"), SPARSE)
+def test_the_regulariser_of_each_table_is_the_papers(table: str, dataset: str, method: str) -> None:
+    tau, p, first, rho, r, normalize = SPARSE[table, dataset, method]
+    loss = parse_loss(only(table, dataset, method, GRIDS[table].columns[-1]).loss)
+    assert isinstance(loss, SparseRegularized)
+    assert (loss.temperature, loss.p, loss.normalize) == (tau, p, normalize)
+    for epoch in (0, 1, 7):
+        loss.set_epoch(epoch)
+        assert loss.weight == pytest.approx(first * rho ** (epoch // r))
+
+
+@pytest.mark.parametrize(
+    ("table", "dataset", "column", "noise"),
+    [
+        ("symmetric", "mnist", "0.0", "none"),
+        ("symmetric", "mnist", "0.8", "symmetric:0.8"),
+        ("symmetric", "cifar10", "0.8", "symmetric:0.8:exact"),
+        ("symmetric", "cifar100", "0.2", "symmetric:0.2:exact"),
+        ("asymmetric", "mnist", "0.4", "asymmetric:0.4"),
+        ("asymmetric", "cifar10", "0.4", "asymmetric:0.4"),
+        ("asymmetric", "cifar100", "0.4", "asymmetric-reference:0.4"),
+        ("comparison", "cifar100", "asym-0.3", "asymmetric-reference:0.3"),
+        ("comparison", "cifar10", "sym-0.6", "symmetric:0.6:exact"),
+        ("imbalance", "cifar10", "lt-0.1", "none"),
+    ],
+)
+def test_noise_is_put_on_as_in_the_authors_code(
+    table: str, dataset: str, column: str, noise: str
+) -> None:
+    assert {run.configuration.noise for run in plan(table, dataset, columns=[column])} == {noise}
+
+
+def test_tables_that_share_cells_share_their_runs() -> None:
+    for method in ("CE", "CE+SR"):
+        for dataset in ("cifar10", "cifar100"):
+            assert only("comparison", dataset, method, "sym-0.6") == only(
+                "symmetric", dataset, method, "0.6"
+            )
+    runs = list(plan_all("cifar10", seeds=[1, 2]))
+    assert len({run.configuration for run in runs}) == len(runs)
+    each = sum(
+        len(plan(name, "cifar10")) for name, grid in GRIDS.items() if "cifar10" in grid.datasets
+    )
+    # CE and CE+SR of the comparison are in the tables of noise, and two sweeps meet in one point.
+    assert len(runs) == 2 * (each - 9)
+
+
+def test_all_tables_with_rows_that_are_named_are_those_that_can_have_them() -> None:
+    tables = {run.cell.table for run in plan_all("cifar10", seeds=[1], methods=["FL", "mae"])}
+    # What the comparison has of them is in the tables of noise.
+    assert tables == {"symmetric", "asymmetric", "imbalance"}
+
+
+def test_imbalanced_classes_are_trained_without_clip_and_rotation() -> None:
+    for run in plan("imbalance", "cifar100"):
+        assert run.configuration.clip_norm == 0
+        assert run.configuration.augmentation == "crop:4,flip"
+        assert run.configuration.imbalance.startswith(("long-tailed:", "step:"))
+    normalized = {
+        dataset: "normalize=true" in only("imbalance", dataset, "CE+SR", "lt-0.01").loss
+        for dataset in ("cifar10", "cifar100")
+    }
+    assert normalized == {"cifar10": False, "cifar100": True}
+
+
+def test_the_other_methods_are_what_their_names_say() -> None:
+    co_teaching = only("comparison", "cifar10", "Co-teaching", "sym-0.8")
+    assert co_teaching.algorithm.startswith("co-teaching")
+    assert co_teaching.loss == "ce"
+    assert only("comparison", "cifar10", "PHuber-CE", "sym-0.8").loss == "phuber(tau=2)"
+    assert only("symmetric", "mnist", "NLNL", "0.8").loss.startswith("nl(")
+
+
+def swept(run: PlannedRun) -> SparseRegularized:
+    loss = parse_loss(run.configuration.loss)
+    assert isinstance(loss, SparseRegularized)
+    return loss
+
+
+def test_a_sweep_moves_one_number_and_holds_the_others() -> None:
+    for sweep, attribute in (("lambda", "weight"), ("tau", "temperature"), ("p", "p")):
+        for method in GRIDS[f"sweep-{sweep}"].rows("cifar10"):
+            runs = plan(f"sweep-{sweep}", "cifar10", methods=[method])
+            assert [getattr(swept(run), attribute) for run in runs] == [
+                float(run.cell.column) for run in runs
+            ]
+            for other in {"weight", "temperature", "p"} - {attribute}:
+                assert len({getattr(swept(run), other) for run in runs}) == 1
+            loss = swept(runs[0])
+            before = loss.weight
+            loss.set_epoch(100)
+            assert loss.weight == before
+            assert {run.configuration.noise for run in runs} == {"symmetric:0.6:exact"}
+    (sharp,) = plan("sweep-lambda", "cifar10", methods=["FL+SR(tau=0.5)"], columns=["5"])
+    assert swept(sharp).temperature == 0.5
+
+
+def test_a_sweep_takes_any_loss_with_its_regulariser_and_nothing_else() -> None:
+    (run,) = plan("sweep-p", "cifar10", methods=["gce(q=0.5)+SR"], columns=["0.3"])
+    assert run.configuration.loss.startswith("gce(q=0.5)+sr(tau=1,p=0.3,lambda0=5,")
+    for table, method in (("sweep-p", "gce"), ("sweep-tau", "CE+SR(tau=1)")):
+        with pytest.raises(ValueError, match=r"method: a sweep of .* such as CE\+SR"):
+            plan(table, "cifar10", methods=[method])
+
+
+def test_a_name_in_another_case_is_the_same_row_and_twice_is_once() -> None:
+    # In particular it has the row's settings: NLNL trains for longer than a loss of the user's.
+    assert plan("symmetric", "mnist", methods=["nlnl"]) == plan(
+        "symmetric", "mnist", methods=["NLNL", "NlNl"]
+    )
+    assert choose_rows("symmetric", "mnist", ["phuber-ce", "GCE( q=0.5 )"]) == [
+        "PHuber-CE",
+        "GCE( q=0.5 )",
+    ]
+
+
+def test_a_loss_of_the_users_own_is_a_row_of_every_table() -> None:
+    for table, dataset in TABLES:
+        method = "mae+SR" if table.startswith("sweep-") else "mae"
+        runs = plan(table, dataset, methods=[method])
+        assert len(runs) == len(GRIDS[table].columns)
+        assert all(run.configuration.loss.startswith("mae") for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("symetric", "mnist"), "table: .* did you mean 'symmetric'"),
+        (("sweep-p", "mnist"), "dataset of sweep-p: expected one of cifar10, got 'mnist'"),
+        (("symmetric", "cifar"), "did you mean 'cifar10'"),
+    ],
+)
+def test_what_there_is_not_is_named(arguments: tuple[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan(*arguments)
+    with pytest.raises(ValueError, match=r"column: expected one of 0\.0, 0\.2"):
+        plan("symmetric", "mnist", columns=["0.5"])

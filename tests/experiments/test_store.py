@@ -1,0 +1,117 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_records import RECORDS, made_record
+
+from labelproof.experiments.grids import plan
+from labelproof.experiments.presets import paper_configuration
+from labelproof.experiments.store import RecordStore
+from labelproof.training.configuration import Configuration
+
+RUN = Configuration("mnist", noise="symmetric:0.4")
+
+
+def test_a_record_is_found_by_its_configuration_alone(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    path = store.add(made_record(RUN, 91.0))
+    assert path.parent == tmp_path / "mnist"
+    # The name of a file decides nothing, so records can be sorted as anyone likes.
+    path.rename(path.with_name("moved.json"))
+    found = RecordStore(tmp_path).find(RUN)
+    assert found is not None
+    assert found.final_accuracy == 91
+    for change in ({"seed": 2}, {"epochs": 3}, {"loss": "mae"}, {"noise": "none"}):
+        assert store.find(replace(RUN, **change)) is None
+
+
+def test_a_precision_that_is_named_has_to_be_that_of_the_record(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    store.add(made_record(RUN, 91.0))
+    assert store.find(replace(RUN, precision="bf16")) is not None
+    assert store.find(replace(RUN, precision="float32")) is None
+    assert store.find(RUN) is not None
+
+
+def test_seeds_come_once_each_in_order_and_the_widest_precision_first(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    for seed, accuracy, precision in (
+        (10, 10.0, "bf16"),
+        (2, 2.0, "bf16"),
+        (2, 3.0, "float32"),
+        (1, 1.0, "fp16"),
+    ):
+        store.add(made_record(replace(RUN, seed=seed), accuracy, precision=precision))
+    for asked in (RUN, replace(RUN, seed=7)):
+        assert [record.final_accuracy for record in store.seeds(asked)] == [1, 3, 10]
+    assert [r.final_accuracy for r in store.seeds(replace(RUN, precision="bf16"))] == [2, 10]
+    assert len(list(store)) == 4
+
+
+def test_the_same_configuration_takes_the_place_of_the_old_record(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    store.add(made_record(RUN, 91.0))
+    store.add(made_record(RUN, 92.0))
+    assert [record.final_accuracy for record in store] == [92]
+
+
+def test_a_record_that_is_older_than_a_setting_has_its_default(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    path = store.add(made_record(RUN, 91.0))
+    values = json.loads(path.read_text())
+    del values["configuration"]["average"]
+    path.write_text(json.dumps(values))
+    assert RecordStore(tmp_path).find(RUN) is not None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["", "{}", "[]", '"text"', '{"name": 1', '{"name": "a", "surprise": 1}'],
+)
+def test_a_file_that_is_no_record_is_named(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "mnist").mkdir()
+    path = tmp_path / "mnist" / "a.json"
+    path.write_text(damage)
+    with pytest.raises(ValueError, match=r"a\.json: not a record of a run"):
+        list(RecordStore(tmp_path))
+
+
+def test_a_record_of_an_impossible_configuration_is_named(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    path = store.add(made_record(RUN, 91.0))
+    path.write_text(path.read_text().replace('"ce"', '"cx"'))
+    with pytest.raises(ValueError, match=r"json: not a record of a run \(.*unknown loss 'cx'"):
+        RecordStore(tmp_path).find(RUN)
+
+
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert list(RecordStore(tmp_path / "none")) == []
+
+
+def test_every_committed_record_is_a_cell_and_its_file_is_named_after_it() -> None:
+    """A change of the settings would leave records behind that no table finds."""
+    known = {
+        run.configuration
+        for table in ("symmetric", "asymmetric")
+        for dataset in ("mnist", "cifar10", "cifar100")
+        for run in plan(table, dataset)
+    }
+    store = RecordStore(RECORDS)
+    files = {path.stem for path in RECORDS.glob("*/*.json")}
+    assert len(files) >= 76
+    assert {record.name for record in store} == files
+    cells = 0
+    for record in store:
+        configuration = Configuration.from_values(record.configuration)
+        assert configuration.name == record.name
+        cells += replace(configuration, seed=1, precision="auto") in known
+        assert {len(values) for values in record.curve.values()} == {configuration.epochs}
+    assert cells >= 76
+
+
+def test_a_committed_record_of_the_paper_is_found() -> None:
+    run = paper_configuration("mnist", "CE+SR", noise="symmetric:0.8")
+    record = RecordStore(RECORDS).find(run)
+    assert record is not None
+    assert record.final_accuracy > 98

@@ -1,0 +1,161 @@
+import math
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_records import RECORDS, fill_table, made_record
+
+from labelproof.experiments.grids import GRIDS, Cell, plan
+from labelproof.experiments.paper import Published, published
+from labelproof.experiments.presets import paper_configuration
+from labelproof.experiments.store import RecordStore
+from labelproof.experiments.tables import (
+    Entry,
+    ResultTable,
+    further_methods,
+    make_table,
+    open_records,
+)
+
+ACCURACIES = st.floats(0, 100, allow_nan=False)
+CELL = Cell("symmetric", "mnist", "CE", "0.8")
+
+
+def column_of(*means: float | None) -> ResultTable:
+    names = [f"m{number}" for number in range(len(means))]
+    entries = {
+        (name, "0.8"): Entry(CELL, {} if value is None else {1: value}, None)
+        for name, value in zip(names, means, strict=True)
+    }
+    return ResultTable("symmetric", "mnist", names, ["0.8"], entries)
+
+
+def test_the_committed_records_fill_the_table_of_mnist() -> None:
+    table = make_table(RecordStore(RECORDS), "symmetric", "mnist")
+    assert table.methods == list(published("symmetric", "mnist"))
+    assert table.columns == list(GRIDS["symmetric"].columns)
+    measured = [entry for entry in table.entries.values() if entry.n]
+    assert len(measured) >= 40
+    for entry in measured:
+        assert entry.difference is not None
+        assert abs(entry.difference) < 3
+    assert table["CE+SR", "0.8"].mean == pytest.approx(98.6, abs=0.4)
+    # What the paper is about: at high noise the regularised losses are the best three.
+    for column in ("0.4", "0.6", "0.8"):
+        assert table.best(column) == {"CE+SR", "FL+SR", "GCE+SR"}
+
+
+def test_the_last_epoch_counts_and_not_the_best(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.8"])
+    store.add(made_record(run.configuration, [90.0, 97.0, 22.0]))
+    assert make_table(store, "symmetric", "mnist")["CE", "0.8"].mean == 22
+
+
+def test_a_cell_has_every_seed_there_is(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    fill_table(store, "symmetric", "cifar10", {("CE+SR", "0.6"): [77.0, 78.0, 79.5]})
+    entry = make_table(store, "symmetric", "cifar10")["CE+SR", "0.6"]
+    assert entry.accuracies == {1: 77, 2: 78, 3: 79.5}
+    assert entry.mean == pytest.approx(78.1667, abs=1e-4)
+    assert entry.std == pytest.approx(stdev([77, 78, 79.5]))
+    assert entry.difference == pytest.approx(78.1667 - 78.18, abs=1e-4)
+    # The comparison has the same runs.
+    shared = make_table(store, "comparison", "cifar10")["CE+SR", "sym-0.6"]
+    assert shared.accuracies == entry.accuracies
+
+
+def test_what_was_trained_otherwise_is_in_no_cell(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.8"])
+    for change in ({"epochs": 2}, {"batch_size": 64}, {"noise": "symmetric:0.8:exact"}):
+        store.add(made_record(replace(run.configuration, **change), 50.0))
+    table = make_table(store, "symmetric", "mnist")
+    assert not any(entry.n for entry in table.entries.values())
+    entry = table["CE", "0.8"]
+    assert (entry.mean, entry.std, entry.difference) == (None, None, None)
+
+
+def test_rows_and_columns_can_be_chosen(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    fill_table(store, "symmetric", "mnist", {("gce(q=0.5)", "0.8"): [60.0]})
+    table = make_table(
+        store, "symmetric", "mnist", methods=["gce(q=0.5)", "ce"], columns=["0.8", "0.2"]
+    )
+    assert (table.methods, table.columns) == (["gce(q=0.5)", "CE"], ["0.8", "0.2"])
+    assert table["gce(q=0.5)", "0.8"].mean == 60
+    assert table["gce(q=0.5)", "0.8"].published is None
+    assert not table.is_published("gce(q=0.5)")
+    assert table.is_published("CE")
+
+
+def test_a_users_loss_is_found_by_its_records_in_the_tables_it_was_trained_for(
+    tmp_path: Path,
+) -> None:
+    store = RecordStore(tmp_path)
+    fill_table(store, "symmetric", "cifar10", {("mae", "0.6"): [60.0], ("CE", "0.6"): [40.0]})
+    # These have the settings of the table, and rows in tables of their own.
+    fill_table(store, "sweep-lambda", "cifar10", {("CE+SR(tau=1)", "5"): [50.0]})
+    fill_table(store, "comparison", "cifar10", {("PHuber-CE", "sym-0.6"): [75.0]})
+    # A rehearsal is in no table.
+    rehearsal = paper_configuration("cifar10", "ce", noise="symmetric:0.6:exact", epochs=1)
+    store.add(made_record(rehearsal, 10.0))
+    store.add(made_record(replace(rehearsal, loss="rce"), 10.0))
+    assert further_methods(store, "symmetric", "cifar10") == ["mae"]
+    assert further_methods(store, "comparison", "cifar10") == ["mae"]
+    assert further_methods(store, "asymmetric", "cifar10") == []
+    assert further_methods(store, "sweep-lambda", "cifar10") == []
+    assert further_methods(store, "symmetric", "mnist") == []
+
+
+def test_a_name_of_the_paper_in_a_table_that_has_it_not_is_a_further_row(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    fill_table(store, "symmetric", "mnist", {("PHuber-CE", "0.8"): [60.0]})
+    (loss,) = further_methods(store, "symmetric", "mnist")
+    assert loss == "phuber(tau=10)"
+    assert make_table(store, "symmetric", "mnist", methods=[loss])[loss, "0.8"].mean == 60
+
+
+def test_the_best_three_are_marked_but_never_all() -> None:
+    assert column_of(1, 2, 3, 4, 5).best("0.8") == {"m2", "m3", "m4"}
+    assert column_of(1, None, 3, None).best("0.8") == {"m2"}
+    assert column_of(1, 2, 3).best("0.8") == {"m1", "m2"}
+    assert column_of(1).best("0.8") == set()
+    assert column_of(None, None).best("0.8") == set()
+    # What looks equal is equal.
+    assert column_of(1, 9.001, 9.002, 9.003, 9.004).best("0.8") == {"m1", "m2", "m3", "m4"}
+    assert column_of(7, 7, 7).best("0.8") == set()
+
+
+@given(st.lists(st.one_of(st.none(), ACCURACIES), min_size=1, max_size=12))
+def test_no_unmarked_method_is_better_than_a_marked_one(means: list[float | None]) -> None:
+    table = column_of(*means)
+    best = table.best("0.8")
+    shown = {
+        name: round(value, 2)
+        for name in table.methods
+        if (value := table[name, "0.8"].mean) is not None
+    }
+    assert best <= set(shown)
+    assert best < set(shown) or not shown
+    for name in best:
+        assert all(shown[name] > shown[other] for other in set(shown) - best)
+
+
+@given(st.lists(ACCURACIES, min_size=1, max_size=8), ACCURACIES)
+def test_an_entry_is_the_statistics_of_its_seeds(values: list[float], paper: float) -> None:
+    entry = Entry(CELL, dict(enumerate(values, start=1)), Published(paper, None))
+    assert entry.n == len(values)
+    assert entry.mean == mean(values)
+    assert (entry.std is None) == (len(values) == 1)
+    assert entry.difference is not None
+    assert math.isclose(entry.difference, mean(values) - paper)
+
+
+def test_records_that_are_nowhere_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .* 'labelproof bench' makes"):
+        open_records(tmp_path / "none")
+    assert list(open_records(tmp_path)) == []

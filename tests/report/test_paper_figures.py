@@ -1,0 +1,138 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_records import RECORDS, made_record
+from matplotlib.figure import Figure
+from PIL import Image
+
+from labelproof.experiments.features import Embedding
+from labelproof.experiments.grids import plan
+from labelproof.experiments.store import RecordStore
+from labelproof.report.feature_figures import draw_embeddings
+from labelproof.report.paper_figures import FIGURES, SUFFIXES, draw_figure, save_figure
+
+ALL = [(name, dataset) for name, kind in FIGURES.items() for dataset in kind.datasets]
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def legend(figure: Figure) -> list[str]:
+    found = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
+    return [text.get_text() for one in found if one is not None for text in one.get_texts()]
+
+
+@pytest.mark.parametrize(("name", "dataset"), ALL)
+def test_panels_without_records_say_so_and_hold_no_line(name: str, dataset: str) -> None:
+    figure = draw_figure(RecordStore(Path("nowhere")), name, dataset)
+    titled = [axes for axes in figure.axes if axes.get_title()]
+    assert texts(figure) == ["no records yet"] * len(titled)
+    assert not any(axes.lines for axes in figure.axes)
+    assert not FIGURES[name].has_records(RecordStore(Path("nowhere")), dataset)
+    # The panels say it, so that the legend need not.
+    assert not any("no records" in text for text in legend(figure))
+
+
+def test_what_is_drawn_is_what_the_records_hold() -> None:
+    store = RecordStore(RECORDS)
+    figure = draw_figure(store, "accuracy", "mnist")
+    (axes,) = [axes for axes in figure.axes if axes.get_title() == "symmetric 0.8"]
+    (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.8"])
+    records = store.seeds(run.configuration)
+    (line,) = [line for line in axes.lines if line.get_label() == "CE"]
+    expected = np.mean([record.curve["test_accuracy"] for record in records], axis=0)
+    np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), expected)
+    np.testing.assert_array_equal(np.asarray(line.get_xdata()), np.arange(1, 51))
+    assert FIGURES["accuracy"].has_records(store, "mnist")
+
+
+def test_a_method_and_its_regularised_form_share_a_colour_and_differ_in_dashes() -> None:
+    figure = draw_figure(RecordStore(RECORDS), "sparse", "mnist")
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    for base in ("CE", "FL", "GCE"):
+        assert lines[base].get_color() == lines[f"{base}+SR"].get_color()
+        assert lines[base].get_linestyle() != lines[f"{base}+SR"].get_linestyle()
+    assert len({line.get_color() for line in lines.values()}) == 3
+
+
+def test_what_is_missing_is_named_in_the_legend_or_in_its_panel(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    for method, columns in (("CE", ["0.2", "0.8"]), ("FL", ["0.2"])):
+        for run in plan("symmetric", "mnist", methods=[method], columns=columns):
+            store.add(made_record(run.configuration, [50.0] * 50))
+    figure = draw_figure(store, "accuracy", "mnist")
+    shown = legend(figure)
+    assert "GCE (no records yet)" in shown
+    assert "CE" in shown
+    assert "FL" in shown
+    assert texts(figure).count("no records yet") == 7
+    assert [text for text in texts(figure) if text != "no records yet"] == ["without FL"]
+
+
+def test_a_longer_training_is_squeezed_and_says_so(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    for method, epochs in (("CE", 50), ("NLNL", 720)):
+        (run,) = plan("symmetric", "mnist", methods=[method], columns=["0.8"])
+        store.add(made_record(run.configuration, [50.0] * epochs))
+    figure = draw_figure(store, "accuracy", "mnist")
+    assert "NLNL (720 epochs, squeezed)" in legend(figure)
+    (axes,) = [axes for axes in figure.axes if axes.lines]
+    for line in axes.lines:
+        assert np.asarray(line.get_xdata())[-1] == pytest.approx(50)
+    assert axes.get_xlim() == (0, 50)
+
+
+def test_several_seeds_make_a_band(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    (one, two) = plan("symmetric", "mnist", methods=["CE"], columns=["0.8"], seeds=[1, 2])
+    store.add(made_record(one.configuration, [50.0] * 50))
+    store.add(made_record(two.configuration, [70.0] * 50))
+    figure = draw_figure(store, "accuracy", "mnist")
+    (axes,) = [axes for axes in figure.axes if axes.lines]
+    assert set(np.asarray(axes.lines[0].get_ydata(), dtype=float)) == {60.0}
+    (band,) = axes.collections
+    heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
+    assert (heights.min(), heights.max()) == (50, 70)
+
+
+def test_a_file_is_as_its_name_says_and_the_same_every_time(tmp_path: Path) -> None:
+    store = RecordStore(RECORDS)
+    for suffix in SUFFIXES:
+        paths = [tmp_path / folder / f"figure{suffix}" for folder in "ab"]
+        for path in paths:
+            save_figure(draw_figure(store, "sparse", "mnist"), path)
+        first, second = (path.read_bytes() for path in paths)
+        assert first == second
+    with Image.open(tmp_path / "a" / "figure.png") as image:
+        assert image.size == (1900, 920)
+        assert image.convert("RGB").getpixel((2, 2)) == (255, 255, 255)
+    svg = (tmp_path / "a" / "figure.svg").read_text()
+    assert re.search(r"<svg [^>]*viewBox", svg)
+    assert not re.search(r"<(script|image)\b", svg)
+
+
+def made_embedding(method: str, noise: str) -> Embedding:
+    points = np.random.default_rng(0).random((30, 2))
+    return Embedding(method, noise, 98.5, points, np.arange(30) % 10)
+
+
+def test_features_have_a_row_for_each_method_and_a_column_for_each_noise() -> None:
+    figure = draw_embeddings(
+        [
+            made_embedding("CE", "none"),
+            made_embedding("CE", "symmetric:0.8"),
+            made_embedding("CE+SR", "symmetric:0.8"),
+        ],
+        title="Features",
+        class_names=[str(number) for number in range(10)],
+    )
+    assert len(figure.axes) == 4
+    assert [axes.get_title() for axes in figure.axes] == [
+        *("no noise: 98.50%", "symmetric 0.8: 98.50%", "", "symmetric 0.8: 98.50%")
+    ]
+    assert [figure.axes[at].get_ylabel() for at in (0, 2)] == ["CE", "CE+SR"]
+    assert texts(figure) == ["no run"]
+    assert legend(figure) == [str(number) for number in range(10)]

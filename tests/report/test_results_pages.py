@@ -1,0 +1,95 @@
+"""The pages of results hold no result, but places for them that the docs build fills."""
+
+import doctest
+import importlib.util
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from made_records import RECORDS, REPOSITORY, fill_table
+
+from labelproof.experiments.store import RecordStore
+
+DOCS = REPOSITORY / "docs"
+PAGES = sorted((DOCS / "reproduction").glob("*.md"))
+PLACE = re.compile(r"\{\{.*?\}\}")
+
+
+def load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+results = load("results")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_result_is_typed_by_hand(page: Path) -> None:
+    # An accuracy has two digits before its point; settings such as 0.6 and 1.2 do not.
+    prose = PLACE.sub("", page.read_text())
+    assert not re.findall(r"\b\d{2}\.\d+|±|\d ?%", prose)
+
+
+@pytest.mark.parametrize("folder", [RECORDS, Path("nowhere")], ids=["committed", "none"])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_place_is_filled_whatever_there_is(page: Path, folder: Path) -> None:
+    filled = results.fill(page.read_text(), RecordStore(folder), page=page.name)
+    assert "{{" not in filled
+    assert "nan" not in re.findall(r"\w+", filled)
+    if page.name == "tables.md" and folder == RECORDS:
+        assert "98.06 ± 0.86" in filled
+    if folder != RECORDS:
+        assert "no records yet" in filled or page.name == "index.md"
+
+
+def test_the_hook_fills_these_pages_and_no_others() -> None:
+    hooks = load("hooks")
+    text = "{{ paper symmetric mnist CE 0.8 }}"
+    for place, expected in (("reproduction/index.md", "22.66 ± 0.61"), ("guide/noise.md", text)):
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=place))
+        assert hooks.on_page_markdown(text, page=page) == expected
+
+
+def test_cells_in_a_sentence(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    fill_table(store, "symmetric", "mnist", {("CE", "0.8"): [22.0], ("FL", "0.8"): [22.0, 24.0]})
+    text = (
+        "{{ ours symmetric mnist CE 0.8 }}, {{ difference symmetric mnist CE 0.8 }}, "
+        "{{ ours symmetric mnist FL 0.8 }}, {{ rate symmetric mnist CE 0.8 }}, {{ records }}"
+    )
+    assert results.fill(text, store, page="page.md") == (
+        "22.00 (1 seed), -0.66, 23.00 ± 1.41 (2 seeds), 40.00%, 3"
+    )
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["tabel symmetric mnist", "table symetric mnist", "ours symmetric mnist", "figure x mnist"],
+)
+def test_a_place_that_cannot_be_filled_is_named_with_its_page(place: str) -> None:
+    with pytest.raises(ValueError, match=f"page.md: cannot fill in .. {place} "):
+        results.fill(f"{{{{ {place} }}}}", RecordStore(RECORDS), page="page.md")
+
+
+def test_figures_are_drawn_where_there_are_records_and_they_are_stale(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path / "records")
+    fill_table(store, "sweep-tau", "cifar10", {("CE+SR", "0.5"): [70.0]})
+    folder = tmp_path / "generated"
+    drawn = list(results.draw(store, folder, lambda path: not path.exists()))
+    assert [path.name for path in drawn] == ["sweep-tau-cifar10.svg"]
+    assert list(results.draw(store, folder, lambda path: not path.exists())) == []
+    text = results.fill("{{ figure sweep-tau cifar10 }}", store, page="page.md")
+    assert text.startswith("[![Accuracy by epoch for different τ, symmetric noise 0.6, CIFAR-10](")
+    assert text.count("(../generated/sweep-tau-cifar10.svg)") == 2
+
+
+def test_the_examples_are_true() -> None:
+    outcome = doctest.testmod(results)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0

@@ -1,0 +1,267 @@
+import csv
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_records import RECORDS, fill_table
+
+from labelproof.experiments.grids import GRIDS, Cell
+from labelproof.experiments.paper import Published
+from labelproof.experiments.reproduction import compare_all
+from labelproof.experiments.store import RecordStore
+from labelproof.experiments.tables import Entry, ResultTable, make_table
+from labelproof.report.reproduction import list_missing, list_outside, share_of_cells, summary
+from labelproof.report.tables import (
+    FORMATS,
+    SUFFIXES,
+    caption,
+    finding,
+    signed,
+    table_csv,
+    table_html,
+    table_latex,
+    table_markdown,
+)
+from labelproof.report.titles import DATASETS, TABLES
+
+TABLES_OF_ALL = [(name, dataset) for name, grid in GRIDS.items() for dataset in grid.datasets]
+NASTY = "<b>&\"'|*_%$#{}\\~^</b>"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RecordStore:
+    store = RecordStore(tmp_path)
+    cells = {
+        ("CE", "0.6"): [40.05, 39.05],
+        ("CE+SR", "0.6"): [77.77],
+        ("FL+SR", "0.6"): [77.85],
+        ("GCE+SR", "0.6"): [78.58],
+        ("rce", "0.6"): [60.0],
+    }
+    fill_table(store, "symmetric", "cifar10", cells)
+    return store
+
+
+def made_table(method: str) -> ResultTable:
+    """Two rows, of which one has a name that is dangerous in every language."""
+    rows = [method, "CE"]
+    entries = {
+        (row, "0.6"): Entry(
+            Cell("symmetric", "cifar10", row, "0.6"), {1: accuracy}, Published(50.0, 0.5)
+        )
+        for row, accuracy in zip(rows, (60.0, 40.0), strict=True)
+    }
+    return ResultTable("symmetric", "cifar10", rows, ["0.6"], entries)
+
+
+def markdown_cells(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def test_markdown_has_ours_the_papers_and_the_difference(store: RecordStore) -> None:
+    rows = ["CE", "FL", "CE+SR", "FL+SR", "GCE+SR", "rce"]
+    text = table_markdown(make_table(store, "symmetric", "cifar10", methods=rows))
+    cells = markdown_cells(text)
+    assert cells[0] == ["method", "", "0.0", "0.2", "0.4", "0.6", "0.8"]
+    by_line = {(row[0], row[1]): row[2:] for row in cells[2:]}
+    at = GRIDS["symmetric"].columns.index("0.6")
+    assert by_line["CE", "ours"][at] == "39.55 ± 0.71 (2)"
+    assert by_line["CE+SR", "ours"][at] == "**77.77** (1)"
+    assert by_line["rce", "ours"][at] == "60.00 (1)"
+    assert by_line["FL", "ours"] == ["–"] * 5
+    first = [row[0] for row in cells].index("CE+SR")
+    assert cells[first + 1][1] == "paper"
+    assert cells[first + 1][2 + at] == "78.18 ± 0.36"
+    assert cells[first + 2][1] == "difference"
+    assert cells[first + 2][2:] == ["–", "–", "–", "-0.41", "–"]
+    # The paper has no such row, so nothing is said about it.
+    assert cells[-1][0] == "rce"
+    assert text.count("**") == 2 * 3
+    assert "seeds 1, 2" in text
+
+
+def test_columns_of_markdown_are_aligned(store: RecordStore) -> None:
+    for table, dataset in TABLES_OF_ALL:
+        text = table_markdown(make_table(store, table, dataset))
+        lines = [line for line in text.splitlines() if line.startswith("|")]
+        assert len({len(line) for line in lines}) == 1
+        bars = [[at for at, letter in enumerate(line) if letter == "|"] for line in lines]
+        assert all(places == bars[0] for places in bars)
+
+
+def test_a_name_stays_in_its_cell() -> None:
+    rows = markdown_cells(table_markdown(made_table("a|b*c")))
+    assert {len(row) for row in rows} == {3}
+    assert rows[2][0] == "a\\|b\\*c"
+
+
+def test_latex_has_as_many_cells_in_every_row_and_closes_what_it_opens(store: RecordStore) -> None:
+    for table, dataset in TABLES_OF_ALL:
+        text = table_latex(make_table(store, table, dataset))
+        rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+        (specification,) = re.findall(r"\\begin\{tabular\}\{(l+r+)\}", text)
+        assert {len(re.split(r"(?<!\\)&", row)) for row in rows} == {len(specification)}
+        assert text.count("{") == text.count("}")
+        assert text.count("$") % 2 == 0
+        assert re.findall(r"\\begin\{(\w+)\}", text) == ["table", "tabular"]
+        assert re.findall(r"\\end\{(\w+)\}", text) == ["tabular", "table"]
+        for rule in (r"\toprule", r"\midrule", r"\bottomrule"):
+            assert text.count(rule) == 1
+        assert "±" not in text
+        assert "–" not in text
+        assert "λ" not in text
+        # A percent sign would comment the rest of its line away.
+        body = text.split("\n", 1)[1]
+        assert not re.search(r"(?<!\\)%", body)
+
+
+def test_latex_marks_and_signs(store: RecordStore) -> None:
+    text = table_latex(make_table(store, "symmetric", "cifar10"))
+    assert r"\textbf{78.58} (1)" in text
+    assert r"78.18 $\pm$ 0.36" in text
+    assert "$-0.41$" in text
+    assert "$+0.93$" in text
+
+
+def test_latex_escapes_what_it_is_given() -> None:
+    text = table_latex(made_table(NASTY))
+    (row,) = [line for line in text.splitlines() if "ours" in line and "<b>" in line]
+    assert row.strip().startswith(
+        r"""<b>\&"'|*\_\%\$\#\{\}\textbackslash{}\textasciitilde{}\textasciicircum{}</b> & ours &"""
+    )
+
+
+class Cells(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not any(name in ("src", "href") for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_html_stands_alone_and_escapes_what_it_is_given() -> None:
+    page = table_html(made_table(NASTY))
+    cells = Cells()
+    cells.feed(page)
+    assert "b" not in cells.tags
+    assert "script" not in cells.tags
+    assert NASTY in cells.text
+    assert cells.tags.count("tr") == 1 + 2 * 3
+    assert page.startswith("<!doctype html>")
+    assert "<strong>60.00</strong> (1)" in page
+
+
+def test_csv_has_a_line_for_each_cell_and_nothing_where_nothing_is(store: RecordStore) -> None:
+    table = make_table(store, "symmetric", "cifar10", methods=["CE", "CE+SR", "rce"])
+    rows = list(csv.DictReader(io.StringIO(table_csv(table))))
+    assert list(rows[0]) == [
+        *("table", "dataset", "method", "column"),
+        *("mean", "std", "n", "paper_mean", "paper_std", "difference"),
+    ]
+    assert len(rows) == 15
+    found = {(row["method"], row["column"]): row for row in rows}
+    assert list(found["CE", "0.6"].values()) == [
+        *("symmetric", "cifar10", "CE", "0.6"),
+        *("39.55", "0.7071", "2", "38.7", "0.53", "0.85"),
+    ]
+    assert [found["CE", "0.2"][name] for name in ("mean", "std", "n", "difference")] == [
+        *("", "", "0", "")
+    ]
+    assert [found["rce", "0.6"][name] for name in ("mean", "std", "paper_mean")] == [
+        *("60", "", "")
+    ]
+
+
+def test_csv_survives_a_comma_in_a_name() -> None:
+    name = 'gce(q=0.7,clamp=1e-7)"'
+    rows = list(csv.reader(io.StringIO(table_csv(made_table(name)))))
+    assert rows[1][2] == name
+    assert {len(row) for row in rows} == {10}
+
+
+@given(st.floats(-100, 100))
+def test_a_difference_has_a_sign_and_two_digits(number: float) -> None:
+    text = signed(number)
+    assert re.fullmatch(r"[+-]\d{1,3}\.\d\d", text)
+    assert text != "-0.00"
+    assert float(text) == pytest.approx(number, abs=0.00501)
+
+
+@given(
+    st.dictionaries(st.integers(1, 9), st.floats(0, 100), max_size=4),
+    st.one_of(st.none(), st.floats(0, 100)),
+)
+def test_every_format_takes_every_cell(seeds: dict[int, float], paper: float | None) -> None:
+    entry = Entry(
+        Cell("symmetric", "mnist", "CE", "0.8"),
+        seeds,
+        None if paper is None else Published(paper, None),
+    )
+    table = ResultTable("symmetric", "mnist", ["CE"], ["0.8"], {("CE", "0.8"): entry})
+    for write in FORMATS.values():
+        text = write(table)
+        assert "nan" not in text.casefold().replace("dominant", "")
+        assert "None" not in text
+    assert ("–" in table_markdown(table).split("\n\n")[1]) == (not seeds)
+
+
+def test_captions_and_findings_say_what_is_there(store: RecordStore) -> None:
+    full = make_table(store, "symmetric", "cifar10")
+    assert "of the last epoch" in caption(full)
+    assert finding(full) == (
+        "4 of 45 cells have records. Of 4 that the paper has too, 4 agree with it: they differ by "
+        "at most 1 point or twice the spread of the runs."
+    )
+    empty = make_table(store, "sweep-p", "cifar10")
+    assert finding(empty) == "0 of 6 cells have records."
+    assert "no records yet" in caption(empty)
+    assert "paper" not in caption(empty)
+    assert set(SUFFIXES.values()) == set(FORMATS)
+    assert set(TABLES) == set(GRIDS)
+    assert set(DATASETS) == {dataset for grid in GRIDS.values() for dataset in grid.datasets}
+
+
+def test_the_summary_counts_names_what_differs_and_what_is_missing(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    cells = {("CE", "0.6"): [40.05], ("CE+SR", "0.6"): [77.77], ("FL", "0.6"): [45.0, 46.0]}
+    fill_table(store, "symmetric", "cifar10", cells)
+    found = compare_all(store)
+    shares = markdown_cells(share_of_cells(found))
+    assert ["symmetric noise", "CIFAR-10", "45", "3", "1 to 2", "1", "33%"] in shares
+    assert ["symmetric noise", "MNIST", "45", "0", "–", "0", "–"] in shares
+    outside = markdown_cells(list_outside(found))[2:]
+    # The largest difference first; CE is in the comparison too.
+    assert outside[0][2:] == ["FL", "0.6", "45.50 ± 0.71 (2)", "38.86 ± 0.07", "+6.64", "1.42"]
+    assert outside[1][2:] == ["CE", "0.6", "40.05 (1)", "38.70 ± 0.53", "+1.35", "1.06"]
+    assert outside[2][2:] == ["CE", "sym-0.6", "40.05 (1)", "38.70", "+1.35", "1.00"]
+    missing = list_missing(found)
+    assert "- symmetric noise, CIFAR-10: CE at 0.0, 0.2, 0.4, 0.8; FL at" in missing
+    assert "; NLNL;" in missing
+    assert "- symmetric noise, MNIST: all 45" in missing
+    text = summary(found)
+    assert all(part in text for part in (missing, list_outside(found), share_of_cells(found)))
+
+
+def test_a_summary_of_nothing_invents_nothing() -> None:
+    found = compare_all(RecordStore(Path("nowhere")))
+    assert list_outside(found) == "None of those measured."
+    assert list_missing(found).count(": all ") == len(found)
+
+
+def test_the_committed_records_make_every_format() -> None:
+    store = RecordStore(RECORDS)
+    for table, dataset in TABLES_OF_ALL:
+        made = make_table(store, table, dataset)
+        for write in FORMATS.values():
+            assert write(made)
