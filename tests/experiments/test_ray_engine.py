@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import json
 import os
@@ -43,11 +44,13 @@ def ray() -> Iterator[Any]:
     """A Ray of two cores; what the engine finds connected, it uses."""
     handler = signal.getsignal(signal.SIGTERM)
     environment = variables()
+    printing = builtins.print
     with connected(num_cpus=2, object_store_memory=100 << 20) as module:
         assert signal.getsignal(signal.SIGTERM) is handler
         yield module
     assert not module.is_initialized()
     assert variables() == environment
+    assert builtins.print is printing
 
 
 def variables() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import importlib.util
 import logging
@@ -105,12 +106,17 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _unchanged_environment() -> Iterator[None]:
-    """Ray leaves variables behind; one of them would give `breakpoint` to its own debugger."""
+    """Undo what Ray leaves behind in a program.
+
+    A variable that gives `breakpoint` to Ray's debugger, and a function of its own for `print`.
+    """
     names = ("PYTHONBREAKPOINT", "RAY_AUTH_MODE", "RAY_CLIENT_MODE")
     before = {name: os.environ.get(name) for name in names}
+    printing = builtins.print
     try:
         yield
     finally:
+        builtins.print = printing
         _restore(before)
 
 
