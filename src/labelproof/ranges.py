@@ -109,11 +109,16 @@ def choose(name: str, value: str, known: Collection[str]) -> str:
     return value
 
 
-def suggest(value: str, known: Collection[str]) -> str:
+def suggest(value: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
     """The end of a message about an unknown name: the nearest known one, or nothing.
+
+    Args:
+        value: What came.
+        known: What could have been meant.
+        cutoff: How alike they must be, from 0 to 1.
 
     >>> suggest("epoch", ["epochs", "seed"])
     "; did you mean 'epochs'?"
     """
-    close = difflib.get_close_matches(value, known, n=1)
+    close = difflib.get_close_matches(value, known, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.description import Description, write_description
-from labelproof.training.record import RunRecord, read_record, write_arrays, write_text
+from labelproof.training.record import RECORD, RunRecord, read_record, write_arrays, write_text
 from labelproof.training.run import Run
 
 __all__ = ["History", "OtherConfigurationError", "RunFolder"]
 
 METRICS = "metrics.jsonl"
 TIMING = "timing.jsonl"
-RECORD = "record.json"
 PREDICTIONS = "predictions.npz"
 
 

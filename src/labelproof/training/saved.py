@@ -23,9 +23,9 @@ from labelproof.training.description import Description, read_description
 from labelproof.training.durable import remove_folder
 from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.execution import choose_device
-from labelproof.training.folder import METRICS, PREDICTIONS, RECORD, TIMING
+from labelproof.training.folder import METRICS, PREDICTIONS, TIMING
 from labelproof.training.geometry import centre_box
-from labelproof.training.record import RunRecord, read_record
+from labelproof.training.record import RECORD, RunRecord, read_record
 from labelproof.training.streaming import StreamedImages
 
 __all__ = ["SavedRun", "check_removable", "load_run", "remove_run"]

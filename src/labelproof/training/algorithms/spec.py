@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from labelproof.losses import Loss
+from labelproof.ranges import suggest
 from labelproof.training.algorithms.base import Algorithm
 from labelproof.training.algorithms.co_teaching import CoTeaching
 from labelproof.training.algorithms.negative import NegativeToPositive
@@ -72,7 +72,7 @@ def parse_algorithm(text: str) -> AlgorithmSpec:
     if name not in ALGORITHMS:
         raise ValueError(
             f"algorithm: expected one of {', '.join(ALGORITHMS)}, got {name!r}"
-            + _nearest(name, ALGORITHMS)
+            + suggest(name, ALGORITHMS, cutoff=0.5)
         )
     family = ALGORITHMS[name]
     given: dict[str, float | None] = {}
@@ -83,7 +83,8 @@ def parse_algorithm(text: str) -> AlgorithmSpec:
         if key not in family.written:
             takes = ", ".join(family.written) or "no arguments"
             raise ValueError(
-                f"algorithm: {name} takes {takes}, got {key!r}{_nearest(key, family.written)}"
+                f"algorithm: {name} takes {takes}, got {key!r}"
+                + suggest(key, family.written, cutoff=0.5)
             )
         if key in given:
             raise ValueError(f"algorithm: expected {key} once, got it again in {text!r}")
@@ -146,10 +147,5 @@ def _value(name: str, key: str, text: str) -> float | None:
     except ValueError:
         raise ValueError(
             f"algorithm: expected a number{f' or {ESTIMATE}' * optional} for {key} in {name}, "
-            f"got {text!r}" + (_nearest(text, [ESTIMATE]) if optional else "")
+            f"got {text!r}" + (suggest(text, [ESTIMATE], cutoff=0.5) if optional else "")
         ) from None
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
