@@ -45,6 +45,34 @@ def test_a_folder_of_ones_own_is_shown_with_its_warnings(tmp_path: Path) -> None
     assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
 
 
+def test_a_table_is_listed(tmp_path: Path) -> None:
+    table = tmp_path / "fruit.csv"
+    table.write_text(
+        "id,weight,colour,kind,split\n1,150,red,apple,train\n2,,yellow,banana,train\n"
+        "3,140,red,apple,train\n4,110,yellow,[b]nana,train\n5,9,red,apple,test\n"
+        "6,110,yellow,[b]nana,train\n7,115,yellow,banana,train\n"
+    )
+    page = tmp_path / "page.html"
+    result = run(str(table), "--label", "kind", "--noise", "symmetric:0.5", "--output", str(page))
+    assert result.exit_code == 0, result.output
+    lines = [" ".join(line.split()) for line in result.output.splitlines()]
+    assert lines[1:-1] == [
+        "fruit: 6 rows to train on, 1 to test, 2 columns, 4 features, 3 classes",
+        "column kind missing features",
+        "weight number 1 2",
+        "colour category 0 2",
+        "left out: id (a number for each row)",
+        "class rows to train on",
+        "[b]nana 2",
+        "apple 2",
+        "banana 2",
+        "How many labels are wrong is not known.",
+    ]
+    assert "1 of 3 columns left out: id" in lines[0]
+    assert "of the training labels were changed" in lines[-1]
+    assert not page.exists()
+
+
 def test_instance_noise_needs_the_images_in_memory(tmp_path: Path) -> None:
     page = str(tmp_path / "page.html")
     result = run("digits", "--noise", "instance:0.3", "--output", page)

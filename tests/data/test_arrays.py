@@ -146,7 +146,19 @@ def test_other_ranges_are_scaled_the_same_in_all_splits_and_said(tmp_path: Path)
         ({"x_test": COLOUR, "y_test": LABELS}, "expected training images, found"),
         ({"images": COLOUR, "x": COLOUR, "y": LABELS}, "x and images could both be meant"),
         ({"x": COLOUR, "y": LABELS[:5]}, "a label for each of 6 images in 'x', got 5 in 'y'"),
-        ({"x": COLOUR.reshape(6, -1), "y": LABELS}, r"got \(6, 240\); flat rows have to be given"),
+        (
+            {"x_train": GREY, "y_train": LABELS, "x_test": GREY[:, 0], "y_test": LABELS},
+            r"got \(6, 10\); either all splits are rows or none",
+        ),
+        ({"x": GREY[:, 0], "y": LABELS[:5]}, "a label for each of 6 rows in 'x', got 5 in 'y'"),
+        ({"x": GREY[:, 0].astype(str), "y": LABELS}, "expected rows of numbers, got <U"),
+        ({"x": GREY[:, :0, 0], "y": LABELS}, r"expected rows of numbers, got uint8 \(6, 0\)"),
+        ({"x": [[0.0], [1.0], [np.inf]], "y": [0, 1, 1]}, "'x0': .* up to 1e.30, got inf in row 2"),
+        ({"x": GREY[:, 0], "y": np.arange(6)}, "6 different ones in 6 rows"),
+        (
+            {"x_train": GREY[:, 0], "y_train": LABELS, "x_val": GREY[:, 0, :9], "y_val": LABELS},
+            "expected rows of 10 numbers in validation, as in train, got 9",
+        ),
         ({"x": COLOUR[:, :3], "y": LABELS}, "where both axes could be; say layout"),
         ({"x": COLOUR[..., :2], "y": LABELS}, "where neither axis could be; say layout"),
         ({"x": COLOUR[:0], "y": LABELS[:0]}, "expected images of numbers, got uint8 .0, 8"),
@@ -176,6 +188,33 @@ def test_an_open_layout_can_be_said(tmp_path: Path) -> None:
     assert load_arrays(path, layout="NCHW").image_shape == (5, 4, 4)
     with pytest.raises(ValueError, match="layout: expected 'NCHW' or 'NHWC', got 'CHW'"):
         load_arrays(path, layout="CHW")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int64, np.float64, np.float16, bool])
+def test_rows_of_numbers_are_a_table(kind: type, tmp_path: Path) -> None:
+    rows = np.array([[1, 0, 5], [0, 0, 5], [1, 1, 5], [0, 1, 5]]).astype(kind)
+    dataset = load_arrays(
+        save(tmp_path, X_train=rows, y_train=list("abab"), X_test=rows[1:], y_test=list("bab"))
+    )
+    assert dataset.tabular
+    assert dataset.input_shape == (3,)
+    assert dataset.columns is not None
+    assert dataset.columns.feature_names == ("x0", "x1", "x2")
+    assert dataset.train.array.dtype == np.float32
+    np.testing.assert_array_equal(dataset.train.array, rows.astype(np.float32))
+    np.testing.assert_array_equal(dataset.test.array, rows[1:].astype(np.float32))
+    assert dataset.mean == (0.5, 0.5, 1.0 if kind is bool else 5.0)
+    assert dataset.std == (0.5, 0.5, 1.0)
+
+
+def test_missing_numbers_of_rows_are_filled_from_those_to_train_on(tmp_path: Path) -> None:
+    train = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 4.0], [7.0, 4.0]])
+    test = np.array([[np.nan, np.nan]])
+    path = save(tmp_path, x_train=train, y_train=[0, 1, 0, 1], x_test=test, y_test=[1])
+    dataset = load_arrays(path)
+    assert dataset.columns is not None
+    assert dataset.columns.feature_names == ("x0", "x1", "x1: missing")
+    assert dataset.test.array.tolist() == [[4.0, 4.0, 1.0]]
 
 
 class Bomb:

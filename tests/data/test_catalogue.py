@@ -205,6 +205,19 @@ def test_an_extracted_folder_comes_before_an_archive(tmp_path: Path) -> None:
     assert len(load_dataset("cifar10", root=tmp_path).test) == 2
 
 
+def write_manifest(file: Path) -> None:
+    if file.suffix == ".PARQUET":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        arrow = pytest.importorskip("pyarrow")
+        parquet.write_table(arrow.table({"path": ["1.png"], "label": ["cat"]}), file)
+    elif file.suffix == ".jsonl":
+        file.write_text('{"path": "1.png", "label": "cat"}')
+    else:
+        file.write_text(
+            "path,label\n1.png,cat\n".replace(",", "," if file.suffix == ".csv" else "\t")
+        )
+
+
 @pytest.mark.parametrize(
     ("path", "module", "function"),
     [
@@ -235,6 +248,8 @@ def test_a_path_is_given_to_the_reader_of_its_kind(
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch() if file.suffix else file.mkdir()
+    if module == "manifest":
+        write_manifest(file)
     given = tmp_path / Path(path).parts[0]
     kind, read, options = load_dataset(str(given) if as_text else given, on_error="skip")  # pyright: ignore
     assert (kind, read) == ("read", given)

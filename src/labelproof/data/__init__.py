@@ -1,7 +1,8 @@
-"""Datasets: from files to images, labels and class names."""
+"""Datasets: from files to images or rows, labels and class names."""
 
 from labelproof.data.arrays import load_arrays
 from labelproof.data.catalogue import DATASETS, KnownDataset
+from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, ImageSource, Split
 from labelproof.data.digits import load_digits
 from labelproof.data.download import download_dataset
@@ -23,12 +24,14 @@ from labelproof.data.manifest import load_manifest
 from labelproof.data.notices import DataWarning
 from labelproof.data.pickles import UnsafePickleError
 from labelproof.data.root import data_root
+from labelproof.data.rows import load_rows, read_features
 from labelproof.data.transfer import DownloadError, Transfer
 from labelproof.data.verification import Verification, verify_dataset
 from labelproof.data.webvision import load_webvision
 
 __all__ = [
     "DATASETS",
+    "Columns",
     "DataWarning",
     "Dataset",
     "DownloadError",
@@ -55,9 +58,11 @@ __all__ = [
     "load_folder",
     "load_huggingface",
     "load_manifest",
+    "load_rows",
     "load_webvision",
     "long_tailed_counts",
     "parse_imbalance",
+    "read_features",
     "read_idx",
     "step_counts",
     "verify_dataset",

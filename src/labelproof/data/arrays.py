@@ -1,4 +1,4 @@
-"""Images and labels as NumPy arrays in files."""
+"""Images or rows of numbers, and their labels, as NumPy arrays in files."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import channel_statistics
 from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.row_arrays import encode_arrays
+from labelproof.data.row_labels import check_labels
+from labelproof.data.rows import dataset_from_rows
 from labelproof.data.splits import SPLITS
 
 __all__ = ["Layout", "load_arrays"]
@@ -33,7 +36,7 @@ _CLASS_NAMES = ("class_names", "classes", "names")
 
 
 def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -> Dataset:
-    """Read images and labels from `.npz`, or from `.npy` with the labels in a file beside it.
+    """Read images or rows from `.npz`, or from `.npy` with the labels in a file beside it.
 
     An `.npz` holds `images` and `labels` (or `x` and `y`, `data` and `targets`), or those of each
     split: `x_train`, `y_train`, `x_test`, `y_test`, or `train_images`, `train_labels`, and so on.
@@ -41,7 +44,9 @@ def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -
     Beside `photos.npy` the labels are `photos_labels.npy`; beside `images.npy`, `labels.npy` too.
 
     Images are `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, of bytes or of numbers from 0 to 1.
-    Numbers of any other range are scaled, with a warning that says how. Labels are integers, text,
+    Numbers of any other range are scaled, with a warning that says how. Rows `(N, F)` of numbers
+    are taken as they are, and become a table whose features are called `x0`, `x1`, ...; NaN is a
+    missing value, filled with the median of the training rows. Labels are integers, text,
     or one-hot rows. Nothing in a file is ever run: arrays of Python objects are refused.
 
     Args:
@@ -52,8 +57,8 @@ def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -
         A dataset in memory. Its labels count as not clean.
 
     Raises:
-        ValueError: The file cannot be read, lacks an array, or holds what cannot be images and
-            their labels.
+        ValueError: The file cannot be read, lacks an array, or holds what cannot be images or rows
+            and their labels.
 
     Warns:
         DataWarning: The images were scaled.
@@ -76,20 +81,31 @@ def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -
     names, labels = _labels(
         {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place
     )
-    images = _bytes({split: arrays[pair[0]] for split, pair in pairs.items()}, place)
-    splits: dict[str, Split] = {}
+    given = {split: arrays[pair[0]] for split, pair in pairs.items()}
     for split, (key, label_key) in pairs.items():
-        if len(images[split]) != len(labels[split]):
+        if len(given[split]) != len(labels[split]):
+            what = "rows" if given[split].ndim == 2 else "images"
             raise ValueError(
-                f"{place}: expected a label for each of {len(images[split]):,} images in {key!r}, "
+                f"{place}: expected a label for each of {len(given[split]):,} {what} in {key!r}, "
                 f"got {len(labels[split]):,} in {label_key!r}"
             )
-        splits[split] = Split(
-            _channels_first(images[split], layout, f"{place}: {key}"), labels[split]
-        )
-    train = splits["train"].array
-    check_classes(place, names, num_images=None if names == written else len(train))
-    mean, std = channel_statistics(train)
+    num_labelled = None if names == written else len(given["train"])
+    if all(array.ndim == 2 for array in given.values()):
+        columns, rows = encode_arrays(given, place)
+        if num_labelled is None:
+            check_classes(place, names, num_images=None)
+        else:
+            words = [names[label] for label in labels["train"]]
+            check_labels(words, names, pairs["train"][1], place, chosen=True)
+        contents = {split: (rows[split], labels[split]) for split in pairs}
+        return dataset_from_rows(readable(file.stem), contents, names, columns)
+    images = _bytes(given, place)
+    splits = {
+        split: Split(_channels_first(images[split], layout, f"{place}: {key}"), labels[split])
+        for split, (key, _) in pairs.items()
+    }
+    check_classes(place, names, num_images=num_labelled)
+    mean, std = channel_statistics(splits["train"].array)
     return Dataset(readable(file.stem), splits, names, mean, std, clean=False)
 
 
@@ -290,7 +306,7 @@ def _channels_first(
     if images.ndim == 3:
         return images[:, np.newaxis]
     if images.ndim != 4:
-        flat = "; flat rows have to be given their shape first" if images.ndim == 2 else ""
+        flat = "; either all splits are rows or none" if images.ndim == 2 else ""
         raise ValueError(
             f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W), got {images.shape}{flat}"
         )

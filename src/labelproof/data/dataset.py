@@ -1,15 +1,18 @@
-"""What a dataset is once it is read: splits of images and labels, names, and how to normalise."""
+"""What a dataset is once it is read: splits of images or rows, labels, names, how to normalise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Dataset", "ImageSource", "Images", "Split"]
+from labelproof.data.columns import Columns
+from labelproof.data.notices import count, few
+
+__all__ = ["Dataset", "ImageSource", "Images", "Rows", "Split"]
 
 
 class ImageSource(Protocol):
@@ -25,38 +28,62 @@ class ImageSource(Protocol):
 Images: TypeAlias = NDArray[np.uint8] | ImageSource
 """All images as one array `(N, C, H, W)`, or a source that decodes them one by one."""
 
+Rows: TypeAlias = NDArray[np.float32]
+"""The features of a table as one array `(N, F)`, all of them finite."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Split:
-    """Images with the labels they came with.
+    """Images, or rows of a table, with the labels they came with.
 
     Attributes:
-        images: `(N, C, H, W)` uint8, or a lazy source of as many.
+        images: `(N, C, H, W)` uint8, or a lazy source of as many; or the rows of a table,
+            `(N, F)` float32.
         labels: `(N)`, int64.
+
+    Example:
+        >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
+        Split(3 rows of 2 features)
     """
 
-    images: Images
+    images: Images | Rows
     labels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        if self.tabular:
+            _check_rows(self.images)
         if len(self.images) != len(self.labels):
+            what = "rows" if self.tabular else "images"
             raise ValueError(
-                f"labels: expected one for each of {len(self.images)} images, "
+                f"labels: expected one for each of {len(self.images)} {what}, "
                 f"got {len(self.labels)}"
             )
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, index: int) -> tuple[NDArray[np.uint8], int]:
-        """One image `(C, H, W)` and its label, so that a `torch.utils.data.DataLoader` takes it."""
+    def __getitem__(self, index: int) -> tuple[NDArray[Any], int]:
+        """One image `(C, H, W)`, or one row `(F)`, and its label, as a `DataLoader` takes it."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"index: expected less than {len(self)}, got {index}")
         return self.images[index], int(self.labels[index])
 
+    def __repr__(self) -> str:
+        if not isinstance(self.images, np.ndarray):
+            return f"Split({count(len(self), 'image')}, decoded when asked for)"
+        if self.tabular:
+            features = count(self.images.shape[1], "feature")
+            return f"Split({count(len(self), 'row')} of {features})"
+        return f"Split({count(len(self), 'image')} of {_sides(self.images.shape[1:])})"
+
     @property
-    def array(self) -> NDArray[np.uint8]:
-        """The images as one array; a lazy source is refused."""
+    def tabular(self) -> bool:
+        """Whether these are rows of a table, and not images."""
+        return isinstance(self.images, np.ndarray) and self.images.ndim == 2
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The images or rows as one array; a lazy source is refused."""
         if not isinstance(self.images, np.ndarray):
             raise TypeError(
                 "images: expected an array in memory, got a source that decodes lazily; take one "
@@ -65,7 +92,7 @@ class Split:
         return self.images
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """Named splits, and what is known about all of them.
 
@@ -74,10 +101,17 @@ class Dataset:
         splits: `"train"` is what is learned from; `"test"`, where there is one, is what accuracy is
             measured on. Others have names of their own, such as `"validation"`.
         class_names: A name for each class.
-        mean: Per-channel mean of the training images, scaled to 0..1.
-        std: Per-channel standard deviation, likewise.
+        mean: Per-channel mean of the training images, scaled to 0..1; of a table, the mean of
+            each feature over the training rows, as they are.
+        std: Standard deviation, likewise; 1 for a feature of a table that is always the same.
         clean: Whether the training labels are known to be right, so that noise put on them is the
             only noise there is. A user's own labels are not.
+        columns: How the columns of a table became features; `None` for images.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> load_digits()
+        Dataset('digits', train: 1,347 images of 1x8x8, test: 450, 10 classes: 0, 1, 2 and 7 more)
     """
 
     name: str
@@ -86,6 +120,15 @@ class Dataset:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     clean: bool = True
+    columns: Columns | None = None
+
+    def __repr__(self) -> str:
+        sizes = [
+            f"{name}: {repr(split)[6:-1] if name == 'train' else f'{len(split):,}'}"
+            for name, split in self.splits.items()
+        ]
+        classes = count(self.num_classes, "class", "classes")
+        return f"Dataset({self.name!r}, {', '.join(sizes)}, {classes}: {few(self.class_names)})"
 
     @property
     def train(self) -> Split:
@@ -105,7 +148,38 @@ class Dataset:
         return len(self.class_names)
 
     @property
+    def tabular(self) -> bool:
+        """Whether it holds rows of a table, and not images."""
+        return self.train.tabular
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one example: `(C, H, W)` of the first training image, or `(F,)` of rows."""
+        images = self.train.images
+        # Not images[0] of an array: a table's shape is known without a row.
+        return images.shape[1:] if isinstance(images, np.ndarray) else images[0].shape
+
+    @property
     def image_shape(self) -> tuple[int, int, int]:
         """Channels, height and width of the first training image."""
-        channels, height, width = self.train.images[0].shape
+        if self.tabular:
+            raise TypeError(
+                f"{self.name}: expected images, got rows of a table; their shape is input_shape"
+            )
+        channels, height, width = self.input_shape
         return channels, height, width
+
+
+def _check_rows(rows: Any) -> None:
+    if rows.dtype != np.float32:
+        raise TypeError(f"images: expected rows of float32, got {rows.dtype} {rows.shape}")
+    if not np.isfinite(rows).all():
+        row, feature = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(
+            f"images: expected finite rows, got {rows[row, feature]} in row {row}, "
+            f"feature {feature}"
+        )
+
+
+def _sides(shape: tuple[int, ...]) -> str:
+    return "x".join(str(side) for side in shape)

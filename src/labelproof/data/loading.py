@@ -14,6 +14,8 @@ from labelproof.data.digits import load_digits
 from labelproof.data.labelled_files import OnError
 from labelproof.data.layouts import Contents, Found, find_layout
 from labelproof.data.root import ROOT_VARIABLE, data_root
+from labelproof.data.table_kind import find_image_column
+from labelproof.data.tables import read_table
 
 __all__ = ["find_dataset", "how_to_get", "load_coarse_labels", "load_dataset"]
 
@@ -26,8 +28,14 @@ def load_dataset(
     *,
     root: str | os.PathLike[str] | None = None,
     on_error: OnError = "raise",
+    label: str | None = None,
 ) -> Dataset:
     """Read a dataset.
+
+    A table lists images if it has a column called `path`, `file`, `image` or the like, and at
+    least half of its first 200 cells end like images (`.png`, ...) or are files beside the table;
+    whether the images are there does not matter. Nor can a table be anything else that has only
+    such a column and labels. Any other table holds the examples itself.
 
     Args:
         name_or_path: A name of the catalogue (`digits`, `mnist`, `fashion-mnist`, `cifar10`,
@@ -36,10 +44,13 @@ def load_dataset(
         root: The folder of the datasets that have a name; else `LABELPROOF_DATA`, else the user's
             cache.
         on_error: What becomes of image files that cannot be read: `"raise"` refuses the dataset,
-            `"skip"` leaves them out with a warning that names them.
+            `"skip"` leaves them out with a warning that names them. Likewise for the rows and cells
+            of a table that cannot be used.
+        label: The column of a table that holds the labels; without it, it is found.
 
     Raises:
-        ValueError: The name is unknown, or the files are damaged.
+        ValueError: The name is unknown, the files are damaged, or a label was chosen where there
+            are no columns to choose from.
         FileNotFoundError: There is no such dataset here; the message says how to get it.
 
     Example:
@@ -50,9 +61,10 @@ def load_dataset(
     if name.strip().lower() not in (*DATASETS, *BY_HAND):
         path = Path(name_or_path).expanduser()
         if path.exists():
-            return _load_path(path, on_error)
+            return _load_path(path, on_error, label)
         if path.suffix or path.name != name:
             raise FileNotFoundError(f"{path}: there is no such file or folder")
+    _refuse_label(label, name)
     if name.strip().lower() == "webvision":
         return _load_webvision(data_root(root) / "webvision", on_error)
     return _load_known(known_dataset(name), data_root(root))
@@ -128,12 +140,44 @@ def _read(dataset: KnownDataset, root: Path) -> Contents:
         raise ValueError(f"{error} (labelproof data download {dataset.name})") from error
 
 
-def _load_path(path: Path, on_error: OnError) -> Dataset:
+def _refuse_label(label: str | None, what: object) -> None:
+    if label is not None:
+        raise ValueError(
+            f"label: expected a table whose columns can be chosen from, got {what} (with the label "
+            f"{label!r})"
+        )
+
+
+def _load_table(path: Path, on_error: OnError, label: str | None) -> Dataset:
+    from labelproof.data.manifest import load_manifest
+    from labelproof.data.rows import rows_from_table
+
+    table = read_table(path)
+    images = find_image_column(table, path.parent)
+    if images is None:
+        return rows_from_table(path, table, label=label, on_error=on_error)
+    if label is not None and label.strip().casefold() != (images.label or "").strip().casefold():
+        raise ValueError(
+            f"label: expected {(images.label or 'label').strip()!r}, where the labels of images in "
+            f"{path} are looked for, got {label!r}; rename the columns, or remove {images.name!r} "
+            "to learn from the others"
+        )
+    try:
+        return load_manifest(path, on_error=on_error)
+    except ValueError as error:
+        if images.files or not images.features:
+            raise
+        raise ValueError(
+            f"{error}; if the examples are the rows and not images, remove the column "
+            f"{images.name!r}"
+        ) from None
+
+
+def _load_path(path: Path, on_error: OnError, label: str | None) -> Dataset:
     # Each reader brings what it needs, so only the one that is asked for is imported.
     if path.suffix.lower() in _TABLES:
-        from labelproof.data.manifest import load_manifest
-
-        return load_manifest(path, on_error=on_error)
+        return _load_table(path, on_error, label)
+    _refuse_label(label, path)
     if path.suffix.lower() in _ARRAYS:
         from labelproof.data.arrays import load_arrays
 

@@ -23,7 +23,7 @@ from labelproof.data.tables import read_table
 __all__ = ["load_manifest"]
 
 # The first that a table has is taken.
-_COLUMNS = {
+COLUMNS = {
     "path": (
         *("path", "file", "filename", "file_name", "filepath", "file_path"),
         *("image", "image_path", "image_file", "img", "img_path"),
@@ -129,7 +129,7 @@ def _find_columns(columns: Sequence[str], place: str) -> dict[str, str]:
     """For each kind of column the name that it has in this table."""
     folded = {name.strip().casefold(): name for name in reversed(columns)}
     found: dict[str, str] = {}
-    for kind, words in _COLUMNS.items():
+    for kind, words in COLUMNS.items():
         name = next((folded[word] for word in words if word in folded), None)
         if name is not None:
             found[kind] = name

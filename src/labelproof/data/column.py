@@ -1,0 +1,270 @@
+"""One column of a table: what kind it is, and the features it becomes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.cells import (
+    Cells,
+    Parsed,
+    is_missing,
+    parse_booleans,
+    parse_dates,
+    parse_numbers,
+    text_of,
+)
+from labelproof.data.notices import count, few, notice
+from labelproof.ranges import choose
+
+__all__ = ["KINDS", "Column", "LeaveOutError", "Where", "learn_column"]
+
+KINDS = ("number", "boolean", "date", "category")
+"""What a column can be."""
+MOST_VALUES = 50
+"""Values of a category that get a feature of their own."""
+FEWEST_ROWS = 2
+"""Rows that a value must have for it: from a single row nothing general can be learned."""
+LARGEST = 1e30
+"""Numbers past it count as infinite: their differences would be past what float32 holds."""
+
+_Numeric: TypeAlias = Literal["number", "boolean", "date"]
+_COUNTERS = ("id", "index", "idx", "row", "no", "nr", "rowid", "row_id", "row_number", "uuid")
+_OTHER_DATE = re.compile(r"\d{1,2}([/.-])\d{1,2}\1(\d{4}|\d\d)( \d{1,2}:\d\d.*)?")
+_ONE_COMMA = re.compile(r"[+-]?\d*,(\d+)(?:[eE][+-]?\d+)?")
+_PLURALS = {"number": "numbers", "boolean": "true or false", "date": "dates such as 2024-12-31"}
+
+
+class LeaveOutError(Exception):
+    """There is nothing to be learned from a column; the message says why."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """How messages name a cell, and whether one that cannot be used is an error."""
+
+    table: str
+    places: Sequence[str] | None
+    on_error: str
+
+    def __post_init__(self) -> None:
+        choose("on_error", self.on_error, ("raise", "skip", "quiet"))
+
+    def row(self, index: int) -> str:
+        """How a person finds a row."""
+        return f"row {index}" if self.places is None else self.places[index]
+
+    def complain(self, name: str, problem: str) -> None:
+        """Refuse the table, or warn that cells are taken for missing."""
+        message = f"{self.table}: column {name!r}: {problem}"
+        if self.on_error == "raise":
+            raise ValueError(f"{message}; mend them, or take them for missing: on_error='skip'")
+        if self.on_error != "quiet":
+            notice(f"{message}; taken for missing")
+
+
+@dataclass(frozen=True)
+class Column:
+    """What becomes of a column.
+
+    Attributes:
+        name: What the column is called.
+        kind: What its cells are.
+        values: The values of a category that have a feature each.
+        other: Whether a feature stands for all other values of a category.
+        missing: How many training rows lacked a value; if any did, a feature says so.
+        fill: What stands for a missing number: the median of the training rows.
+        offset: What is taken off a number, where float32 would otherwise lose its differences.
+        comma: Whether text has a comma for the decimal point.
+
+    Example:
+        >>> Column("size", "category", values=("L", "S"), other=True, missing=3).feature_names
+        ('size=L', 'size=S', 'size: other', 'size: missing')
+    """
+
+    name: str
+    kind: Literal["number", "boolean", "date", "category"]
+    values: tuple[str, ...] = ()
+    other: bool = False
+    missing: int = 0
+    fill: float = 0.0
+    offset: float = 0.0
+    comma: bool = False
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each of its features."""
+        names = [self.name]
+        if self.kind == "category":
+            names = [f"{self.name}={value}" for value in self.values]
+            names += [f"{self.name}: other"] * self.other
+        return (*names, *[f"{self.name}: missing"] * bool(self.missing))
+
+    def encode(self, cells: Cells, features: NDArray[np.float32], where: Where) -> None:
+        """Write the features of some rows into `(N, F)` zeros."""
+        if self.kind == "category":
+            self._encode_category(cells, features)
+            return
+        values = checked(self.name, self.kind, cells, self._parse(cells), where)
+        absent = np.isnan(values)
+        features[:, 0] = np.where(absent, self.fill, values) - self.offset
+        if self.missing:
+            features[:, 1] = absent
+
+    def _parse(self, cells: Cells) -> Parsed:
+        if cells.kind == "text":
+            if self.kind == "number":
+                return parse_numbers(cells.texts, comma=self.comma)
+            return (parse_dates if self.kind == "date" else parse_booleans)(cells.texts)
+        if "date" in (self.kind, cells.kind):
+            fits = np.full(len(cells), cells.kind == self.kind)
+        elif self.kind == "boolean":
+            fits = (cells.numbers == 0) | (cells.numbers == 1)
+        else:
+            fits = np.ones(len(cells), dtype=bool)
+        return cells.numbers, np.flatnonzero(~(fits | np.isnan(cells.numbers))).tolist()
+
+    def _encode_category(self, cells: Cells, features: NDArray[np.float32]) -> None:
+        index = {value: number for number, value in enumerate(self.values)}
+        nowhere = features.shape[1]
+        unseen = len(self.values) if self.other else nowhere
+        index[""] = features.shape[1] - 1 if self.missing else unseen
+        chosen = np.array([index.get(text, unseen) for text in cells.as_texts()], dtype=np.intp)
+        rows = np.flatnonzero(chosen < nowhere)
+        features[rows, chosen[rows]] = 1
+
+
+def learn_column(name: str, cells: Cells, where: Where, *, leave_out: bool = True) -> Column:
+    """See what kind a column is, and what its training rows say about it.
+
+    Raises:
+        LeaveOutError: There is nothing to be learned from it.
+        ValueError: Its cells are partly of one kind and partly of another.
+
+    >>> learn_column("when", Cells("date", np.array([0.0, 2.0, np.nan])), Where("t", None, "raise"))
+    Column(name='when', kind='date', values=(), other=False, missing=1, fill=1.0, offset=0.0, comma=False)
+    """  # noqa: E501
+    if cells.kind != "text":
+        return _numeric(name, cells.kind, cells, (cells.numbers, []), where, leave_out=leave_out)
+    numbers = parse_numbers(cells.texts)
+    if not numbers[1]:
+        return _numeric(name, "number", cells, numbers, where, leave_out=leave_out)
+    present = [text for text in cells.texts if not is_missing(text)]
+    if _has_decimal_commas([cells.texts[index] for index in numbers[1]]):
+        numbers = parse_numbers(cells.texts, comma=True)
+        return _numeric(name, "number", cells, numbers, where, comma=True)
+    others: tuple[tuple[_Numeric, Callable[[Sequence[str]], Parsed]], ...]
+    others = (("boolean", parse_booleans), ("date", parse_dates))
+    for kind, parse in others:
+        # One cell tells for most columns that they are something else.
+        if not parse(present[:1])[1] and not (parsed := parse(cells.texts))[1]:
+            return _numeric(name, kind, cells, parsed, where)
+    if len(numbers[1]) * 2 < len(present):
+        if len(set(present)) > min(MOST_VALUES, len(present) / 10):
+            return _numeric(name, "number", cells, numbers, where)
+        notice(
+            f"{where.table}: column {name!r}: numbers and text, as {cells.texts[numbers[1][0]]!r} "
+            f"in {where.row(numbers[1][0])}, in {len(set(present))} values; taken for categories"
+        )
+    return _category(name, present, len(cells) - len(present))
+
+
+def checked(
+    name: str, kind: str, cells: Cells, parsed: Parsed, where: Where
+) -> NDArray[np.float64]:
+    """Numbers without what is none and without infinite ones, or an error that names them."""
+    values, stray = parsed
+    if stray:
+        written = cells.texts if cells.kind == "text" else [text_of(v) for v in cells.numbers]
+        shown = [f"{written[index]!r} in {where.row(index)}" for index in stray]
+        where.complain(name, f"expected {_PLURALS[kind]}, got {few(shown)}")
+        values = values.copy()
+        values[stray] = np.nan
+    infinite = np.flatnonzero(np.abs(values) > LARGEST).tolist()
+    if infinite:
+        shown = [f"{values[index]:g} in {where.row(index)}" for index in infinite]
+        where.complain(name, f"expected numbers of up to {LARGEST:g}, got {few(shown)}")
+        values = values.copy()
+        values[infinite] = np.nan
+    return values
+
+
+def _numeric(
+    name: str,
+    kind: _Numeric,
+    cells: Cells,
+    parsed: Parsed,
+    where: Where,
+    *,
+    comma: bool = False,
+    leave_out: bool = True,
+) -> Column:
+    values = checked(name, kind, cells, parsed, where)
+    present = values[~np.isnan(values)]
+    missing = len(values) - len(present)
+    if leave_out:
+        _check_informative(name, kind, present, missing)
+    fill = float(np.median(present)) if len(present) else 0.0
+    # float32 keeps 7 digits: of seconds since 1970 it would keep steps of two minutes.
+    lost = len(present) and np.abs(present).max() * 2.0**-24 > 1e-3 * present.std() > 0
+    return Column(
+        name=name,
+        kind=kind,
+        missing=missing,
+        fill=fill,
+        offset=fill if lost else 0.0,
+        comma=comma,
+    )
+
+
+def _check_informative(name: str, kind: str, present: NDArray[np.float64], missing: int) -> None:
+    if not len(present):
+        raise LeaveOutError("empty")
+    if not missing and present.min() == present.max():
+        raise LeaveOutError(f"always {'the same' if kind == 'date' else text_of(present[0])}")
+    word = name.casefold().replace(" ", "_")
+    # What pandas calls an index that was written without a name begins with "Unnamed:".
+    counter = word in _COUNTERS or word.endswith("_id") or name.endswith(("Id", "ID"))
+    if kind == "number" and (counter or word.startswith("unnamed:")):
+        whole = (present == np.floor(present)).all()
+        if whole and len(np.unique(present)) == len(present):
+            raise LeaveOutError("a number for each row")
+
+
+def _category(name: str, present: Sequence[str], missing: int) -> Column:
+    counts = Counter(present)
+    if len(counts) == 1 and not missing:
+        raise LeaveOutError(f"always {present[0]!r}")
+    if all(_OTHER_DATE.fullmatch(text) for text in counts):
+        raise LeaveOutError(
+            f"dates such as {present[0]!r}, where day and month cannot be told apart; write "
+            "2024-12-31"
+        )
+    if len(counts) > 1 and len(counts) == len(present):
+        raise LeaveOutError(f"different in every row, such as {present[0]!r:.40}")
+    if len(counts) > MOST_VALUES and len(counts) * 2 > len(present):
+        raise LeaveOutError(
+            f"{count(len(counts), 'value')} in {count(len(present), 'row')}, such as "
+            f"{present[0]!r:.40}"
+        )
+    frequent = [(-rows, value) for value, rows in counts.items() if rows >= FEWEST_ROWS]
+    kept = sorted(value for _, value in sorted(frequent)[:MOST_VALUES])
+    return Column(
+        name=name,
+        kind="category",
+        values=tuple(kept),
+        other=len(kept) < len(counts),
+        missing=missing,
+    )
+
+
+def _has_decimal_commas(texts: Sequence[str]) -> bool:
+    """Whether these are numbers such as 1,5; 1,500 alone could be a thousand and a half."""
+    matches = [_ONE_COMMA.fullmatch(text) for text in texts]
+    return all(matches) and any(len(match[1]) != 3 for match in matches if match)

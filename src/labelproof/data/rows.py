@@ -1,0 +1,265 @@
+"""A table of numbers and categories, a row for each example, as a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.cells import parse_numbers
+from labelproof.data.classes import order_classes
+from labelproof.data.columns import Columns
+from labelproof.data.dataset import Dataset, Rows, Split
+from labelproof.data.labelled_files import OnError, check_on_error
+from labelproof.data.manifest import COLUMNS
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.row_labels import check_labels, find_label, read_labels
+from labelproof.data.splits import split_name
+from labelproof.data.tables import Table, read_table
+
+__all__ = ["dataset_from_rows", "load_rows", "read_features", "row_statistics", "rows_from_table"]
+
+# A spread below it would be zero, or its inverse infinite, in float32.
+_SMALLEST = 1e-30
+
+
+def load_rows(
+    path: str | os.PathLike[str], *, label: str | None = None, on_error: OnError = "raise"
+) -> Dataset:
+    r"""Read a table with a row for each example: its features, its label and, if you like, a split.
+
+    What becomes of the columns is learned from the training rows:
+    [`Columns`][labelproof.data.Columns] says how. Labels are text or whole numbers. A
+    column `split` says which rows are to train on and which to test with; so do `subset`, `set`
+    and `partition`, where they have rows of `train`. Without one all rows are to train on.
+
+    Args:
+        path: A `.csv` in UTF-8 with commas, semicolons or tabs, a `.tsv`, a `.jsonl` with an
+            object a line, or a `.parquet`, which needs pyarrow.
+        label: The column of the labels. Without it a usual name is looked for (`label`, `class`,
+            `target`, `category`, `y`, `outcome`, `species`, ...), else the last column is taken,
+            with a warning.
+        on_error: What becomes of rows without a label, and of text and infinite values between
+            numbers: `"raise"` refuses the table and names the first few, `"skip"` leaves the rows
+            out and takes the cells for missing, with a warning.
+
+    Returns:
+        A dataset in memory, with the rows in the table's order. Its labels count as not clean.
+
+    Raises:
+        ValueError: The table cannot be read or has nothing to learn from, its labels cannot be
+            classes, or it has cells that cannot be used.
+
+    Warns:
+        DataWarning: The label was guessed, or columns, rows or cells were left out.
+
+    Example:
+        >>> table = getfixture("tmp_path") / "fruit.csv"
+        >>> text = "weight,colour,kind\n150,red,apple\n120,yellow,banana\n,red,apple\n"
+        >>> _ = table.write_text(text + "110,yellow,banana\n")
+        >>> dataset = load_rows(table, label="kind")
+        >>> dataset
+        Dataset('fruit', train: 4 rows of 4 features, 2 classes: apple, banana)
+        >>> dataset.columns.feature_names
+        ('weight', 'weight: missing', 'colour=red', 'colour=yellow')
+    """
+    file = Path(path)
+    return rows_from_table(file, read_table(file), label=label, on_error=on_error)
+
+
+def rows_from_table(
+    path: Path, source: Table, *, label: str | None = None, on_error: OnError = "raise"
+) -> Dataset:
+    """As `load_rows`, of a table that is open already."""
+    check_on_error(on_error)
+    place = readable(str(path))
+    table, places = _read(source, place)
+    chosen = find_label(list(table), label, place)
+    labels = read_labels(table.pop(chosen), places, chosen, place, on_error)
+    splits = _take_splits(table, places, place)
+    if not table:
+        raise ValueError(f"{place}: expected columns beside the labels in {chosen!r}, found none")
+    kept = [index for index, text in enumerate(labels) if text]
+    train = [index for index in kept if splits[index] == "train"]
+    if not train:
+        found = few(sorted({splits[index] for index in kept})) or "rows without a label"
+        raise ValueError(f"{place}: expected rows of the split train, got only {found}")
+    class_names = order_classes(labels[index] for index in kept)
+    check_labels(
+        [labels[index] for index in train], class_names, chosen, place, chosen=label is not None
+    )
+    columns = Columns.learn(
+        table,
+        [_pick(cells, train) for cells in table.values()],
+        place=place,
+        places=_pick(places, train),
+        on_error=on_error,
+    )
+    numbers = {name: number for number, name in enumerate(class_names)}
+    contents: dict[str, tuple[Rows, NDArray[np.int64]]] = {}
+    for split in ("train", *sorted({splits[index] for index in kept} - {"train"})):
+        chosen_rows = [index for index in kept if splits[index] == split]
+        rows = columns.encode(
+            columns.names,
+            [_pick(table[name], chosen_rows) for name in columns.names],
+            place=place,
+            places=_pick(places, chosen_rows),
+            # What was done to training rows has been said while their columns were learned.
+            on_error="quiet" if split == "train" else on_error,
+        )
+        contents[split] = (
+            rows,
+            np.array([numbers[labels[index]] for index in chosen_rows], dtype=np.int64),
+        )
+    return dataset_from_rows(readable(path.stem), contents, class_names, columns)
+
+
+def read_features(
+    path: str | os.PathLike[str], columns: Columns, *, on_error: OnError = "raise"
+) -> tuple[Rows, list[str]]:
+    r"""Read new rows of a table as a run's columns say; labels are not needed.
+
+    Args:
+        path: A table as for `load_rows`.
+        columns: How columns become features, learned in training.
+        on_error: What becomes of text and infinite values between numbers.
+
+    Returns:
+        The rows, `(N, F)`, and how a person finds each of them: `line 2`, `line 3`, ...
+
+    Raises:
+        ValueError: The table cannot be read, lacks a column or a row, or has cells of another kind.
+
+    Example:
+        >>> columns = Columns.learn(["size"], [np.array([1.0, 2.0, 3.0])])
+        >>> table = getfixture("tmp_path") / "new.csv"
+        >>> _ = table.write_text("name,size\nfirst,7\nsecond,9\n")
+        >>> read_features(table, columns)
+        (array([[7.],
+               [9.]], dtype=float32), ['line 2', 'line 3'])
+    """
+    check_on_error(on_error)
+    file = Path(path)
+    place = readable(str(file))
+    table, places = _read(read_table(file), place, only=columns.names)
+    rows = columns.encode(table, table.values(), place=place, places=places, on_error=on_error)
+    return rows, places
+
+
+def dataset_from_rows(
+    name: str,
+    splits: Mapping[str, tuple[Rows, NDArray[np.int64]]],
+    class_names: Sequence[str],
+    columns: Columns | None,
+) -> Dataset:
+    """Make a dataset of encoded rows, standardised by those it is trained on.
+
+    Args:
+        name: What the dataset is called.
+        splits: For each split, its rows `(N, F)` and labels `(N)`; `"train"` is one of them.
+        class_names: A name for each class.
+        columns: How the rows were made.
+
+    Example:
+        >>> rows = np.array([[1, 5], [3, 5]], np.float32)
+        >>> dataset = dataset_from_rows("two", {"train": (rows, np.array([0, 1]))}, "ab", None)
+        >>> dataset.mean, dataset.std
+        ((2.0, 5.0), (1.0, 1.0))
+    """
+    mean, std = row_statistics(splits["train"][0])
+    return Dataset(
+        name=name,
+        splits={split: Split(rows, labels) for split, (rows, labels) in splits.items()},
+        class_names=tuple(class_names),
+        mean=mean,
+        std=std,
+        clean=False,
+        columns=columns,
+    )
+
+
+def row_statistics(rows: Rows) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each feature, the latter 1 where it is always the same.
+
+    >>> row_statistics(np.array([[1, 0.1], [5, 0.1]], np.float32))
+    ((3.0, 0.10000000149011612), (2.0, 1.0))
+    """
+    mean = rows.mean(axis=0, dtype=np.float64)
+    std = rows.std(axis=0, dtype=np.float64)
+    # Not std == 0: rounding gives equal numbers a little spread.
+    flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < _SMALLEST)
+    return tuple(mean.tolist()), tuple(np.where(flat, 1.0, std).tolist())
+
+
+def _pick(cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
+    return cells if len(rows) == len(cells) else [cells[row] for row in rows]
+
+
+def _read(
+    table: Table, place: str, *, only: Sequence[str] | None = None
+) -> tuple[dict[str, Sequence[str]], list[str]]:
+    """The cells of each column that has a name, and how a person finds each row."""
+    names = [name.strip() for name in table.columns]
+    _check_header(names, place)
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if only is not None:
+        twice = [name for name in twice if name in only]
+    if twice:
+        raise ValueError(
+            f"{place}: expected columns of different names, got more than one called "
+            f"{few([repr(name) for name in twice])}; rename or remove one"
+        )
+    unnamed = names.count("")
+    if unnamed and only is None:
+        # Such as the row numbers that pandas writes, or a separator too many.
+        notice(f"{place}: {count(unnamed, 'column')} without a name left out")
+    given = {
+        name: written
+        for name, written in zip(names, table.columns, strict=True)
+        if name and (only is None or name in only)
+    }
+    rows = list(table.read(list(given.values())))
+    if not rows:
+        found = "an empty file" if not names else "only the names of the columns"
+        raise ValueError(f"{place}: expected a row for each example, got {found}")
+    cells = zip(*(row.cells for row in rows), strict=True)
+    return dict(zip(given, cells, strict=True)), [row.place for row in rows]
+
+
+def _check_header(names: Sequence[str], place: str) -> None:
+    """Refuse a first line that is a row: its cells would be lost, and no one would know."""
+    numbers = [name for name in names if name and not parse_numbers([name])[1]]
+    # Whole numbers that differ may be names: pandas gives such to columns that have none.
+    if len(numbers) * 2 > len(names) and (
+        len(set(numbers)) < len(numbers) or any("." in name for name in numbers)
+    ):
+        raise ValueError(
+            f"{place}: expected the names of the columns first, got {few(names)}, which look like "
+            "a row; add a line of names"
+        )
+
+
+def _take_splits(
+    table: dict[str, Sequence[str]], places: Sequence[str], place: str
+) -> Sequence[str]:
+    """The split of each row; its column is no feature."""
+    folded = {name.casefold(): name for name in reversed(list(table))}
+    for word in COLUMNS["split"]:
+        if word not in folded:
+            continue
+        cells = table[folded[word]]
+        splits = [split_name(cell) or cell.casefold() for cell in cells]
+        # Only the first word is plain: a "set" may as well be a feature.
+        if word != "split" and "train" not in splits:
+            continue
+        for split, where in zip(splits, places, strict=True):
+            if not split:
+                raise ValueError(
+                    f"{place}: expected a split in {where}, such as train, got nothing"
+                )
+        del table[folded[word]]
+        return splits
+    return ["train"] * len(places)
