@@ -1,0 +1,143 @@
+"""Lightning: schedules that follow the trainer's epochs, as a callback or inside a module."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from labelproof.losses import Loss, SparseRegularized, as_loss, parse_loss
+from labelproof.ranges import flag
+
+__all__ = ["RobustModule", "ScheduleCallback"]
+
+
+def _find_library() -> ModuleType:
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            # Installed, but broken: what it misses is the news, not that it is missing itself.
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+    raise ImportError(
+        "labelproof.integrations.lightning needs Lightning, which is not installed: "
+        "pip install 'labelproof[lightning]'"
+    )
+
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+else:
+    # The same classes under two names, which do not take each other's instances.
+    _library = _find_library()
+    Callback, LightningModule = _library.Callback, _library.LightningModule
+
+
+class ScheduleCallback(Callback):
+    r"""Moves the schedules of every loss inside a module to the trainer's epoch.
+
+    The losses are found by themselves, however deep they stand, provided they are submodules:
+    `self.loss = SparseRegularized(...)` in the module's constructor, not a list or a function. A
+    run that goes on from a checkpoint, also from the middle of an epoch, goes on at its epoch.
+
+    Args:
+        log: Log $\lambda$ and $\tau$ of each sparse-regularized loss, once an epoch, by the name
+            the loss has in the module: `loss/lambda` and `loss/tau` for `self.loss`.
+
+    Example:
+        >>> from lightning.pytorch import Trainer
+        >>> trainer = Trainer(callbacks=[ScheduleCallback()], accelerator="cpu", logger=False)
+    """
+
+    def __init__(self, *, log: bool = False):
+        # Not `log`: Lightning puts the module's own method there before each hook.
+        self.logged = flag("log", log)
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Move to the first epoch, or to the one that a checkpoint was in the middle of.
+
+        Lightning does not start an epoch anew that it goes on with, so its hook would not be run.
+        """
+        if not any(True for _ in _losses(pl_module)):
+            warnings.warn(
+                f"ScheduleCallback: no loss of labelproof is a submodule of "
+                f"{type(pl_module).__name__}, so no schedule moves; keep the loss as an attribute, "
+                "as in self.loss = SparseRegularized(...)",
+                stacklevel=2,
+            )
+        _move(trainer, pl_module)
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Move to the epoch that begins, and log where that led."""
+        _move(trainer, pl_module)
+        if self.logged:
+            for name, value in _positions(pl_module):
+                # The same on all devices; synced, since Lightning asks for that at epoch level.
+                pl_module.log(name, value, sync_dist=True)
+
+
+class RobustModule(LightningModule):
+    """A Lightning module with a robust loss, `self.robust_loss`, that follows the epochs itself.
+
+    No callback has to be remembered: the module brings its own, unless the trainer has one.
+    A class of yours that is a Lightning module already goes behind it:
+    `class Mine(RobustModule, Base)`.
+
+    Args:
+        robust_loss: A loss of labelproof, any module over (logits, target), or a loss as text.
+        *arguments: Passed on to the next class.
+        **options: Passed on to the next class.
+
+    Example:
+        >>> import torch
+        >>> class Classifier(RobustModule):
+        ...     def __init__(self):
+        ...         super().__init__("ce+sr(tau=0.5,p=0.1)")
+        ...         self.network = nn.Linear(20, 4)
+        ...
+        ...     def training_step(self, batch, batch_index):
+        ...         inputs, labels = batch
+        ...         return self.robust_loss(self.network(inputs), labels)
+        >>> Classifier().training_step((torch.zeros(2, 20), torch.tensor([0, 3])), 0).ndim
+        0
+    """
+
+    robust_loss: Loss
+
+    def __init__(self, robust_loss: Loss | nn.Module | str, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        made = parse_loss(robust_loss) if isinstance(robust_loss, str) else as_loss(robust_loss)
+        self.robust_loss = made
+
+    def configure_callbacks(self) -> Sequence[Callback]:
+        """What the next class asks for, and a `ScheduleCallback` where the trainer has none.
+
+        A callback of a module takes the place of the trainer's of that class, which may log.
+        """
+        asked: Sequence[Callback] | Callback = super().configure_callbacks()
+        callbacks = list(asked) if isinstance(asked, Sequence) else [asked]
+        present = [*callbacks, *getattr(self.trainer, "callbacks", [])]
+        if not any(isinstance(callback, ScheduleCallback) for callback in present):
+            callbacks.append(ScheduleCallback())
+        return callbacks
+
+
+def _losses(module: nn.Module) -> Iterator[Loss]:
+    return (part for part in module.modules() if isinstance(part, Loss))
+
+
+def _move(trainer: Trainer, module: nn.Module) -> None:
+    for loss in _losses(module):
+        loss.set_epoch(trainer.current_epoch)
+
+
+def _positions(module: nn.Module) -> Iterator[tuple[str, float]]:
+    for name, part in module.named_modules():
+        if isinstance(part, SparseRegularized):
+            yield f"{name}/lambda", part.weight
+            yield f"{name}/tau", part.temperature

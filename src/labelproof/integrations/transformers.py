@@ -1,0 +1,175 @@
+"""Hugging Face Trainer: a robust `compute_loss_func`, and a callback that moves its schedules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from labelproof.losses import Loss, as_loss, parse_loss
+from labelproof.losses.inputs import is_probabilities
+
+if TYPE_CHECKING:
+    from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState
+    from transformers.training_args import TrainingArguments
+else:
+    try:
+        from transformers.trainer_callback import TrainerCallback
+    except ModuleNotFoundError as error:
+        # Installed, but broken: what it misses is the news, not that it is missing itself.
+        if error.name is None or error.name.partition(".")[0] != "transformers":
+            raise
+        raise ImportError(
+            "labelproof.integrations.transformers needs transformers, which is not installed: "
+            "pip install 'labelproof[transformers]'"
+        ) from None
+
+__all__ = ["ScheduleCallback", "TrainerLoss", "trainer_loss"]
+
+IGNORED = -100
+"""What the Trainer leaves out where it counts labels; there is no setting for it."""
+
+
+class TrainerLoss:
+    """A loss in the form of `Trainer(compute_loss_func=...)`; made by `trainer_loss`.
+
+    Attributes:
+        loss: The loss that is called. It follows the logits to their device.
+    """
+
+    def __init__(self, loss: Loss):
+        self.loss = loss
+
+    def __call__(
+        self,
+        outputs: Mapping[str, Any] | tuple[Any, ...] | Tensor,
+        labels: Tensor | None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """Loss of a batch, as the Trainer asks for it.
+
+        Args:
+            outputs: What the model returned: with a key `logits`, or a tuple that begins with
+                them. Classes are on the last axis, as in `(N, C)` and `(N, T, C)`, or, where only
+                that fits the labels, on axis 1, as in `(N, C, H, W)`.
+            labels: Class indices without the class axis, -100 for those that do not count; or
+                class probabilities of the logits' shape.
+            num_items_in_batch: How many labels count in all batches that are accumulated for one
+                step. The loss is this batch's share of the mean over all of them.
+        """
+        if labels is None:
+            raise ValueError("labels: expected a tensor, got None; the batches need a key 'labels'")
+        logits, labels = _rows(_logits(outputs), labels)
+        held = next(self.loss.buffers(), None)
+        if held is not None and held.device != logits.device:
+            self.loss.to(logits.device)  # the Trainer moves its model, and this is not part of it
+        value = self.loss(logits, labels)
+        if num_items_in_batch is None:
+            return value
+        # A step whose labels are all ignored counts none, and 0 / 0 would end the run.
+        items = torch.as_tensor(num_items_in_batch).clamp_min(1)
+        return value * (_count(labels) / items)
+
+
+def trainer_loss(loss: Loss | nn.Module | str) -> TrainerLoss:
+    """Make a `compute_loss_func` for a Hugging Face Trainer.
+
+    Under gradient accumulation, and over several devices, the step is the one that a single batch
+    of all those examples would have given. (With class weights, whose mean divides by the weights,
+    each accumulated batch divides by its own.)
+
+    It is for classification: of sequences, of tokens, of images. The labels of a causal language
+    model, which are the inputs themselves, would have to be shifted first.
+
+    Args:
+        loss: A loss of labelproof, any module over (logits, target), or a loss as text. Its
+            reduction is the mean and its ignored index -100, which is what the Trainer counts by.
+
+    Example:
+        >>> import torch
+        >>> loss = trainer_loss("ce")
+        >>> outputs = {"logits": torch.zeros(2, 3, 4)}  # two sequences, three tokens, four classes
+        >>> loss(outputs, torch.tensor([[0, 1, -100], [2, -100, -100]]))
+        tensor(1.3863)
+
+        With the model and the arguments of a Trainer that exists already:
+
+        >>> loss = trainer_loss("ce+sr(tau=0.5,p=0.1)")
+        >>> settings = dict(compute_loss_func=loss, callbacks=[ScheduleCallback(loss)])
+        >>> # Trainer(model, arguments, train_dataset=..., **settings)
+    """
+    made = parse_loss(loss) if isinstance(loss, str) else as_loss(loss)
+    if made.reduction != "mean":
+        raise ValueError(
+            f"loss: expected the reduction 'mean', got {made.reduction!r}; what several batches of "
+            "one step need is done here"
+        )
+    if made.ignore_index != IGNORED:
+        raise ValueError(
+            f"loss: expected ignore_index {IGNORED}, which the Trainer leaves out where it counts "
+            f"labels, got {made.ignore_index}"
+        )
+    return TrainerLoss(made)
+
+
+class ScheduleCallback(TrainerCallback):
+    """Moves the schedules of a loss to the Trainer's epoch, counted from 0.
+
+    A Trainer that resumes in the middle of an epoch goes on at that epoch.
+
+    Args:
+        loss: What `trainer_loss` returned, or a loss of labelproof that your own code calls.
+
+    Example:
+        >>> loss = trainer_loss("ce+sr(lambda0=1,rho=2)")
+        >>> callback = ScheduleCallback(loss)
+    """
+
+    def __init__(self, loss: TrainerLoss | Loss):
+        if not isinstance(loss, (TrainerLoss, Loss)):
+            raise TypeError(
+                "loss: expected what trainer_loss returned, or a loss of labelproof, "
+                f"got {type(loss).__name__}"
+            )
+        self.loss = loss.loss if isinstance(loss, TrainerLoss) else loss
+
+    def on_epoch_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        """Move to the epoch that begins or is gone on with."""
+        self.loss.set_epoch(math.floor(state.epoch or 0))
+
+
+def _logits(outputs: Mapping[str, Any] | tuple[Any, ...] | Tensor) -> Tensor:
+    if isinstance(outputs, Mapping):
+        if "logits" not in outputs:
+            raise ValueError(f"outputs: expected a key 'logits', got {', '.join(outputs)}")
+        return outputs["logits"]
+    # The Trainer keeps the labels from the model, so no loss stands in front of the logits.
+    return outputs[0] if isinstance(outputs, (tuple, list)) else outputs
+
+
+def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Put the classes of `(N, T, C)` on axis 1, by making every token an example of its own.
+
+    What fits neither layout is left as it is, for the loss to say what is wrong with it.
+    """
+    if logits.ndim < 3:
+        return logits, labels
+    if is_probabilities(labels) and labels.shape == logits.shape:
+        return logits.flatten(0, -2), labels.flatten(0, -2)
+    if labels.shape == logits.shape[:-1]:
+        return logits.flatten(0, -2), labels.flatten()
+    return logits, labels
+
+
+def _count(labels: Tensor) -> Tensor | int:
+    """How many labels the Trainer counted here: all entries but -100, of probabilities too."""
+    return labels.numel() if is_probabilities(labels) else labels.ne(IGNORED).sum()

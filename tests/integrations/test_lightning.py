@@ -1,0 +1,317 @@
+"""Lightning: schedules follow the trainer's epochs, from the start and from a checkpoint."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from labelproof import CrossEntropy, Loss, SparseRegularized, exponential, parse_loss
+
+pytest.importorskip("lightning")
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
+
+import labelproof.integrations.lightning as integration
+from labelproof.integrations.lightning import RobustModule, ScheduleCallback
+
+pytestmark = [
+    # Lightning's advice on speed, which does not matter to eight rows.
+    pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers"),
+    pytest.mark.filterwarnings("ignore:The number of training batches"),
+    # Lightning itself still looks at a class that torch has deprecated.
+    pytest.mark.filterwarnings("ignore:`isinstance.treespec, LeafSpec.` is deprecated"),
+    # It misses the callback that wrote the checkpoint, which has nothing to do in the second run.
+    pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`"),
+    # It cannot know that which batch comes first does not matter to what is tested here.
+    pytest.mark.filterwarnings("ignore:You're resuming from a checkpoint that ended before"),
+    # Its own note that a folder of checkpoints is there already when a run goes on in it.
+    pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty"),
+]
+
+TEXT = "ce+sr(tau=0.5,p=0.1,lambda0=1,rho=2,r=1)"
+BATCHES = 4
+
+
+class Classifier(LightningModule):
+    """Notes the weight at every step, and what the step's loss was of."""
+
+    def __init__(self, loss: nn.Module):
+        super().__init__()
+        self.network = nn.Linear(3, 4)
+        self.loss = loss
+        self.seen: list[tuple[int, float]] = []
+        self.steps: list[tuple[int, Tensor, Tensor, Tensor]] = []
+
+    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
+        inputs, labels = batch
+        logits = self.network(inputs)
+        value = self.loss(logits, labels)
+        self.steps.append((self.current_epoch, logits.detach(), labels, value.detach()))
+        regularized = [part for part in self.modules() if isinstance(part, SparseRegularized)]
+        self.seen += [(self.current_epoch, part.weight) for part in regularized[:1]]
+        return value
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+class Robust(RobustModule):
+    def __init__(self, robust_loss: Any = TEXT):
+        super().__init__(robust_loss)
+        self.network = nn.Linear(3, 4)
+        self.seen: list[tuple[int, float]] = []
+
+    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
+        inputs, labels = batch
+        assert isinstance(self.robust_loss, SparseRegularized)
+        self.seen.append((self.current_epoch, self.robust_loss.weight))
+        return self.robust_loss(self.network(inputs), labels)
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+class Deep(nn.Module):
+    """A loss two containers down."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleDict({"classes": nn.Sequential(parse_loss(TEXT))})
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return self.parts.get_submodule("classes.0")(logits, labels)
+
+
+def batches() -> DataLoader[Any]:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(8, 3, generator=generator)
+    labels = torch.randint(0, 4, (8,), generator=generator)
+    return DataLoader(TensorDataset(inputs, labels), batch_size=8 // BATCHES)
+
+
+def make_trainer(folder: Path, **options: Any) -> Trainer:
+    settings: dict[str, Any] = {
+        "accelerator": "cpu",
+        "default_root_dir": folder,
+        "enable_checkpointing": False,
+        "enable_model_summary": False,
+        "enable_progress_bar": False,
+        "logger": False,
+        "max_epochs": 3,
+    }
+    return Trainer(**(settings | options))
+
+
+def steps(*epochs: int) -> list[tuple[int, float]]:
+    """What a run over these epochs sees: a weight of 2 ** epoch at each step."""
+    return [(epoch, 2.0**epoch) for epoch in epochs for _ in range(BATCHES)]
+
+
+def test_the_callback_moves_the_loss_with_the_epochs(tmp_path: Path):
+    module = Classifier(parse_loss(TEXT))
+    make_trainer(tmp_path, callbacks=[ScheduleCallback()]).fit(module, batches())
+    assert module.seen == steps(0, 1, 2)
+
+
+def test_what_is_minimised_is_the_loss_called_by_hand(tmp_path: Path):
+    module = Classifier(parse_loss(TEXT))
+    make_trainer(tmp_path, callbacks=[ScheduleCallback()]).fit(module, batches())
+    by_hand = parse_loss(TEXT)
+    for epoch, logits, labels, value in module.steps:
+        by_hand.set_epoch(epoch)
+        assert by_hand(logits, labels) == value
+
+
+def test_a_loss_inside_other_modules_is_found(tmp_path: Path):
+    module = Classifier(Deep())
+    make_trainer(tmp_path, callbacks=[ScheduleCallback()]).fit(module, batches())
+    assert module.seen == steps(0, 1, 2)
+
+
+def test_every_loss_of_a_module_is_moved(tmp_path: Path):
+    module = Classifier(parse_loss(TEXT))
+    module.second = SparseRegularized(CrossEntropy(), weight=exponential(5, growth=3))
+    make_trainer(tmp_path, callbacks=[ScheduleCallback()], max_epochs=2).fit(module, batches())
+    assert isinstance(module.loss, SparseRegularized)
+    assert (module.loss.weight, module.second.weight) == (2, 15)
+
+
+def test_without_the_callback_the_weight_stays(tmp_path: Path):
+    module = Classifier(parse_loss(TEXT))
+    make_trainer(tmp_path).fit(module, batches())
+    assert {weight for _, weight in module.seen} == {1}
+
+
+def test_a_module_without_a_loss_is_told_so(tmp_path: Path):
+    module = Classifier(nn.CrossEntropyLoss())
+    trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()], max_epochs=1)
+    with pytest.warns(UserWarning, match="no loss of labelproof is a submodule of Classifier"):
+        trainer.fit(module, batches())
+
+
+@pytest.mark.parametrize("every", [{"every_n_epochs": 1}, {"every_n_train_steps": BATCHES + 2}])
+def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, every: dict[str, Any]):
+    """From the end of the first epoch, and from the middle of the second."""
+    saving = ModelCheckpoint(tmp_path / "kept", filename="{step}", save_top_k=-1, **every)
+    first = Classifier(parse_loss(TEXT))
+    callbacks: list[Callback] = [ScheduleCallback(), saving]
+    make_trainer(tmp_path, callbacks=callbacks, enable_checkpointing=True, max_epochs=2).fit(
+        first, batches()
+    )
+    earliest = min((tmp_path / "kept").iterdir(), key=lambda path: int(path.stem.split("=")[1]))
+    done = int(earliest.stem.split("=")[1])
+    second = Classifier(parse_loss(TEXT))
+    make_trainer(tmp_path, callbacks=[ScheduleCallback()]).fit(
+        second, batches(), ckpt_path=earliest, weights_only=True
+    )
+    assert second.seen == steps(0, 1, 2)[done:]
+
+
+def test_the_middle_of_an_epoch_is_resumed_without_the_loss_in_the_checkpoint(tmp_path: Path):
+    """A checkpoint from before the loss was a submodule has no epoch of the loss to restore."""
+    saving = ModelCheckpoint(
+        tmp_path / "kept", filename="{step}", save_top_k=-1, every_n_train_steps=BATCHES + 2
+    )
+    make_trainer(tmp_path, callbacks=[saving], enable_checkpointing=True, max_epochs=2).fit(
+        Classifier(nn.CrossEntropyLoss()), batches()
+    )
+    module = Classifier(parse_loss(TEXT))
+    module.strict_loading = False
+    (checkpoint,) = (tmp_path / "kept").iterdir()
+    trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()])
+    trainer.fit(module, batches(), ckpt_path=checkpoint, weights_only=True)
+    assert module.seen == steps(1, 2)[2:]
+
+
+def test_weight_and_temperature_are_logged_when_asked_for(tmp_path: Path):
+    loss = SparseRegularized(
+        CrossEntropy(),
+        temperature=exponential(1, growth=0.5),
+        weight=exponential(1, growth=2),
+    )
+    seen: list[dict[str, float]] = []
+
+    class Reader(Callback):
+        def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+            names = ("loss/lambda", "loss/tau")
+            seen.append({name: float(trainer.callback_metrics[name]) for name in names})
+
+    trainer = make_trainer(
+        tmp_path, callbacks=[ScheduleCallback(log=True), Reader()], logger=CSVLogger(tmp_path)
+    )
+    trainer.fit(Classifier(loss), batches())
+    assert seen == [{"loss/lambda": 2.0**epoch, "loss/tau": 0.5**epoch} for epoch in range(3)]
+    (written,) = tmp_path.rglob("metrics.csv")
+    assert "loss/lambda" in written.read_text().splitlines()[0]
+
+
+def test_logging_is_off_unless_asked_for(tmp_path: Path):
+    trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()])
+    trainer.fit(Classifier(parse_loss(TEXT)), batches())
+    assert not trainer.callback_metrics
+
+
+def test_a_robust_module_needs_no_callback(tmp_path: Path):
+    module = Robust()
+    make_trainer(tmp_path).fit(module, batches())
+    assert module.seen == steps(0, 1, 2)
+
+
+def test_a_robust_module_resumes(tmp_path: Path):
+    trainer = make_trainer(tmp_path, max_epochs=2)
+    trainer.fit(Robust(), batches())
+    trainer.save_checkpoint(tmp_path / "kept.ckpt")
+    module = Robust()
+    make_trainer(tmp_path, max_epochs=4).fit(
+        module, batches(), ckpt_path=tmp_path / "kept.ckpt", weights_only=True
+    )
+    assert module.seen == steps(2, 3)
+
+
+@pytest.mark.parametrize(
+    "loss", [TEXT, parse_loss(TEXT), SparseRegularized(nn.CrossEntropyLoss())], ids=str
+)
+def test_a_robust_module_takes_a_loss_or_its_text(loss: Any):
+    made = Robust(loss).robust_loss
+    assert isinstance(made, SparseRegularized)
+    assert isinstance(RobustModule(nn.CrossEntropyLoss()).robust_loss, Loss)
+
+
+def test_the_trainers_callback_stays(tmp_path: Path):
+    """One that logs is not replaced by the module's, which does not."""
+    trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback(log=True)], max_epochs=1)
+    trainer.fit(Robust(), batches())
+    assert [callback.logged for callback in _schedules(trainer)] == [True]
+    assert trainer.callback_metrics["robust_loss/lambda"] == 1
+
+
+def test_callbacks_of_the_class_behind_are_kept(tmp_path: Path):
+    class Base(LightningModule):
+        def __init__(self, width: int):
+            super().__init__()
+            self.network = nn.Linear(3, width)
+
+        def configure_callbacks(self) -> Sequence[Callback] | Callback:
+            return ModelCheckpoint(tmp_path)
+
+    class Mine(RobustModule, Base):
+        pass
+
+    module = Mine(TEXT, width=7)
+    module.trainer = make_trainer(tmp_path)
+    kinds = [type(callback) for callback in module.configure_callbacks()]
+    assert kinds == [ModelCheckpoint, ScheduleCallback]
+    assert module.network.out_features == 7
+
+
+def _schedules(trainer: Any) -> list[ScheduleCallback]:
+    return [callback for callback in trainer.callbacks if isinstance(callback, ScheduleCallback)]
+
+
+def test_the_older_package_serves_where_it_is_the_only_one(monkeypatch: pytest.MonkeyPatch):
+    older = pytest.importorskip("pytorch_lightning")
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
+    assert integration._find_library() is older
+
+
+def test_what_the_library_itself_misses_is_said(monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name.startswith("lightning.pytorch")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torchmetrics", None)
+    with pytest.raises(ModuleNotFoundError, match="torchmetrics"):
+        integration._find_library()
+
+
+ABSENT = """
+import sys
+import labelproof.integrations
+print({"lightning", "pytorch_lightning", "transformers", "sklearn", "skorch"} & set(sys.modules))
+sys.modules["lightning"] = sys.modules["pytorch_lightning"] = sys.modules["transformers"] = None
+for module in ("lightning", "transformers"):
+    try:
+        __import__(f"labelproof.integrations.{module}")
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_where_there_is_none_the_message_says_what_to_install():
+    done = subprocess.run(
+        [sys.executable, "-c", ABSENT], capture_output=True, text=True, timeout=60
+    )
+    loaded, *messages = done.stdout.splitlines()
+    assert loaded == "set()", "the package of integrations is there for who has none of them"
+    assert [message.partition(": ")[2] for message in messages] == [
+        "pip install 'labelproof[lightning]'",
+        "pip install 'labelproof[transformers]'",
+    ], done.stderr

@@ -1,0 +1,150 @@
+"""skorch: a loss of labelproof is a criterion like any other, and five lines move its schedule.
+
+There is no module for it in this package; these tests hold what the guide and the example say.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from labelproof import CrossEntropy, SparseRegularized, exponential, parse_loss
+
+pytest.importorskip("skorch")
+
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from skorch import NeuralNetClassifier
+from skorch.callbacks import Callback, Checkpoint, LoadInitState, TrainEndCheckpoint
+
+
+class MoveSchedule(Callback):
+    """Tells the criterion the epoch: skorch has begun the epoch's row of the history by now."""
+
+    def on_epoch_begin(
+        self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any
+    ) -> None:
+        net.criterion_.set_epoch(len(net.history) - 1)
+
+
+class NoteWeight(Callback):
+    def on_batch_end(
+        self, net: Any, batch: Any = None, training: bool | None = None, **kwargs: Any
+    ) -> None:
+        if training:
+            net.history.record_batch("weight", net.criterion_.weight)
+
+
+def make_loss(start: float = 1) -> SparseRegularized:
+    return SparseRegularized(CrossEntropy(), weight=exponential(start, growth=2))
+
+
+def data() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    generator = np.random.default_rng(0)
+    labels = np.arange(24) % 3
+    inputs = generator.normal(size=(24, 3)) + 4 * np.eye(3)[labels]
+    return inputs.astype(np.float32), labels
+
+
+def make_net(**options: Any) -> Any:
+    settings: dict[str, Any] = {
+        "criterion": make_loss(),
+        "callbacks": [MoveSchedule(), NoteWeight()],
+        "lr": 0.1,
+        "max_epochs": 3,
+        "batch_size": 8,
+        "train_split": None,
+        "verbose": 0,
+        "iterator_train__shuffle": False,
+    }
+    return NeuralNetClassifier(nn.Linear(3, 3), **(settings | options))
+
+
+def weights(net: Any) -> list[float]:
+    """The weight of each epoch, which must not move within one."""
+    rows = net.history[:, "batches", :, "weight"]
+    assert all(len(set(row)) == 1 for row in rows)
+    return [row[0] for row in rows]
+
+
+def test_the_schedule_follows_the_epochs():
+    net = make_net().fit(*data())
+    assert weights(net) == [1, 2, 4]
+
+
+def test_without_the_callback_the_weight_stays():
+    net = make_net(callbacks=[NoteWeight()]).fit(*data())
+    assert weights(net) == [1, 1, 1]
+
+
+def test_what_is_minimised_is_the_loss_called_by_hand():
+    inputs, labels = data()
+    net = make_net(batch_size=len(labels), lr=0.0).fit(inputs, labels)
+    loss = make_loss()
+    for epoch, value in enumerate(net.history[:, "train_loss"]):
+        loss.set_epoch(epoch)
+        with torch.no_grad():
+            logits = net.module_(torch.from_numpy(inputs))
+        assert value == pytest.approx(float(loss(logits, torch.from_numpy(labels))), rel=1e-6)
+
+
+def test_training_goes_on_where_it_stopped():
+    net = make_net().fit(*data())
+    net.partial_fit(*data())
+    assert weights(net) == [1, 2, 4, 8, 16, 32]
+
+
+def test_a_fit_begins_anew():
+    net = make_net().fit(*data())
+    net.fit(*data())
+    assert weights(net) == [1, 2, 4]
+
+
+def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path):
+    kept = TrainEndCheckpoint(dirname=str(tmp_path))
+    make_net(callbacks=[MoveSchedule(), NoteWeight(), kept]).fit(*data())
+    net = make_net(callbacks=[LoadInitState(kept), MoveSchedule(), NoteWeight()]).fit(*data())
+    assert weights(net) == [1, 2, 4, 8, 16, 32]
+
+
+def test_probabilities_need_to_be_asked_for():
+    """skorch knows torch's own cross entropy by its class; any other criterion is told apart."""
+    inputs, labels = data()
+    silent = make_net().fit(inputs, labels)
+    told = make_net(predict_nonlinearity=nn.Softmax(dim=1)).fit(inputs, labels)
+    assert not np.allclose(silent.predict_proba(inputs).sum(axis=1), 1)
+    assert np.allclose(told.predict_proba(inputs).sum(axis=1), 1)
+    assert told.predict(inputs).shape == labels.shape
+
+
+def test_the_loss_can_be_text_and_searched_over():
+    """A criterion may be any callable that makes one, and text is what a grid can hold."""
+    texts = ["ce", "ce+sr(lambda0=3,rho=2,r=1)"]
+    copied: Any = clone(make_net(criterion=parse_loss, criterion__text=texts[1]))
+    assert weights(copied.fit(*data())) == [3, 6, 12]
+    net = make_net(criterion=parse_loss, callbacks=[MoveSchedule()])
+    search = GridSearchCV(net, {"criterion__text": texts}, cv=2)
+    search.fit(*data())
+    assert [found["criterion__text"] for found in search.cv_results_["params"]] == texts
+
+
+def test_arguments_of_the_criterion_can_be_given_by_name():
+    net = make_net(
+        criterion=SparseRegularized,
+        criterion__base=CrossEntropy(),
+        criterion__weight=exponential(3, growth=2),
+    )
+    assert weights(net.fit(*data())) == [3, 6, 12]
+
+
+def test_best_epochs_are_kept_as_with_any_criterion(tmp_path: Path):
+    best = Checkpoint(monitor="train_loss_best", dirname=str(tmp_path))
+    net = make_net(callbacks=[MoveSchedule(), best]).fit(*data())
+    net.load_params(checkpoint=best)
+    assert (tmp_path / "params.pt").exists()

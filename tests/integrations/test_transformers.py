@@ -1,0 +1,305 @@
+"""Hugging Face Trainer: the loss it sees, what it accumulates, and schedules that follow it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from labelproof import CrossEntropy, SparseRegularized, parse_loss
+
+pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+
+from labelproof.integrations.transformers import ScheduleCallback, TrainerLoss, trainer_loss
+
+TEXT = "ce+sr(tau=0.5,p=0.1,lambda0=1,rho=2,r=1)"
+CLASSES = 3
+LENGTH = 6
+EXAMPLES = 12
+"""Batches of 2 make 6 steps an epoch."""
+
+CONFIGURATION = BertConfig(
+    vocab_size=20,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=1,
+    intermediate_size=8,
+    max_position_embeddings=LENGTH,
+    num_labels=CLASSES,  # pyright: ignore[reportCallIssue] (a property, taken by **kwargs)
+    hidden_dropout_prob=0,
+    attention_probs_dropout_prob=0,
+)
+
+
+class Rows(torch.utils.data.Dataset[dict[str, Tensor]]):
+    def __init__(self, labels: Tensor):
+        tokens = torch.randint(0, 20, (len(labels), LENGTH), generator=seeded())
+        self.rows = [
+            {"input_ids": row, "labels": label} for row, label in zip(tokens, labels, strict=True)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return self.rows[index]
+
+
+class Noted(TrainerLoss):
+    """Notes the weight, and the answer with what it was to."""
+
+    def __init__(self, loss: Any):
+        super().__init__(trainer_loss(loss).loss)
+        self.weights: list[float] = []
+        self.calls: list[tuple[Tensor, Tensor, Tensor]] = []
+
+    def __call__(self, outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Tensor:
+        value = super().__call__(outputs, labels, num_items_in_batch)
+        if isinstance(self.loss, SparseRegularized):
+            self.weights.append(self.loss.weight)
+        self.calls.append((outputs["logits"].detach(), labels, value.detach()))
+        return value
+
+
+def seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def sequence_labels() -> Tensor:
+    return torch.randint(0, CLASSES, (EXAMPLES,), generator=seeded())
+
+
+def token_labels() -> Tensor:
+    """With 1 to 6 labels that count in a sequence, as padding leaves them."""
+    labels = torch.randint(0, CLASSES, (EXAMPLES, LENGTH), generator=seeded())
+    for row in range(EXAMPLES):
+        labels[row, 1 + row % LENGTH :] = -100
+    return labels
+
+
+def make_trainer(
+    folder: Path,
+    loss: Any,
+    *,
+    labels: Tensor | None = None,
+    callbacks: Any = None,
+    **options: Any,
+) -> Trainer:
+    settings: dict[str, Any] = {
+        "output_dir": folder,
+        "disable_tqdm": True,
+        "dataloader_pin_memory": False,
+        "learning_rate": 0.05,
+        "num_train_epochs": 3,
+        "optim": "sgd",
+        "per_device_train_batch_size": 2,
+        "report_to": "none",
+        "save_strategy": "no",
+        "use_cpu": True,
+    }
+    labels = sequence_labels() if labels is None else labels
+    kind = BertForTokenClassification if labels.ndim == 2 else BertForSequenceClassification
+    if labels.is_floating_point():
+        kind = BertForSequenceClassification
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = kind(CONFIGURATION)
+    return Trainer(
+        model,
+        TrainingArguments(**(settings | options)),
+        train_dataset=Rows(labels),
+        compute_loss_func=loss,
+        callbacks=[ScheduleCallback(loss)] if callbacks is None else callbacks,
+    )
+
+
+def weights(*epochs: int, steps: int = 6) -> list[float]:
+    return [2.0**epoch for epoch in epochs for _ in range(steps)]
+
+
+def test_the_schedule_follows_the_epochs(tmp_path: Path):
+    loss = Noted(TEXT)
+    make_trainer(tmp_path, loss).train()
+    assert loss.weights == weights(0, 1, 2)
+
+
+def test_without_the_callback_the_weight_stays(tmp_path: Path):
+    loss = Noted(TEXT)
+    make_trainer(tmp_path, loss, callbacks=[]).train()
+    assert set(loss.weights) == {1}
+
+
+def test_what_is_minimised_is_the_loss_called_by_hand(tmp_path: Path):
+    loss = Noted(TEXT)
+    make_trainer(tmp_path, loss).train()
+    by_hand = parse_loss(TEXT)
+    for step, (logits, labels, value) in enumerate(loss.calls):
+        by_hand.set_epoch(step // 6)
+        assert torch.allclose(by_hand(logits, labels), value, rtol=1e-6)
+
+
+def test_plain_cross_entropy_trains_as_the_model_does_itself(tmp_path: Path):
+    ours = make_trainer(tmp_path, trainer_loss("ce"))
+    theirs = make_trainer(tmp_path, None, callbacks=[])
+    ours.train()
+    theirs.train()
+    assert same_weights(ours, theirs)
+
+
+@pytest.mark.parametrize("stopped", [6, 9], ids=["between epochs", "within an epoch"])
+def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, stopped: int):
+    class Stop(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            control.should_save = control.should_training_stop = state.global_step == stopped
+
+    first = Noted(TEXT)
+    halted = make_trainer(tmp_path / "a", first, callbacks=[ScheduleCallback(first), Stop()])
+    halted.train()
+    assert first.weights == weights(0, 1, 2)[:stopped]
+
+    second = Noted(TEXT)
+    resumed = make_trainer(tmp_path / "a", second)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "a" / f"checkpoint-{stopped}"))
+    assert second.weights == weights(0, 1, 2)[stopped:]
+
+
+def test_a_second_training_begins_at_the_first_epoch(tmp_path: Path):
+    loss = Noted(TEXT)
+    trainer = make_trainer(tmp_path, loss, num_train_epochs=2)
+    trainer.train()
+    trainer.train()
+    assert loss.weights == weights(0, 1, 0, 1)
+
+
+@pytest.mark.parametrize("labels", [sequence_labels(), token_labels()], ids=["rows", "tokens"])
+def test_accumulated_batches_step_as_one(tmp_path: Path, labels: Tensor):
+    """Six batches of two, with unequal numbers of labels that count, are one of twelve."""
+    in_parts = {"labels": labels, "num_train_epochs": 1, "gradient_accumulation_steps": 6}
+    at_once = {"labels": labels, "num_train_epochs": 1, "per_device_train_batch_size": EXAMPLES}
+
+    def naive(outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Tensor:
+        return trainer_loss(TEXT)(outputs, labels) / 6
+
+    one = make_trainer(tmp_path, trainer_loss(TEXT), **at_once)
+    many = make_trainer(tmp_path, trainer_loss(TEXT), **in_parts)
+    means = make_trainer(tmp_path, naive, callbacks=[], **in_parts)
+    for trainer in (one, many, means):
+        trainer.train()
+    assert same_weights(one, many)
+    # The test can tell: a mean of means is another step where the batches count unequally.
+    assert same_weights(one, means) == (labels.ndim == 1)
+
+
+def test_class_probabilities_accumulate_too(tmp_path: Path):
+    labels = torch.softmax(torch.randn(EXAMPLES, CLASSES, generator=seeded()), dim=1)
+    one = make_trainer(
+        tmp_path, trainer_loss(TEXT), labels=labels, per_device_train_batch_size=EXAMPLES
+    )
+    many = make_trainer(
+        tmp_path, trainer_loss(TEXT), labels=labels, gradient_accumulation_steps=EXAMPLES // 2
+    )
+    one.train()
+    many.train()
+    assert same_weights(one, many)
+
+
+def test_evaluation_reports_the_mean_loss(tmp_path: Path):
+    loss = trainer_loss("gce(q=0.7)")
+    trainer = make_trainer(tmp_path, loss, per_device_eval_batch_size=3)
+    rows = Rows(sequence_labels())
+    found = trainer.evaluate(rows)["eval_loss"]
+    predicted = trainer.predict(rows)
+    by_hand = loss(torch.as_tensor(predicted.predictions), sequence_labels())
+    assert found == pytest.approx(float(by_hand), rel=1e-5)
+
+
+def same_weights(one: Trainer, other: Trainer) -> bool:
+    assert one.model is not None
+    assert other.model is not None
+    pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
+    return all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in pairs)
+
+
+LOGITS = torch.randn(4, CLASSES, generator=seeded())
+LABELS = torch.tensor([0, 1, 2, -100])
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [{"logits": LOGITS}, (LOGITS, None), [LOGITS], LOGITS],
+    ids=lambda x: type(x).__name__,
+)
+def test_whatever_holds_the_logits(outputs: Any):
+    assert trainer_loss("ce")(outputs, LABELS) == CrossEntropy()(LOGITS, LABELS)
+
+
+def test_tokens_are_examples():
+    logits = torch.randn(2, 5, CLASSES, generator=seeded())
+    labels = torch.tensor([[0, 1, 2, -100, -100], [1, 1, -100, 0, 2]])
+    expected = parse_loss(TEXT)(logits.transpose(1, 2), labels)
+    assert torch.allclose(trainer_loss(TEXT)((logits,), labels), expected)
+    soft = torch.softmax(torch.randn(logits.shape, generator=seeded()), dim=-1)
+    expected = parse_loss(TEXT)(logits.transpose(1, 2), soft.transpose(1, 2))
+    assert torch.allclose(trainer_loss(TEXT)((logits,), soft), expected)
+
+
+def test_pixels_have_their_classes_on_axis_one():
+    logits = torch.randn(2, CLASSES, 4, 5, generator=seeded())
+    labels = torch.randint(0, CLASSES, (2, 4, 5), generator=seeded())
+    assert trainer_loss(TEXT)((logits,), labels) == parse_loss(TEXT)(logits, labels)
+
+
+@pytest.mark.parametrize("items", [6, torch.tensor(6)], ids=["number", "tensor"])
+def test_the_loss_is_this_batchs_share(items: Any):
+    expected = CrossEntropy(reduction="sum")(LOGITS, LABELS) / 6
+    assert torch.allclose(trainer_loss("ce")((LOGITS,), LABELS, num_items_in_batch=items), expected)
+
+
+@pytest.mark.parametrize("items", [None, 0, torch.tensor(0)], ids=str)
+def test_a_step_without_a_label_that_counts_costs_nothing(items: Any):
+    assert trainer_loss(TEXT)((LOGITS,), torch.full((4,), -100), items) == 0
+
+
+def test_class_weights_are_kept_and_divide_by_their_own_mean():
+    weight = torch.tensor([1.0, 2.0, 5.0])
+    loss = trainer_loss(CrossEntropy(weight=weight))
+    expected = nn.functional.cross_entropy(LOGITS, LABELS, weight=weight)
+    assert torch.allclose(loss((LOGITS,), LABELS, 3), expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reduction": "sum"}, "loss: expected the reduction 'mean', got 'sum'"),
+        ({"ignore_index": 255}, "loss: expected ignore_index -100, .* got 255"),
+    ],
+)
+def test_what_the_trainer_would_count_otherwise_is_refused(settings: Any, message: str):
+    for loss in (CrossEntropy(**settings), nn.CrossEntropyLoss(**settings)):
+        with pytest.raises(ValueError, match=message):
+            trainer_loss(loss)
+
+
+def test_what_cannot_be_meant_is_refused():
+    loss = trainer_loss("ce")
+    with pytest.raises(ValueError, match="outputs: expected a key 'logits', got hidden"):
+        loss({"hidden": LOGITS}, LABELS)
+    with pytest.raises(ValueError, match="labels: expected a tensor, got None"):
+        loss({"logits": LOGITS}, None)
+    with pytest.raises(TypeError, match=r"loss: expected what trainer_loss returned, .* got str"):
+        ScheduleCallback("ce")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"loss: expected a torch\.nn\.Module"):
+        trainer_loss(3)  # pyright: ignore[reportArgumentType]
