@@ -23,7 +23,7 @@ from labelproof.training.saved import load_run
 
 def main() -> None:
     """Look at the test images with every kept run of a seed, and write what each saw."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--data-root", type=Path)
     parser.add_argument("--images", type=int, default=1000)

@@ -41,7 +41,7 @@ _BLOCK = re.compile(r'<div class="arithmatex">\\\[(.*?)\\\]</div>', re.DOTALL)
 def on_pre_build(**_: Any) -> None:
     """Draw the pictures that are missing or older than what they are drawn from."""
     draw_figures(DOCS / "figures", DOCS / "generated")
-    sources = [RESULTS, *SOURCES.rglob("*.py"), *RECORDS.rglob("*.json")]
+    sources = [RESULTS, *SOURCES.rglob("*.py"), *RECORDS.rglob("*.json"), *RECORDS.rglob("*.npz")]
     results = _load(RESULTS)
     for picture in results.draw(
         results.RecordStore(RECORDS), DOCS / "generated", lambda path: is_stale(path, sources)

@@ -7,6 +7,7 @@ Nothing measured is typed into these pages. They have places instead:
 {{ figure accuracy mnist }}                    a picture
 {{ ours symmetric mnist CE+SR 0.8 }}           a cell as measured; so for paper and difference
 {{ rate symmetric mnist CE 0.8 }}              the share of wrong labels as it came out
+{{ embeddings mnist symmetric }}               what networks see, from records/embeddings
 {{ records }}                                  how many records there are
 """
 
@@ -16,10 +17,12 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
 from labelproof.experiments.grids import plan
 from labelproof.experiments.reproduction import compare_all
 from labelproof.experiments.store import RecordStore
 from labelproof.experiments.tables import Entry, make_table
+from labelproof.report.feature_figures import draw_embeddings
 from labelproof.report.paper_figures import FIGURES, draw_figure, save_figure
 from labelproof.report.reproduction import list_missing, list_outside, share_of_cells
 from labelproof.report.tables import signed, table_markdown
@@ -29,6 +32,7 @@ __all__ = ["draw", "fill"]
 
 PLACE = re.compile(r"\{\{ ([^{}]+) \}\}")
 NOTHING = "(no records yet)"
+NOISES = ("symmetric", "asymmetric")
 
 
 def fill(markdown: str, store: RecordStore, *, page: str) -> str:
@@ -60,6 +64,15 @@ def draw(store: RecordStore, folder: Path, is_stale: Callable[[Path], bool]) -> 
             if is_stale(path) and kind.has_records(store, dataset):
                 save_figure(draw_figure(store, name, dataset), path)
                 yield path
+    for file in sorted((store.folder / "embeddings").glob("*.npz")):
+        for noise in NOISES:
+            path = folder / _view(file.stem, noise)
+            found = select_embeddings(read_embeddings(file), noise) if is_stale(path) else []
+            if found:
+                title = f"Features of {len(found[0].labels):,} test images, {DATASETS[file.stem]}"
+                classes = shown_classes(file.stem)
+                save_figure(draw_embeddings(found, title=title, class_names=classes), path)
+                yield path
 
 
 def _table(store: RecordStore, table: str, dataset: str) -> str:
@@ -80,6 +93,20 @@ def _figure(store: RecordStore, name: str, dataset: str) -> str:
 
 def _picture(name: str, dataset: str) -> str:
     return f"{name}-{dataset}.svg"
+
+
+def _embeddings(store: RecordStore, dataset: str, noise: str) -> str:
+    summary = f"What networks see, {noise} noise, {DATASETS[dataset]}"
+    file = store.folder / "embeddings" / f"{dataset}.npz"
+    if not file.exists() or not select_embeddings(read_embeddings(file), noise):
+        return f"{summary}: {NOTHING[1:-1]}."
+    picture = f"../generated/{_view(dataset, noise)}"
+    return f"[![{summary}]({picture})]({picture})"
+
+
+def _view(dataset: str, noise: str) -> str:
+    # Thirty thousand points: as pixels a tenth of what they would take as shapes.
+    return f"embeddings-{dataset}-{noise}.png"
 
 
 def _cell(store: RecordStore, table: str, dataset: str, method: str, column: str) -> Entry:
@@ -125,6 +152,7 @@ PLACES: dict[str, Callable[..., str]] = {
     "missing": lambda store: list_missing(compare_all(store)),
     "table": _table,
     "figure": _figure,
+    "embeddings": _embeddings,
     "ours": _ours,
     "paper": _paper,
     "difference": _difference,

@@ -13,6 +13,7 @@ from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
 from labelproof.cli.table import choose_dataset
 from labelproof.data.loading import load_dataset
+from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
 from labelproof.experiments.features import embed, find_runs, sample_test_images
 from labelproof.experiments.tables import open_records
 from labelproof.ranges import choose
@@ -58,6 +59,21 @@ def figure(
             show_default="labelproof-runs",
         ),
     ] = None,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(
+            help="For tsne: a file of views that were brought to the plane before, such as "
+            "records/embeddings/mnist.npz, instead of runs.",
+            show_default="none",
+        ),
+    ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="For tsne with --embeddings: one kind of noise, such as symmetric.",
+            show_default="all",
+        ),
+    ] = None,
     images: Annotated[
         int, typer.Option(min=10, help="For tsne: how many test images are shown.")
     ] = 1000,
@@ -87,7 +103,13 @@ def figure(
         raise ValueError(
             f"--output: expected a name that ends in {', '.join(SUFFIXES)}, got {str(output)!r}"
         )
-    if name == TSNE:
+    if embeddings is not None:
+        if name != TSNE or runs:
+            raise ValueError("--embeddings: expected it with tsne, and without --runs")
+        drawn = _draw_embeddings(embeddings, noise)
+    elif noise is not None:
+        raise ValueError("--noise: expected it with --embeddings")
+    elif name == TSNE:
         drawn = _draw_features(
             runs or [Path("labelproof-runs")], dataset, images, device, data_root
         )
@@ -98,6 +120,15 @@ def figure(
         drawn = draw_figure(open_records(records), name, data)
     save_figure(drawn, output)
     say(Console(stderr=True), f"Wrote {output}")
+
+
+def _draw_embeddings(path: Path, noise: str | None) -> Figure:
+    found = select_embeddings(read_embeddings(path), noise)
+    if not found:
+        raise ValueError(f"--noise: {path} has nothing of the noise {noise}")
+    data = path.stem
+    title = f"Features of {len(found[0].labels):,} test images (t-SNE), {DATASETS.get(data, data)}"
+    return draw_embeddings(found, title=title, class_names=shown_classes(data))
 
 
 def _draw_features(

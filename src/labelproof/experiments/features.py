@@ -19,7 +19,15 @@ from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.record import read_record
 from labelproof.training.saved import SavedRun
 
-__all__ = ["MOST_CLASSES", "Embedding", "embed", "find_runs", "sample_test_images", "see_features"]
+__all__ = [
+    "MOST_CLASSES",
+    "Embedding",
+    "embed",
+    "find_runs",
+    "sample_test_images",
+    "see_features",
+    "to_plane",
+]
 
 MOST_CLASSES = 10
 """Classes that can be told apart by their colours; of more, the first are shown."""
@@ -107,16 +115,24 @@ def embed(run: SavedRun, dataset: Dataset, chosen: NDArray[np.int64]) -> Embeddi
         dataset: What it was trained on.
         chosen: Which test images; at least four.
     """
-    # Imported here: scikit-learn takes a second, and most commands do not need it.
-    from sklearn.manifold import TSNE
-
     assert run.record is not None  # noqa: S101
-    features = see_features(run, dataset, chosen)
-    perplexity = min(30.0, (len(chosen) - 1) / 3)
     return Embedding(
         paper_method(run.configuration),
         run.configuration.noise,
         run.record.final_accuracy,
-        TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(features),
+        to_plane(see_features(run, dataset, chosen)),
         dataset.test.labels[chosen],
     )
+
+
+def to_plane(features: NDArray[np.float32]) -> NDArray[np.floating]:
+    """Features `(N, D)` in the plane, `(N, 2)`, by t-SNE; the same whenever it is done.
+
+    Args:
+        features: Of at least four images.
+    """
+    # Imported here: scikit-learn takes a second, and most commands do not need it.
+    from sklearn.manifold import TSNE
+
+    perplexity = min(30.0, (len(features) - 1) / 3)
+    return TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(features)
