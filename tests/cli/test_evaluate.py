@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trained import labelproof, train_digits
 
-from labelproof.cli.evaluate import wilson_interval
 from labelproof.data import load_digits
+from labelproof.intervals import wilson_interval
 from labelproof.training.record import read_record
 
 

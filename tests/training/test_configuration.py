@@ -51,6 +51,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         st.just("none"), st.floats(0.001, 1).map(lambda factor: f"long-tailed:{factor!r}")
     ),
     "seed": st.integers(0, 2**63 - 1),
+    "validation": st.floats(0, 0.9),
+    "class_weight": st.sampled_from(["none", "balanced"]),
 }
 
 

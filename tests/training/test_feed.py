@@ -16,7 +16,14 @@ from labelproof.training.augmentation import (
     parse_augmentation,
     prepare_images,
 )
-from labelproof.training.feed import EpochPlan, ResidentFeed, ResidentImages, Share, plan_epoch
+from labelproof.training.feed import (
+    EpochPlan,
+    Labels,
+    ResidentFeed,
+    ResidentImages,
+    Share,
+    plan_epoch,
+)
 from labelproof.training.randomness import generator_for
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
@@ -115,10 +122,9 @@ def test_nothing_to_learn_from_is_an_empty_plan() -> None:
 
 
 def feed_of(images: ResidentImages, count: int, augmentation: Augmentation) -> ResidentFeed:
-    labels = torch.arange(200) % 10
-    feed = images.make_feed(
-        augmentation, count, labels=labels, clean=labels + 100, dtype=torch.float32, batch_size=8
-    )
+    given = torch.arange(200) % 10
+    labels = Labels(given, given + 100)
+    feed = images.make_feed(augmentation, count, labels=labels, dtype=torch.float32, batch_size=8)
     assert isinstance(feed, ResidentFeed)
     return feed
 
@@ -140,7 +146,7 @@ def test_a_feed_gives_the_planned_examples_with_their_draws(
         batch = feed.fetch(share.local)
         rows = slice(position, position + share.local)
         assert torch.equal(batch.indices, found.order[rows])
-        assert torch.equal(batch.target, feed.labels[found.order[rows]])
+        assert torch.equal(batch.target, feed.labels.given[found.order[rows]])
         assert torch.equal(batch.clean, batch.target + 100)
         for row, index in enumerate(batch.indices.tolist()):
             pixels = torch.from_numpy(dataset.train.array[index]).float()
@@ -195,8 +201,7 @@ def test_batches_come_in_the_networks_numbers() -> None:
     feed = images.make_feed(
         AUGMENTED,
         16,
-        labels=torch.zeros(200, dtype=torch.int64),
-        clean=torch.zeros(200, dtype=torch.int64),
+        labels=Labels(*torch.zeros(2, 200, dtype=torch.int64)),
         dtype=torch.bfloat16,
         batch_size=8,
     )

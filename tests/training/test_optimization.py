@@ -96,6 +96,33 @@ def test_twenty_steps_are_torchs(
         )
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_torchs_kernel_is_the_rule(momentum: float, weight_decay: float) -> None:
+    configuration = small(optimizer="adamw", momentum=momentum, weight_decay=weight_decay)
+    mine, theirs = Odd(), Odd()
+    fused, plain = Optimizer(configuration, mine), Optimizer(configuration, theirs)
+    assert fused._fused
+    plain._fused = False
+    for step in range(20):
+        given = gradients(mine, step, size=2.0 ** (step - 10))
+        for optimizer, network in ((fused, mine), (plain, theirs)):
+            optimizer.set_rate(0.05 * 0.9**step)
+            update(optimizer, network, given)
+    torch.testing.assert_close(fused.flat.values, plain.flat.values, rtol=1e-6, atol=1e-6)
+    for name, tensor in fused.state.items():
+        torch.testing.assert_close(tensor, plain.state[name], rtol=1e-6, atol=1e-6)
+
+
+def test_views_of_another_tensor_lie_as_the_parameters_do() -> None:
+    flat = FlatParameters(Odd())
+    other = torch.zeros_like(flat.values)
+    for view, parameter in zip(flat.like(other), flat.parameters, strict=True):
+        view.copy_(parameter.detach())
+        assert view.stride() == parameter.stride()
+    assert torch.equal(other, flat.values)
+
+
 def test_parameters_are_views_with_their_names_shapes_strides_and_values() -> None:
     before, network = Odd(), Odd()
     flat = FlatParameters(network)

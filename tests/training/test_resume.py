@@ -45,6 +45,7 @@ CASES: dict[str, dict[str, Any]] = {
     "dropout": {"network": "small_runs:dropping"},
     "adamw": {"optimizer": "adamw", "learning_rate": 0.01},
     "nesterov": {"nesterov": True},
+    "written down": {"network": "mlp(hidden=16,depth=1)", "optimizer": "adamw"},
     "half": {"precision": "fp16"},
     "brain": {"precision": "bf16"},
     "schedule": {"schedule": "exponential:0.7", "imbalance": "step:0.5"},

@@ -20,11 +20,11 @@ def test_memory_is_counted_as_it_is_defined() -> None:
     given = torch.tensor([0, 1, 0, 1, 1, 0, 2])
     clean = torch.tensor([0, 2, 0, 0, 1, 2, 1])
     logits = torch.eye(3)[predicted] * 3
-    tally = Tally(["sparse_rate"], torch.device("cpu"))
+    tally = Tally(["sparse_rate"], 3, torch.device("cpu"))
     algorithm = Supervised(CrossEntropy(), num_classes=3, num_examples=7)
     fetched = Fetched(torch.zeros(7), torch.arange(7), given, clean)
     total = judge(algorithm, tally, (logits,), fetched)
-    sums, _, _ = tally.read().wait()
+    sums = tally.read().wait().sums
     rows = list(zip(predicted.tolist(), given.tolist(), clean.tolist(), strict=True))
     assert sums["clean_fitted"] == sum(p == g == c for p, g, c in rows)
     assert sums["wrong_fitted"] == sum(p == g != c for p, g, c in rows)
@@ -36,14 +36,14 @@ def test_two_networks_cost_their_sum_and_log_their_mean() -> None:
     draws = torch.Generator().manual_seed(0)
     logits = tuple(torch.randn(8, 3, generator=draws) for _ in range(2))
     target = torch.arange(8) % 3
-    tally = Tally(["kept", "first_loss", "second_loss"], torch.device("cpu"))
+    tally = Tally(["kept", "first_loss", "second_loss"], 3, torch.device("cpu"))
     algorithm = CoTeaching(CrossEntropy(), num_classes=3, num_examples=8, noise_rate=0.0)
     total = judge(
         algorithm, tally, logits, Fetched(torch.zeros(8), torch.arange(8), target, target)
     )
     losses = algorithm.objectives(Batch(logits, target, torch.arange(8))).losses
     torch.testing.assert_close(total, losses[0] + losses[1])
-    assert tally.read().wait()[0]["train_loss"] == pytest.approx(8 * float(total) / 2)
+    assert tally.read().wait().sums["train_loss"] == pytest.approx(8 * float(total) / 2)
 
 
 def test_an_average_follows_by_its_decay() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,13 +18,13 @@ from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import few
+from labelproof.intervals import wilson_interval
 from labelproof.ranges import choose, suggest
 from labelproof.training.saved import SavedRun, load_run
 
-__all__ = ["evaluate", "wilson_interval"]
+__all__ = ["evaluate"]
 
 _FORMATS = ("text", "json")
-_NORMAL_95 = 1.959963984540054
 
 
 def evaluate(
@@ -73,23 +72,6 @@ def evaluate(
         _show(Console(), found)
 
 
-def wilson_interval(correct: int, total: int) -> tuple[float, float]:
-    """The 95% interval of a share that was counted, by Wilson's formula.
-
-    Unlike the textbook's it stays within 0 and 1, and says something when all are right.
-
-    >>> low, high = wilson_interval(450, 450)
-    >>> round(low, 4), high
-    (0.9915, 1.0)
-    """
-    share, squared = correct / total, _NORMAL_95**2
-    centre = (share + squared / (2 * total)) / (1 + squared / total)
-    spread = _NORMAL_95 * math.sqrt(share * (1 - share) / total + squared / (4 * total**2))
-    spread /= 1 + squared / total
-    low = 0.0 if correct == 0 else max(centre - spread, 0.0)
-    return low, 1.0 if correct == total else min(centre + spread, 1.0)
-
-
 def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
     if split not in dataset.splits:
         raise ValueError(
@@ -98,6 +80,7 @@ def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
         )
     names = saved.description.class_names
     _check_classes(names, dataset)
+    _check_columns(saved, dataset)
     chosen = dataset.splits[split]
     predicted = [logits.argmax(dim=1) for logits in saved.logits(chosen.images)]
     confusion = _confusion(chosen.labels, torch.cat(predicted).numpy(), len(names))
@@ -110,6 +93,7 @@ def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
         "finished": saved.record is not None,
         "data": dataset.name,
         "split": split,
+        "what": "rows" if dataset.tabular else "images",
         "n": total,
         "correct": correct,
         "accuracy": 100 * correct / total,
@@ -146,6 +130,15 @@ def _check_classes(names: tuple[str, ...], dataset: Dataset) -> None:
     )
 
 
+def _check_columns(saved: SavedRun, dataset: Dataset) -> None:
+    theirs = None if dataset.columns is None else dataset.columns.as_values()
+    if saved.description.columns != theirs:
+        raise ValueError(
+            f"data: the columns of {dataset.name} are not those that the run was trained on, or "
+            "hold other values; 'labelproof predict' takes any table that has the run's columns"
+        )
+
+
 def _confusion(
     labels: NDArray[np.int64], predicted: NDArray[np.int64], classes: int
 ) -> NDArray[np.int64]:
@@ -174,11 +167,11 @@ def _show(console: Console, found: dict[str, Any]) -> None:
     say(
         console,
         f"Accuracy {found['accuracy']:.2f}% ({low:.2f} to {high:.2f}): {found['correct']:,} of "
-        f"{found['n']:,} images of {found['data']}, {found['split']}{unfinished}",
+        f"{found['n']:,} {found['what']} of {found['data']}, {found['split']}{unfinished}",
     )
     table = Table(title="Accuracy of each class")
     table.add_column("class", overflow="fold")
-    table.add_column("images", justify="right")
+    table.add_column(found["what"], justify="right")
     table.add_column("accuracy", justify="right")
     for entry in found["classes"]:
         accuracy = "" if entry["accuracy"] is None else f"{entry['accuracy']:.2f}%"

@@ -37,7 +37,8 @@ def export(
 
     The network takes pixels as they are in image files: uint8 from 0 to 255 of shape (N, C, H, W),
     for any N. Normalisation is inside. It gives logits of shape (N, classes); the names of the
-    classes are stored in the file, as JSON under the key labelproof.
+    classes are stored in the file, as JSON under the key labelproof. A network for a table takes
+    rows of numbers, encoded as that JSON says.
 
     ONNX needs two more packages: pip install 'labelproof[onnx]'.
     """
@@ -45,9 +46,7 @@ def export(
     saved = load_run(run)
     path = output if output is not None else run / f"model{EXPORTS[format]}"
     export_run(saved, path, format=format)
-    channels, height, width = saved.description.input_shape
-    say(
-        Console(),
-        f"{path}: takes images, uint8 (N, {channels}, {height}, {width}), and gives logits of "
-        f"{len(saved.description.class_names)} classes",
-    )
+    shape = ", ".join(str(size) for size in ("N", *saved.description.input_shape))
+    taken = f"rows, float32 ({shape})" if saved.tabular else f"images, uint8 ({shape})"
+    classes = len(saved.description.class_names)
+    say(Console(), f"{path}: takes {taken}, and gives logits of {classes} classes")

@@ -10,7 +10,7 @@ import typer
 
 from labelproof.models.spec import NETWORKS
 from labelproof.training.algorithms.spec import ALGORITHMS
-from labelproof.training.configuration import OPTIMIZERS, PRECISIONS, Configuration
+from labelproof.training.configuration import CLASS_WEIGHTS, OPTIMIZERS, PRECISIONS, Configuration
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(Configuration)}
 
@@ -64,6 +64,16 @@ NetworkText = Annotated[
 ]
 Epochs = Annotated[int | None, _setting("epochs", "Passes over the training examples.")]
 BatchSize = Annotated[int | None, _setting("batch_size", "Examples in a step, over all devices.")]
+RecipeEpochs = Annotated[
+    int | None,
+    _setting("epochs", "Passes over the training examples.", default="what fits the data"),
+]
+RecipeBatchSize = Annotated[
+    int | None, _setting("batch_size", "Examples in a step.", default="what fits the data")
+]
+RecipeLearningRate = Annotated[
+    float | None, _setting("learning_rate", "Of the first epoch.", default="what fits the data")
+]
 OptimizerName = Annotated[str | None, _setting("optimizer", f"{' or '.join(OPTIMIZERS)}.")]
 LearningRate = Annotated[float | None, _setting("learning_rate", "Of the first epoch.")]
 ScheduleText = Annotated[
@@ -115,6 +125,22 @@ ImbalanceText = Annotated[
 Seed = Annotated[
     int | None,
     _setting("seed", "Of the noise, the weights, the order of the examples and augmentation."),
+]
+Validation = Annotated[
+    float | None,
+    _setting(
+        "validation",
+        "Share of the training examples to hold out; how many of their given labels are predicted "
+        "is then told after every epoch.",
+    ),
+]
+ClassWeight = Annotated[
+    str | None,
+    _setting(
+        "class_weight",
+        f"{' or '.join(CLASS_WEIGHTS)}: whether every class counts the same, however many examples "
+        "it has.",
+    ),
 ]
 Preset = Annotated[
     str | None,

@@ -13,11 +13,13 @@ from labelproof.cli.demo import demo
 from labelproof.cli.evaluate import evaluate
 from labelproof.cli.export import export
 from labelproof.cli.figure import figure
+from labelproof.cli.fit import fit
 from labelproof.cli.losses import losses
 from labelproof.cli.predict import predict
 from labelproof.cli.show import show
 from labelproof.cli.table import table
 from labelproof.cli.train import EXIT_CODES, train
+from labelproof.cli.tune import tune
 from labelproof.training.checkpoint import LaterFormatError
 from labelproof.training.ownership import FolderInUseError
 from labelproof.version import __version__
@@ -32,7 +34,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command(epilog=EXIT_CODES)(fit)
 app.command(epilog=EXIT_CODES)(train)
+app.command(epilog=EXIT_CODES)(tune)
 app.command()(evaluate)
 app.command()(predict)
 app.command()(export)

@@ -30,7 +30,7 @@ def preview(
     precision = resolve_precision(configuration.precision, device)
     compiled = "compiled" if execution.compile else "not compiled"
     tested = count(len(dataset.test), "image") if "test" in dataset.splits else "nothing"
-    size = "x".join(str(side) for side in dataset.image_shape)
+    size = "x".join(str(side) for side in dataset.input_shape)
     each = _steps(len(examples.used), configuration.batch_size)
     lines = [
         f"device: {device}, {precision}, {compiled}",

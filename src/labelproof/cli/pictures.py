@@ -19,7 +19,7 @@ from PIL import Image
 from labelproof.data.images import SUFFIXES, Mode, UnreadableImageError, decode_image
 from labelproof.data.notices import few, readable
 
-__all__ = ["ARRAYS", "Picture", "find_pictures"]
+__all__ = ["ARRAYS", "Picture", "find_pictures", "load_array"]
 
 ARRAYS = (".npy", ".npz")
 """Endings of the files that hold arrays."""
@@ -97,12 +97,14 @@ def _decode(file: str, *, mode: Mode) -> Picture:
 
 def _from_arrays(path: Path, shape: tuple[int, int, int]) -> Iterator[Picture]:
     place = readable(str(path))
-    images = _as_bytes(_channels_first(_load(path, place), shape, place), place)
+    images = _as_bytes(_channels_first(load_array(path), shape, place), place)
     for index, image in enumerate(images):
         yield Picture(place, str(index), _with_channels(image, shape[0]))
 
 
-def _load(path: Path, place: str) -> NDArray[Any]:
+def load_array(path: Path) -> NDArray[Any]:
+    """The array in a file of NumPy's: the only one, or the one called images, x or data."""
+    place = readable(str(path))
     try:
         # A pickle in the file could run code.
         with path.open("rb") as stream:

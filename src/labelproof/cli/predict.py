@@ -1,4 +1,4 @@
-"""`labelproof predict`: what a trained network says about images."""
+"""`labelproof predict`: what a trained network says about images, or about rows of a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,14 @@ import numpy as np
 import typer
 from torch import Tensor
 
-from labelproof.cli.pictures import ARRAYS, Picture, find_pictures
+from labelproof.cli.lines import told
+from labelproof.cli.pictures import ARRAYS, Picture, find_pictures, load_array
+from labelproof.data.columns import Columns
+from labelproof.data.dataset import Rows
+from labelproof.data.labelled_files import OnError
+from labelproof.data.notices import readable
+from labelproof.data.row_arrays import array_names
+from labelproof.data.rows import read_features
 from labelproof.training.durable import write_text
 from labelproof.training.evaluation import CHUNK
 from labelproof.training.saved import SavedRun, load_run
@@ -28,7 +35,8 @@ def predict(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            help="Image files, folders of images (with all below them), or .npy and .npz arrays.",
+            help="Image files, folders of images (with all below them), or .npy and .npz arrays; "
+            "for a run on a table, tables.",
         ),
     ],
     output: Annotated[
@@ -43,11 +51,16 @@ def predict(
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
 ) -> None:
-    """Predict the classes of images, as a table: path, label, probability.
+    """Predict the classes of images or rows, as a table: path, label, probability.
 
     For example:
 
-        labelproof predict labelproof-runs/photos-ce-s1-0123abcd holiday/ --output predictions.csv
+        labelproof predict photos-fit holiday/ --output predictions.csv
+
+        labelproof predict customers-fit new-customers.csv
+
+    For a run that was trained on a table, the files are tables with the same columns, in any order,
+    with or without labels; the column row says which line of the file it is.
 
     Images are turned to grey or colour as the run's were, and resized and cut to the size of its
     network. Arrays are (N, H, W), (N, H, W, C) or (N, C, H, W), of bytes or of numbers from 0 to 1;
@@ -55,12 +68,18 @@ def predict(
     and left out, and the exit code is 1.
     """
     saved = load_run(run, device)
-    channels, height, width = saved.description.input_shape
-    pictures = find_pictures(paths, (channels, height, width))
-    indexed = any(path.suffix.lower() in ARRAYS for path in paths)
     unreadable: list[str] = []
-    rows = _rows(saved, pictures, unreadable, indexed=indexed, all_classes=all_classes)
-    header = ["path", *["index"] * indexed, "label", "probability"]
+    if saved.tabular:
+        on_error = "skip" if skip_unreadable else "raise"
+        rows = _table_rows(saved, paths, on_error=on_error, all_classes=all_classes)
+        place = ["row"]
+    else:
+        channels, height, width = saved.description.input_shape
+        pictures = find_pictures(paths, (channels, height, width))
+        indexed = any(path.suffix.lower() in ARRAYS for path in paths)
+        rows = _rows(saved, pictures, unreadable, indexed=indexed, all_classes=all_classes)
+        place = ["index"] * indexed
+    header = ["path", *place, "label", "probability"]
     if all_classes:
         header += [f"p({name})" for name in saved.description.class_names]
     if output is None:
@@ -95,6 +114,33 @@ def _rows(
         for (picture, _), row in zip(readable, probabilities, strict=True):
             place = [picture.path, *[picture.index] * indexed]
             yield place + _cells(row, saved.description.class_names, all_classes=all_classes)
+
+
+def _table_rows(
+    saved: SavedRun, paths: Sequence[Path], *, on_error: OnError, all_classes: bool
+) -> Iterator[list[str]]:
+    with told():
+        # All files are read before the first answer, so that nothing is said about half of them.
+        tables = [
+            (readable(str(path)), *_read_features(path, saved.columns, on_error)) for path in paths
+        ]
+    names = saved.description.class_names
+    return (
+        [path, place, *_cells(row, names, all_classes=all_classes)]
+        for path, rows, places in tables
+        for place, row in zip(places, saved.predict(rows), strict=True)
+    )
+
+
+def _read_features(path: Path, columns: Columns, on_error: OnError) -> tuple[Rows, list[str]]:
+    if path.suffix.lower() not in ARRAYS:
+        return read_features(path, columns, on_error=on_error)
+    array = load_array(path)
+    if array.ndim != 2:
+        raise ValueError(f"{path}: expected rows of numbers, got an array of shape {array.shape}")
+    names = array_names(array.shape[1])
+    rows = columns.encode(names, array.T, place=readable(str(path)), on_error=on_error)
+    return rows, [str(index) for index in range(len(rows))]
 
 
 def _cells(row: Tensor, names: tuple[str, ...], *, all_classes: bool) -> list[str]:

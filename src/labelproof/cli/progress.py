@@ -39,6 +39,7 @@ def describe_epoch(metrics: Mapping[str, float]) -> str:
     """
     words = {
         "test_accuracy": "accuracy {:.2f}%",
+        "validation_accuracy": "validation {:.2f}%",
         "train_loss": "loss {:.4f}",
         "sparse_rate": "sparse rate {:.3f}",
         "images_per_second": "{:,.0f} images/s",
@@ -187,4 +188,6 @@ def _outcome(event: Event) -> str:
         return f"{accuracies[-1]:.2f}%" if accuracies else "finished"
     if event.kind == "stopped":
         return "stopped"
+    if event.kind == "abandoned":
+        return f"given up after epoch {event.value}"
     return str(event.value)

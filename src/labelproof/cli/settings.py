@@ -17,6 +17,7 @@ import numpy as np
 from labelproof.data.catalogue import BY_HAND, DATASETS
 from labelproof.data.dataset import Dataset
 from labelproof.experiments.presets import paper_configuration, paper_noise
+from labelproof.fitting.recipe import look_at, network_for
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, suggest
 from labelproof.training.configuration import Configuration
@@ -128,6 +129,8 @@ def _fitting(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str,
         shape = DATASETS[data].image_shape
     else:
         dataset = look()
+        if dataset.tabular:
+            return network_for(look_at(dataset))
         shape, lazy = dataset.image_shape, not isinstance(dataset.train.images, np.ndarray)
     _, height, width = shape
     if max(height, width) > 32:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-import torch
-import torch.distributed
 import typer
 from rich.console import Console
 
 from labelproof.cli import flags
+from labelproof.cli.carrying import EXIT_CODES, carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
-from labelproof.cli.outcome import already_finished, preview, stopped, summary
-from labelproof.cli.progress import RunDisplay
+from labelproof.cli.outcome import already_finished, preview, summary
 from labelproof.cli.scalars import Scalars
 from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
@@ -27,21 +24,13 @@ from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import launched, share_gradients, taking_part
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.execution import choose_execution
 from labelproof.training.folder import RunFolder
-from labelproof.training.ownership import FolderInUseError, owning
-from labelproof.training.pack import DeviceMemoryError, Job, train_runs
-from labelproof.training.saved import check_removable, remove_run
+from labelproof.training.pack import Job, train_runs
 from labelproof.training.stopping import StopRequest
 
 __all__ = ["EXIT_CODES", "train"]
 
-EXIT_CODES = (
-    "Exit codes: 0 finished; 2 something given is wrong; 3 the loss was not a number any more; "
-    "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
-)
-
-DIVERGED, OUT_OF_MEMORY = 3, 4
 HOW = "How it is carried out"
 
 
@@ -67,6 +56,8 @@ def train(
     average: flags.Average = None,
     imbalance: flags.ImbalanceText = None,
     seed: flags.Seed = None,
+    validation: flags.Validation = None,
+    class_weight: flags.ClassWeight = None,
     device: Annotated[
         str,
         typer.Option(
@@ -183,6 +174,8 @@ def train(
         "average": average,
         "imbalance": imbalance,
         "seed": seed,
+        "validation": validation,
+        "class_weight": class_weight,
     }
     values = read_settings(config) if config is not None else {}
     values |= {name: value for name, value in given.items() if value is not None}
@@ -211,15 +204,23 @@ def train(
         return
     scalars = Scalars(folder) if tensorboard else None
     with StopRequest() as stop, taking_part(execution) as taken:
-        _take_over(folder, taken, fresh=fresh)
-        code = _carry_out(
+        take_over(folder, taken, fresh=fresh)
+        events = train_runs(
+            [Job(configuration, folder)],
+            taken,
+            load=lambda _: examples,
+            checkpoint_seconds=checkpoint_seconds,
+            stop=stop,
+            wrap=share_gradients if taken.world_size > 1 else None,
+        )
+        code = carry_out(
+            events,
             Job(configuration, folder),
-            examples,
             taken,
             console=console,
             stop=stop,
             scalars=scalars if taken.rank == 0 else None,
-            checkpoint_seconds=checkpoint_seconds,
+            finish=lambda record: summary(record, examples, folder),
             fresh=fresh,
         )
     if code:
@@ -236,73 +237,3 @@ def _choose(configuration: Configuration, dataset: Dataset, human: Path | None) 
             "decoded one by one; save them as arrays first"
         )
     return choose_examples(configuration, dataset, human=human)
-
-
-def _take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:
-    """See that no one else trains in the folder, and remove what is there if that is asked for."""
-    if execution.rank == 0:
-        if fresh:
-            check_removable(folder)
-        try:
-            with owning(folder):
-                if fresh:
-                    remove_run(folder)
-        except FolderInUseError as error:
-            raise ValueError(str(error)) from None
-    if execution.world_size > 1:
-        # The others look for a checkpoint, and must not find one that is about to be removed.
-        torch.distributed.barrier()
-
-
-def _carry_out(
-    job: Job,
-    examples: Examples,
-    execution: Execution,
-    *,
-    console: Console,
-    stop: StopRequest,
-    scalars: Scalars | None,
-    checkpoint_seconds: float,
-    fresh: bool,
-) -> int:
-    """Train, show how it comes along, and say what it came to; the exit code."""
-    last: Any = None
-    events = train_runs(
-        [job],
-        execution,
-        load=lambda _: examples,
-        checkpoint_seconds=checkpoint_seconds,
-        stop=stop,
-        wrap=share_gradients if execution.world_size > 1 else None,
-    )
-    try:
-        with contextlib.ExitStack() as stack:
-            display = stack.enter_context(
-                RunDisplay(console, runs=1, epochs=job.configuration.epochs)
-            )
-            if scalars is not None:
-                stack.callback(scalars.close)
-            for event in events:
-                display.show(event)
-                if scalars is not None and event.kind == "started":
-                    scalars.start(event.value)
-                elif scalars is not None and event.kind == "epoch":
-                    scalars.add(event.value)
-                last = event
-    except DeviceMemoryError as error:
-        return _fail(error, OUT_OF_MEMORY, execution)
-    assert job.folder is not None  # noqa: S101
-    if last is not None and last.kind == "finished":
-        say(console, summary(last.value, examples, job.folder))
-        return 0
-    if last is not None and last.kind == "failed":
-        return _fail(last.value, DIVERGED, execution)
-    stood = last.value if last is not None and last.kind == "stopped" else None
-    say(console, stopped(job.folder, stood, epochs=job.configuration.epochs, fresh=fresh))
-    return stop.exit_code
-
-
-def _fail(error: Exception, code: int, execution: Execution) -> int:
-    if execution.rank == 0:
-        typer.secho(f"error: {error}", fg="red", err=True)
-    return code

@@ -195,6 +195,12 @@ class PointwiseLoss(Loss):
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability, element by element."""
 
+    def slope(self, log_probability: Tensor) -> Tensor:
+        """Derivative of `pointwise`, element by element; traced unless a subclass knows it."""
+        with torch.enable_grad():
+            given = log_probability.detach().requires_grad_()
+            return torch.autograd.grad(self.pointwise(given).sum(), given)[0]
+
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
         return self.pointwise(outputs.log_probabilities)

@@ -2,6 +2,7 @@ r"""Cross entropy, $-\log u_y$: learns fast, and fits wrong labels as eagerly as
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from labelproof.losses.base import PointwiseLoss
@@ -20,7 +21,6 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
         One value per example.
 
     Example:
-        >>> import torch
         >>> cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor([0.6931])
     """
@@ -31,7 +31,6 @@ class CrossEntropy(PointwiseLoss):
     r"""Cross entropy, $-\log u_y$; `torch.nn.CrossEntropyLoss` that can be added to others.
 
     Example:
-        >>> import torch
         >>> CrossEntropy()(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(0.6931)
     """
@@ -39,3 +38,7 @@ class CrossEntropy(PointwiseLoss):
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
         return -log_probability
+
+    def slope(self, log_probability: Tensor) -> Tensor:
+        """Derivative of `pointwise`."""
+        return torch.full_like(log_probability, -1)

@@ -66,6 +66,12 @@ class GeneralizedCrossEntropy(PointwiseLoss):
         # 1 - u ** q for small q is a difference of near equals; expm1 has all its digits.
         return -torch.expm1(self.q * clamp_log_probability(log_probability, self.clamp)) / self.q
 
+    def slope(self, log_probability: Tensor) -> Tensor:
+        """Derivative of `pointwise`."""
+        if self.clamp is not None:
+            return super().slope(log_probability)
+        return (self.q * log_probability).exp_().neg_()
+
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""
         return f"q={self.q:g}, clamp={self.clamp}"

@@ -34,9 +34,10 @@ def smoothing_vector(
     if num_classes < 2:
         raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
     smoothing = within("smoothing", smoothing, 0, 1)
-    vector = torch.full((num_classes,), smoothing / (num_classes - 1), dtype=dtype, device=device)
-    vector[0] = 1 - smoothing
-    return vector
+    # Without putting a number of the host's in a place: that cannot be recorded in a CUDA graph.
+    peak = torch.full((1,), 1 - smoothing, dtype=dtype, device=device)
+    others = torch.full((1,), smoothing / (num_classes - 1), dtype=dtype, device=device)
+    return torch.cat([peak, others.expand(num_classes - 1)])
 
 
 def permutation_penalty(

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
+from labelproof.losses import closed_form
 from labelproof.losses.base import Loss, PointwiseLoss
 from labelproof.losses.clamp import check_clamp, clamp_log_probability
 from labelproof.losses.foreign import foreign_settings
@@ -178,12 +179,12 @@ class SparseRegularized(Loss):
     @property
     def weight(self) -> float:
         r"""The weight $\lambda_t$ at the current epoch."""
-        return self.weight_schedule(self.epoch)
+        return self._numbers[0]
 
     @property
     def temperature(self) -> float:
         r"""The temperature $\tau$ at the current epoch."""
-        return self.temperature_schedule(self.epoch)
+        return self._numbers[1]
 
     def set_epoch(self, epoch: float) -> None:
         """Move the weight and the temperature to `epoch`, counted from 0; fractions are taken."""
@@ -193,6 +194,8 @@ class SparseRegularized(Loss):
             f"temperature at epoch {epoch:g}", self.temperature_schedule(epoch), 0, open_low=True
         )
         self.epoch = epoch
+        # Once more as numbers: working a schedule out at every step would be felt in a small one.
+        self._numbers = (weight, temperature)
         self._weight.fill_(weight)
         self._temperature.fill_(temperature)
         super().set_epoch(epoch)
@@ -233,21 +236,32 @@ class SparseRegularized(Loss):
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given, the base's by its own rule."""
-        if isinstance(self.base, PointwiseLoss) and self._one_hot and fits(outputs.raw, target):
-            label, penalty = label_and_norm(
-                outputs.raw,
-                replace_ignored(target, self.ignore_index),
-                self._temperature.to(outputs.raw.device, torch.float32),
-                p=self.p,
-                normalize=self.normalize,
-                clamp=self.clamp,
-            )
-            return self._total(self.base.pointwise(label), penalty)
+        if isinstance(self.base, PointwiseLoss) and self._one_hot:
+            found = self._label_and_norm(outputs, target)
+            if found is not None:
+                return self._total(self.base.pointwise(found[0]), found[1])
         sharpened = self._sharpen(outputs)
         penalty = self._penalty(sharpened)
         if is_probabilities(target):
             penalty = penalty * target.sum(dim=1)  # 1, or the weight of the classes when weighed
         return self._total(self._own_base().values(sharpened, target), penalty)
+
+    def _label_and_norm(self, outputs: Outputs, target: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The two numbers of each example, in few passes where there is a way to."""
+        how = {"p": self.p, "normalize": self.normalize, "clamp": self.clamp}
+        if fits(outputs.raw, target):
+            temperature = self._temperature.to(outputs.raw.device, torch.float32)
+            return label_and_norm(
+                outputs.raw, replace_ignored(target, self.ignore_index), temperature, **how
+            )
+        if closed_form.fits(outputs.raw, target):
+            return closed_form.label_and_norm(
+                outputs.logits,
+                replace_ignored(target, self.ignore_index),
+                float(self._temperature),
+                **how,
+            )
+        return None
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from labelproof.models.chain import chain, fits, linear_layers
 from labelproof.models.initialization import global_state_kept, initialize
 from labelproof.models.network import Network
 from labelproof.models.shapes import sizes
@@ -59,3 +60,15 @@ class MLP(Network):
             self.body = nn.Sequential(*layers)
             self.head = nn.Linear(widths[-1], num_classes)
         initialize(self, generator)
+
+    @property
+    def layers(self) -> list[nn.Module]:
+        """All of them, in order."""
+        return [*self.body, self.head]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits, `(N, num_classes)`."""
+        layers = linear_layers(self.layers)
+        if layers is not None and fits(inputs, layers):
+            return chain(inputs.flatten(1), layers)
+        return super().forward(inputs)

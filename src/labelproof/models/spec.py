@@ -3,11 +3,14 @@
     cnn8
     resnet34(width=32)
     mlp(hidden=256,depth=3,batch_norm=true)
+    timm/convnext_tiny
     package.module:factory
 
-A name from a table with whole numbers, `true` or `false` in parentheses; or the place of a function
-of the user's that makes a network. That last form **imports and runs the code it names**: take such
-text only from people whose code you would run. Nothing else is imported or evaluated.
+A name from a table with whole numbers, `true` or `false` in parentheses; a network of timm or
+torchvision, where they are installed, that starts from the weights trained for it; or the place of
+a function of the user's that makes a network. That last form **imports and runs the code it
+names**: take such text only from people whose code you would run. Nothing else is imported or
+evaluated.
 """
 
 from __future__ import annotations
@@ -26,15 +29,17 @@ from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
 from labelproof.models.foreign import call_factory
 from labelproof.models.mlp import MLP
 from labelproof.models.network import Network
+from labelproof.models.pretrained import LIBRARIES, make_pretrained
 from labelproof.models.resnet import ResNet
 from labelproof.ranges import whole
 
 __all__ = ["NETWORKS", "NetworkFamily", "format_network", "make_network"]
 
-_CALL = re.compile(r"([\w.:-]+)\s*(?:\((.*)\))?", re.ASCII | re.DOTALL)
+_CALL = re.compile(r"([\w.:/-]+)\s*(?:\((.*)\))?", re.ASCII | re.DOTALL)
 _ARGUMENT = re.compile(r"([a-z_]\w*)\s*=\s*(\d{1,9}|true|false)", re.ASCII | re.IGNORECASE)
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
+_LIBRARY = re.compile(f"({'|'.join(LIBRARIES)})/([\\w.-]+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -111,21 +116,26 @@ def make_network(
     num_classes: int,
     input_shape: Sequence[int],
     generator: torch.Generator | None = None,
+    pretrained: bool = True,
 ) -> nn.Module:
     """Build the network that `text` describes.
 
-    A name of `NETWORKS`, with arguments where the defaults do not fit; or `package.module:factory`,
-    which **imports that module and runs its code**: the factory is called with `num_classes` by
-    name, and with whatever stands in parentheses behind it, and returns an `nn.Module`.
+    A name of `NETWORKS`, with arguments where the defaults do not fit; `timm/NAME` or
+    `torchvision/NAME`; or `package.module:factory`, which **imports that module and runs its
+    code**: the factory is called with `num_classes` by name, and with whatever stands in
+    parentheses behind it, and returns an `nn.Module`.
 
     Args:
         text: For instance `"cnn4(width=12)"`, `"resnet34"` or `"torchvision.models:resnet18"`.
         num_classes: Number of classes.
         input_shape: Shape of one input: channels, height and width, or anything for an MLP.
         generator: Source of the initial weights; torch's global one where it is left out.
+        pretrained: Whether networks of timm and torchvision come with their weights; without, they
+            are only built, for weights that are loaded next.
 
     Raises:
         ValueError: The text is not a network, or not one for inputs of this shape.
+        ImportError: The library that it is from is not installed.
 
     Example:
         >>> network = make_network("mlp(hidden=16)", num_classes=3, input_shape=(8,))
@@ -135,14 +145,24 @@ def make_network(
         Traceback (most recent call last):
             ...
         ValueError: network: expected one of cnn4, cnn8, resnet18, resnet34, resnet50,
-        resnet18-imagenet, resnet34-imagenet, resnet50-imagenet, mlp, or package.module:factory
-        for one of your own; got 'resnt34', did you mean 'resnet34'?
+        resnet18-imagenet, resnet34-imagenet, resnet50-imagenet, mlp, timm/NAME or
+        torchvision/NAME for a pretrained one, or package.module:factory for one of your own; got
+        'resnt34', did you mean 'resnet34'?
     """
     num_classes = whole("num_classes", num_classes, 1)
     name, options = _parse(text)
     if name in NETWORKS:
         constructor = NETWORKS[name].constructor
         return constructor(num_classes, input_shape, **options, generator=generator)
+    if (found := _LIBRARY.fullmatch(name)) is not None:
+        return make_pretrained(
+            found[1],
+            found[2],
+            num_classes=num_classes,
+            channels=_channels(name, input_shape),
+            weights=pretrained,
+            generator=generator,
+        )
     return call_factory(name, num_classes=num_classes, options=options, generator=generator)
 
 
@@ -184,14 +204,28 @@ def _parse(text: str) -> tuple[str, dict[str, int | bool]]:
     options = _options(inside or "", text)
     if _PLACE.fullmatch(name):
         return name, options
+    if _LIBRARY.fullmatch(name):
+        if options:
+            raise ValueError(f"network: {name} takes no arguments, got {text!r}")
+        return name, options
     name = name.lower()
     if name not in NETWORKS:
         raise ValueError(
-            f"network: expected one of {', '.join(NETWORKS)}, or package.module:factory for one "
-            f"of your own; got {name!r}{nearest(name, NETWORKS)}"
+            f"network: expected one of {', '.join(NETWORKS)}, timm/NAME or torchvision/NAME for a "
+            f"pretrained one, or package.module:factory for one of your own; got {name!r}"
+            f"{nearest(name, NETWORKS)}"
         )
     _check_options(name, options)
     return name, options
+
+
+def _channels(name: str, input_shape: Sequence[int]) -> int:
+    if len(input_shape) != 3 or input_shape[0] not in (1, 3):
+        raise ValueError(
+            f"network: {name} is for images of 1 or 3 channels, got inputs of shape "
+            f"{tuple(input_shape)}"
+        )
+    return input_shape[0]
 
 
 def _options(inside: str, text: str) -> dict[str, int | bool]:

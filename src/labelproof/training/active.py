@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
-from labelproof.training.evaluation import predict_test
+from labelproof.training.evaluation import CHUNK, predict_logits
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.feed import DeviceImages, ResidentImages
+from labelproof.training.feed import DeviceInputs, ResidentImages
 from labelproof.training.folder import History, RunFolder
 from labelproof.training.metrics import DivergedError
 from labelproof.training.ownership import owning
 from labelproof.training.record import RunRecord, versions
+from labelproof.training.rows import ResidentRows
 from labelproof.training.run import Run
 from labelproof.training.streamed import StreamedSet
 
@@ -55,9 +56,11 @@ class Event:
 
     Attributes:
         job: Which run.
-        kind: `"started"`, `"epoch"`, `"finished"`, `"stopped"`, `"failed"` or `"notice"`.
+        kind: `"started"`, `"epoch"`, `"finished"`, `"stopped"`, `"failed"`, `"abandoned"` or
+            `"notice"`.
         value: The number of epochs done already; an epoch's metrics and timing; the record; the
-            epochs and the steps of the next that are kept; the error; a sentence.
+            epochs and the steps of the next that are kept; the error; the number of epochs that
+            were done; a sentence.
     """
 
     job: Job
@@ -89,7 +92,7 @@ class ActiveRun:
     def start(
         self,
         load: Callable[[Configuration], Examples],
-        resident: dict[str, DeviceImages],
+        resident: dict[str, DeviceInputs],
         wrap: Callable[[nn.Module], nn.Module] | None,
     ) -> Iterator[Event]:
         """Load, prepare, and go back to the last checkpoint.
@@ -162,6 +165,11 @@ class ActiveRun:
         self.close()
         yield Event(self.job, "stopped", (self.run.epoch, self.run.step))
 
+    def abandon(self) -> Iterator[Event]:
+        """Let the run go where it stands, keeping nothing more of it than is on disk."""
+        self.close()
+        yield Event(self.job, "abandoned", self.run.epoch)
+
     def rescue(self) -> None:
         """Save where the run stands, because something else went wrong; say nothing."""
         with contextlib.suppress(Exception):
@@ -180,9 +188,11 @@ class ActiveRun:
         self.close()
         return Event(self.job, "failed", DivergedError(f"{error}{self._kept()}"))
 
-    def _bring(self, dataset: Dataset) -> DeviceImages:
+    def _bring(self, dataset: Dataset) -> DeviceInputs:
         """The images, on the device where they fit and from their files where they do not."""
         device = self.execution.device
+        if dataset.tabular:
+            return ResidentRows(dataset, device)
         if fits(dataset, device):
             return ResidentImages(dataset, device)
         augmentation = parse_augmentation(self.job.configuration.augmentation)
@@ -232,20 +242,25 @@ class ActiveRun:
         yield Event(self.job, "finished", record)
 
     def _predictions(self) -> dict[str, NDArray[np.generic]]:
-        run = self.run
-        if not run.images.has_test:
-            return {}
-        logits = predict_test(
-            run.evaluated,
-            run.images,
-            precision=run.configuration.precision,
-            crop=run.description.crop,
-        )
-        labels = run.examples.dataset.test.labels
+        run, examples = self.run, self.run.examples
+        crop = run.description.crop
+        found: dict[str, NDArray[np.generic]] = {}
+        if run.images.has_test:
+            found["logits"] = self._logits(run.images.test_batches(CHUNK, crop=crop))
+            found["labels"] = examples.dataset.test.labels.astype(np.int32)
+        if len(examples.held):
+            batches = run.images.held_batches(run.held, CHUNK, crop=crop)
+            found["held_logits"] = self._logits(batches)
+            found["held_labels"] = examples.given[examples.held].astype(np.int32)
+            found["held"] = examples.held
+        return found
+
+    def _logits(self, batches: Iterable[Tensor]) -> NDArray[np.float16]:
+        precision = self.run.configuration.precision
+        logits = predict_logits(self.run.evaluated, batches, precision=precision)
         # Half precision tells classes apart; what is beyond its range is as sure as can be.
         largest = np.finfo(np.float16).max
-        halved = np.clip(logits.numpy(), -largest, largest).astype(np.float16)
-        return {"logits": halved, "labels": labels.astype(np.int32)}
+        return np.clip(logits.numpy(), -largest, largest).astype(np.float16)
 
     def _kept(self) -> str:
         if self.folder is None or not self.folder.checkpoints.is_dir():

@@ -19,12 +19,17 @@ from labelproof.training.algorithms import parse_algorithm
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.learning_rate import parse_learning_rate
 
-__all__ = ["OPTIMIZERS", "PRECISIONS", "Configuration"]
+__all__ = ["CLASS_WEIGHTS", "OPTIMIZERS", "PRECISIONS", "Configuration"]
 
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
 """How the network computes: `auto` is bf16 on CUDA and float32 elsewhere."""
 
 OPTIMIZERS = ("sgd", "adamw")
+
+CLASS_WEIGHTS = ("none", "balanced")
+
+_LATER = ("validation", "class_weight")
+"""Settings that came after records were kept; at their defaults a run's name is without them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,10 @@ class Configuration:
             evaluated and kept; 0 for none.
         imbalance: Examples left out, such as `long-tailed:0.01`.
         seed: Of the noise, the weights, the order of the examples and their augmentation.
+        validation: Share of the training examples that is held out and never learned from; how many
+            of their given labels are predicted is then in every epoch's metrics.
+        class_weight: `balanced` makes every class count the same, however many examples it has, by
+            weighing examples; `none` counts examples.
 
     Example:
         >>> run = Configuration("digits", noise="symmetric:.4", loss="ce + sr", epochs=3)
@@ -86,6 +95,8 @@ class Configuration:
     average: float = 0.0
     imbalance: str = "none"
     seed: int = 1
+    validation: float = 0.0
+    class_weight: str = "none"
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -115,6 +126,8 @@ class Configuration:
             "average": within("average", self.average, 0, 1),
             "imbalance": str(parse_imbalance(self.imbalance)),
             "seed": whole("seed", self.seed, 0),
+            "class_weight": choose("class_weight", self.class_weight, CLASS_WEIGHTS),
+            "validation": within("validation", self.validation, 0, 0.9),
         }
         if self.nesterov and not self.momentum:
             raise ValueError("nesterov: expected a momentum above 0 with it, got 0")
@@ -160,7 +173,11 @@ class Configuration:
         >>> Configuration("mnist", noise="symmetric:0.8", loss="ce+sr", seed=2).name
         'mnist-symmetric-0.8-ce-sr-s2-44bf1a22'
         """
-        text = json.dumps(self.as_values(), sort_keys=True)
+        values = self.as_values()
+        for name in _LATER:  # without them the name is what it was before there was such a setting
+            if values[name] == getattr(type(self), name):
+                del values[name]
+        text = json.dumps(values, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         loss = re.sub(r"\([^()]*\)", "", self.loss)
         algorithm = "" if self.algorithm == "supervised" else self.algorithm.split("(")[0]

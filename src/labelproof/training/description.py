@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import parse_augmentation
@@ -27,6 +28,7 @@ class Description:
         mean: Per-channel mean that is subtracted from pixels scaled to 0..1.
         std: Per-channel standard deviation that they are divided by.
         crop: Side of the centre crop that images are brought to, or 0 where they come as they are.
+        columns: How the rows of a table become numbers, as plain values; `None` for images.
     """
 
     network: str
@@ -35,6 +37,7 @@ class Description:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     crop: int = 0
+    columns: dict[str, Any] | None = None
 
 
 def describe(configuration: Configuration, dataset: Dataset) -> Description:
@@ -45,14 +48,15 @@ def describe(configuration: Configuration, dataset: Dataset) -> Description:
     (1, 8, 8)
     """
     crop = parse_augmentation(configuration.augmentation).resized_crop
-    channels, height, width = dataset.image_shape
+    shape = dataset.input_shape
     return Description(
         network=configuration.network,
-        input_shape=(channels, crop or height, crop or width),
+        input_shape=(shape[0], crop, crop) if crop else shape,
         class_names=tuple(dataset.class_names),
         mean=tuple(dataset.mean),
         std=tuple(dataset.std),
         crop=crop,
+        columns=None if dataset.columns is None else dataset.columns.as_values(),
     )
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
-from labelproof.training.feed import DeviceImages
 from labelproof.training.precision import autocast
 
-__all__ = ["CHUNK", "count_correct", "evaluating", "predict_test"]
+__all__ = ["CHUNK", "count_predictions", "evaluating", "predict_logits"]
 
 CHUNK = 500
 """Images at a time: enough to keep a GPU busy, few enough to need little memory."""
@@ -29,36 +28,45 @@ def evaluating(network: nn.Module) -> Iterator[None]:
         network.train(was_training)
 
 
-def count_correct(
+def count_predictions(
     network: nn.Module,
-    images: DeviceImages,
+    batches: Iterable[Tensor],
     labels: Tensor,
     *,
+    num_classes: int,
     precision: str,
-    crop: int = 0,
     rank: int = 0,
     world_size: int = 1,
 ) -> Tensor:
-    """How many test images this process's share of them is predicted right, as a tensor."""
-    correct = torch.zeros((), dtype=torch.int64, device=labels.device)
-    chunks = zip(images.test_batches(CHUNK, crop=crop), labels.split(CHUNK), strict=True)
+    """How often each class is predicted rightly, and how often at all, as a tensor `(2, C)`.
+
+    Args:
+        network: What predicts.
+        batches: Inputs, `CHUNK` at a time; of several processes each looks at its share of them.
+        labels: Their labels, `(N)`, on the device.
+        num_classes: Number of classes.
+        precision: In which the network computes.
+        rank: Which process this is.
+        world_size: How many there are.
+    """
+    counts = torch.zeros(2, num_classes, dtype=torch.int64, device=labels.device)
     with evaluating(network):
-        for number, (inputs, target) in enumerate(chunks):
+        for number, (inputs, target) in enumerate(zip(batches, labels.split(CHUNK), strict=True)):
             if number % world_size != rank:
                 continue
             with autocast(precision, inputs.device):
-                logits = network(inputs)
-            correct += (logits.argmax(dim=1) == target).sum()
-    return correct
+                predicted = network(inputs).argmax(dim=1)
+            right = (predicted == target).to(torch.int64)
+            counts[0].index_add_(0, predicted, right)
+            counts[1].index_add_(0, predicted, torch.ones_like(right))
+    return counts
 
 
-def predict_test(
-    network: nn.Module, images: DeviceImages, *, precision: str, crop: int = 0
-) -> Tensor:
-    """Logits of all test images in order, `(N, C)` float32 on the CPU."""
+def predict_logits(network: nn.Module, batches: Iterable[Tensor], *, precision: str) -> Tensor:
+    """Logits of all inputs in order, `(N, C)` float32 on the CPU."""
     found = []
     with evaluating(network):
-        for inputs in images.test_batches(CHUNK, crop=crop):
+        for inputs in batches:
             with autocast(precision, inputs.device):
                 found.append(network(inputs).float().cpu())
     return torch.cat(found)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
+from labelproof.data.holdout import hold_out
 from labelproof.data.imbalance import parse_imbalance
 from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
+from labelproof.training.randomness import derive_seed
 
-__all__ = ["Examples", "choose_examples"]
+__all__ = ["Examples", "balanced_weights", "choose_examples"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Examples:
         given: The labels to learn from, `(N)`; those of unused examples are the dataset's own.
         clean: The true labels, `(N)`, or `None` where no one knows them.
         noise_rate: The share of wrong labels among those used, as far as is known.
+        held: Indices of the training examples that are held out to validate on, rising.
+        weight: How much each training example counts, `(N)`, or `None` where all count alike.
     """
 
     dataset: Dataset
@@ -33,6 +37,8 @@ class Examples:
     given: NDArray[np.int64]
     clean: NDArray[np.int64] | None
     noise_rate: float
+    held: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    weight: NDArray[np.float32] | None = None
 
 
 def choose_examples(
@@ -43,8 +49,11 @@ def choose_examples(
 ) -> Examples:
     """Leave out what the configuration leaves out, and put its noise on the labels that stay.
 
+    What is held out to validate on is drawn by the labels as they are given, wrong ones among them:
+    nothing about the true labels is used.
+
     Args:
-        configuration: Its imbalance, noise and seed are read.
+        configuration: Its imbalance, noise, share to validate on and seed are read.
         dataset: What it names.
         human: The file of human labels, for noise such as `human:worse`.
 
@@ -71,5 +80,36 @@ def choose_examples(
             dataset=dataset.name,
             features=dataset.train.array[used] if noise.kind == "instance" else None,
         ).noisy
+    held = np.zeros(0, dtype=np.int64)
+    if configuration.validation:
+        seed = derive_seed(configuration.seed, "validation", 0)
+        used, held = hold_out(given, configuration.validation, seed=seed, indices=used)
+        if not len(held):
+            raise ValueError(
+                f"validation: {configuration.validation:g} of {len(used)} training examples leaves "
+                "none to validate on; hold out a larger share, or none"
+            )
     wrong = int(np.count_nonzero(given[used] != labels[used])) / max(len(used), 1)
-    return Examples(dataset, used, given, labels if dataset.clean else None, wrong)
+    weight = None
+    if configuration.class_weight == "balanced":
+        weight = balanced_weights(given, used, num_classes=dataset.num_classes)
+    return Examples(dataset, used, given, labels if dataset.clean else None, wrong, held, weight)
+
+
+def balanced_weights(
+    labels: NDArray[np.int64], used: NDArray[np.int64], *, num_classes: int
+) -> NDArray[np.float32]:
+    """Weights of a mean of 1 that make every class count the same, by the labels as they are given.
+
+    Args:
+        labels: Of all training examples, `(N)`.
+        used: Which of them are learned from.
+        num_classes: Number of classes.
+
+    Example:
+        >>> balanced_weights(np.array([0, 0, 0, 1]), np.arange(4), num_classes=2)
+        array([0.6666667, 0.6666667, 0.6666667, 2.       ], dtype=float32)
+    """
+    counts = np.bincount(labels[used], minlength=num_classes)
+    each = len(used) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    return each[labels].astype(np.float32)

@@ -40,7 +40,8 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
     """Write the network of a run.
 
     The file takes `images`, uint8 `(N, C, H, W)` for any `N`, and gives `logits`, float32
-    `(N, classes)`. Where a run has resized crops, the crop is the caller's to do.
+    `(N, classes)`. Where a run has resized crops, the crop is the caller's to do. A run on a table
+    takes `rows`, float32 `(N, F)`, encoded as the file's notes say under `columns`.
 
     Args:
         run: What to export.
@@ -55,14 +56,17 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
     if format == "onnx":
         _require_onnx()
     description = run.description
-    network = _FromPixels(run.network, description.mean, description.std).to(run.device).eval()
+    kind, name = (_FromRows, "rows") if run.tabular else (_FromPixels, "images")
+    network = kind(run.network, description.mean, description.std).to(run.device).eval()
+    number = torch.float32 if run.tabular else torch.uint8
     # Two, because a dimension of one is taken for one that always is.
-    example = torch.zeros(2, *description.input_shape, dtype=torch.uint8, device=run.device)
+    example = torch.zeros(2, *description.input_shape, dtype=number, device=run.device)
     notes = json.dumps(
         {
             "class_names": description.class_names,
             "input_shape": description.input_shape,
             "crop": description.crop,
+            "columns": description.columns,
             "network": description.network,
             "labelproof": __version__,
         },
@@ -71,9 +75,11 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
     with _quiet():
         try:
             program = torch.export.export(
-                network, (example,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}}
+                network, (example,), dynamic_shapes={name: {0: torch.export.Dim("batch")}}
             )
-            content = _as_onnx(program, notes) if format == "onnx" else _as_torch(program, notes)
+            content = (
+                _as_onnx(program, name, notes) if format == "onnx" else _as_torch(program, notes)
+            )
         except Exception as error:  # whatever a foreign network makes the exporter raise
             first = (str(error) or type(error).__name__).strip().splitlines()[0]
             raise ValueError(
@@ -99,12 +105,28 @@ class _FromPixels(nn.Module):
         return self.network(images.to(torch.float32) * self.scale - self.offset)
 
 
-def _as_onnx(program: Any, notes: str) -> bytes:
+class _FromRows(nn.Module):
+    """Standardises rows and applies a network to them."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, network: nn.Module, mean: tuple[float, ...], std: tuple[float, ...]):
+        super().__init__()
+        self.network = network
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("std", torch.tensor(std))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.network((rows - self.mean) / self.std)
+
+
+def _as_onnx(program: Any, name: str, notes: str) -> bytes:
     exported = torch.onnx.export(
         program,
         dynamo=True,
         opset_version=_OPSET,
-        input_names=["images"],
+        input_names=[name],
         output_names=["logits"],
         verbose=False,
     )

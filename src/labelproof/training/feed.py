@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -26,10 +26,12 @@ from labelproof.training.augmentation import (
 from labelproof.training.randomness import generator_for
 
 __all__ = [
-    "DeviceImages",
+    "DeviceInputs",
     "EpochPlan",
     "Feed",
     "Fetched",
+    "Labels",
+    "Resident",
     "ResidentFeed",
     "ResidentImages",
     "Share",
@@ -104,6 +106,26 @@ class Fetched(NamedTuple):
     """The labels they are given, `(B)`."""
     clean: Tensor
     """Their true labels, `(B)`; the given ones where no one knows them."""
+    weight: Tensor | None = None
+    """How much each counts, `(B)`, or `None` where all count alike."""
+
+
+class Labels(NamedTuple):
+    """What is known about every training example, on the device."""
+
+    given: Tensor
+    """The labels given, `(N)`."""
+    clean: Tensor
+    """The true labels, `(N)`; the given ones where no one knows them."""
+    weight: Tensor | None = None
+    """How much each example counts, `(N)`, or `None`."""
+
+    def at(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Of some examples."""
+        given = self.given[indices]
+        # On a CPU the second look costs as much as the first.
+        clean = given if self.clean is self.given else self.clean[indices]
+        return given, clean, None if self.weight is None else self.weight[indices]
 
 
 class Feed(ABC):
@@ -111,13 +133,12 @@ class Feed(ABC):
 
     Args:
         augmentation: Of the training images.
-        labels: The labels given, `(N)`, on the device.
-        clean: The true labels, `(N)`.
+        labels: Of all training examples.
     """
 
-    def __init__(self, augmentation: Augmentation, labels: Tensor, clean: Tensor):
+    def __init__(self, augmentation: Augmentation, labels: Labels):
         self.augmentation = augmentation
-        self.labels, self.clean = labels, clean
+        self.labels = labels
 
     @abstractmethod
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
@@ -137,11 +158,11 @@ class Feed(ABC):
         """Tensors that a step changes."""
 
 
-class DeviceImages(ABC):
-    """A dataset's images as a device gets at them.
+class DeviceInputs(ABC):
+    """A dataset's images, or the rows of a table, as a device gets at them.
 
     Args:
-        dataset: Training and test images.
+        dataset: Training and test inputs.
         device: Where they go.
     """
 
@@ -167,8 +188,7 @@ class DeviceImages(ABC):
         augmentation: Augmentation,
         count: int,
         *,
-        labels: Tensor,
-        clean: Tensor,
+        labels: Labels,
         dtype: torch.dtype,
         batch_size: int,
     ) -> Feed:
@@ -176,13 +196,23 @@ class DeviceImages(ABC):
 
     @abstractmethod
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """The test images in order, ready for a network."""
+        """The test inputs in order, ready for a network."""
+
+    @abstractmethod
+    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """Training inputs that are held out, as test inputs are given.
+
+        Args:
+            held: Which ones, on the device.
+            size: How many at a time.
+            crop: Side of the centre crop, or 0.
+        """
 
     def close(self) -> None:  # noqa: B027 (most have nothing to do)
         """Let go of processes."""
 
 
-class ResidentImages(DeviceImages):
+class ResidentImages(DeviceInputs):
     """A dataset's images on a device, shared by all runs there.
 
     Args:
@@ -205,13 +235,12 @@ class ResidentImages(DeviceImages):
         augmentation: Augmentation,
         count: int,
         *,
-        labels: Tensor,
-        clean: Tensor,
+        labels: Labels,
         dtype: torch.dtype,
         batch_size: int,
     ) -> Feed:
         """What gives a run its batches."""
-        return ResidentFeed(self, augmentation, count, labels=labels, clean=clean, dtype=dtype)
+        return ResidentFeed(self, augmentation, count, labels=labels, dtype=dtype)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test images in order, ready for a network."""
@@ -220,30 +249,54 @@ class ResidentImages(DeviceImages):
         for images in self.test.split(size):
             yield prepare_images(images, mean=self.mean, std=self.std, size=crop or None)
 
+    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """Training images that are held out, as test images are given."""
+        for indices in held.split(size):
+            images = self.train[indices]
+            yield prepare_images(images, mean=self.mean, std=self.std, size=crop or None)
+
+    def gather(
+        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
+    ) -> Tensor:
+        """A batch of training images, augmented and ready for a network."""
+        return gather_images(
+            self.train, index, draws, augmentation, mean=self.mean, std=self.std, dtype=dtype
+        )
+
+
+class Resident(Protocol):
+    """Training inputs that lie on the device."""
+
+    device: torch.device
+
+    def gather(
+        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
+    ) -> Tensor:
+        """A batch of them, augmented and ready for a network."""
+        ...
+
 
 class ResidentFeed(Feed):
-    """Batches out of images that lie on the device.
+    """Batches out of inputs that lie on the device.
 
     Args:
-        images: The images.
+        images: The inputs.
         augmentation: Of the training images.
         count: Examples in an epoch.
-        labels: The labels given, `(N)`, on the device.
-        clean: The true labels, `(N)`.
+        labels: Of all training examples.
         dtype: In which the network takes its inputs.
     """
 
     def __init__(
         self,
-        images: ResidentImages,
+        images: Resident,
         augmentation: Augmentation,
         count: int,
         *,
-        labels: Tensor,
-        clean: Tensor,
+        labels: Labels,
         dtype: torch.dtype = torch.float32,
     ):
-        super().__init__(augmentation, labels, clean)
+        super().__init__(augmentation, labels)
         self.dtype = dtype
         self.images = images
         self.order = torch.zeros(count, dtype=torch.int64, device=images.device)
@@ -265,17 +318,9 @@ class ResidentFeed(Feed):
         """The next `size` examples."""
         rows = self.position + torch.arange(size, device=self.position.device)
         index = self.order[rows]
-        inputs = gather_images(
-            self.images.train,
-            index,
-            self.draws[rows],
-            self.augmentation,
-            mean=self.images.mean,
-            std=self.images.std,
-            dtype=self.dtype,
-        )
+        inputs = self.images.gather(index, self.draws[rows], self.augmentation, self.dtype)
         self.position += size
-        return Fetched(inputs, index, self.labels[index], self.clean[index])
+        return Fetched(inputs, index, *self.labels.at(index))
 
     @property
     def state(self) -> dict[str, Tensor]:

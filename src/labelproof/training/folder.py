@@ -141,6 +141,8 @@ class RunFolder:
 
     def _check(self, configuration: Configuration, found: Mapping[str, Any]) -> None:
         wanted = configuration.as_values()
+        # What was kept before there was a setting had its default.
+        found = {name: getattr(Configuration, name, None) for name in wanted} | dict(found)
         different = [
             name
             for name in wanted

@@ -49,9 +49,11 @@ class Recorder:
 
     def record(self, key: Any, function: Callable[[], object]) -> None:
         """Record a function under `key`, leaving the state as it was."""
-        with torch.cuda.stream(self.stream), self._state_kept():
+        with torch.cuda.stream(self.stream):
             for _ in range(WARM_UPS):
-                function()
+                # Put back after each: of an epoch of one step there is no second batch.
+                with self._state_kept():
+                    function()
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)  # pyright: ignore[reportAttributeAccessIssue]

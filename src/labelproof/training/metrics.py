@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labelproof.losses import Loss, SparseRegularized
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.learning_rate import parse_learning_rate
-from labelproof.training.tally import MEMORY, SEEN, Reading
+from labelproof.training.tally import MEMORY, SEEN, Counted, Reading
 
-__all__ = ["DivergedError", "Epoch", "epoch_metrics", "explain_divergence", "schedules_at"]
+__all__ = [
+    "DivergedError",
+    "Epoch",
+    "epoch_metrics",
+    "explain_divergence",
+    "schedules_at",
+    "spread",
+]
 
 
 class DivergedError(ArithmeticError):
@@ -50,21 +59,21 @@ def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[s
     return values
 
 
-def epoch_metrics(
-    epoch: Epoch, sums: dict[str, float], correct: int, examples: Examples
-) -> dict[str, float]:
+def epoch_metrics(epoch: Epoch, counted: Counted, examples: Examples) -> dict[str, float]:
     """An epoch's line in the log.
 
     Args:
         epoch: The epoch.
-        sums: What the tally summed up, by name.
-        correct: Test examples predicted right.
+        counted: What the tally summed up.
         examples: Where the labels came from.
 
     Returns:
-        Means over the examples as they passed, test accuracy in percent, the schedules, and, where
-        the clean labels are known, shares of the labels in `tally.MEMORY`.
+        Means over the examples as they passed, accuracies in percent, the schedules, and, where
+        the clean labels are known, shares of the labels in `tally.MEMORY`. `validation_accuracy` is
+        by the labels as they are given, wrong ones among them, and `predicted_classes` says over
+        how many classes the predictions there spread: the exponential of their entropy.
     """
+    sums = counted.sums
     metrics: dict[str, float] = {"epoch": epoch.number}
     metrics |= {
         name: value / max(epoch.examples, 1)
@@ -72,13 +81,27 @@ def epoch_metrics(
         if name not in (*MEMORY, *SEEN)
     }
     if "test" in examples.dataset.splits:
-        metrics["test_accuracy"] = 100 * correct / max(len(examples.dataset.test), 1)
+        metrics["test_accuracy"] = 100 * counted.correct / max(len(examples.dataset.test), 1)
+    if len(examples.held):
+        metrics["validation_accuracy"] = 100 * counted.held_correct / len(examples.held)
+        metrics["predicted_classes"] = spread(counted.held_predicted)
     metrics |= epoch.schedules
     if examples.clean is not None:
         for name in MEMORY:
             seen = "clean_seen" if name == "clean_fitted" else "wrong_seen"
             metrics[name] = sums[name] / max(sums[seen], 1)
     return metrics
+
+
+def spread(counts: Sequence[int]) -> float:
+    """Over how many classes counts spread: all of them when even, 1 when all are of one.
+
+    >>> spread([5, 5, 5, 5]), spread([0, 9, 0, 0])
+    (4.0, 1.0)
+    """
+    total = max(sum(counts), 1)
+    shares = [count / total for count in counts if count]
+    return round(math.exp(-sum(share * math.log(share) for share in shares)), 6)
 
 
 def explain_divergence(

@@ -70,6 +70,36 @@ def adamw(
     return decayed - rate / _complement(momentum, step) * mean / root, mean, square, step
 
 
+def _fused_adamw(
+    parameters: Tensor,
+    gradient: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    step: Tensor,
+    *,
+    rate: Tensor,
+    momentum: float,
+    weight_decay: float,
+) -> None:
+    """`adamw` in place, in one pass over memory; torch's own kernel."""
+    step += 1
+    torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage]
+        [parameters],
+        [gradient],
+        [mean],
+        [square],
+        [],
+        [step],
+        lr=rate,
+        beta1=momentum,
+        beta2=0.999,
+        weight_decay=weight_decay,
+        eps=1e-8,
+        amsgrad=False,
+        maximize=False,
+    )
+
+
 class FlatParameters:
     """A network's trainable parameters, laid side by side in one tensor.
 
@@ -115,6 +145,16 @@ class FlatParameters:
             self.values.new_zeros(size - parameter.numel())
             for parameter, size in zip(self.parameters, sizes, strict=True)
         ]
+
+    def like(self, values: Tensor) -> list[Tensor]:
+        """Views of a tensor as long as `values`, one in the place and shape of each parameter."""
+        start, views = self.values.data_ptr(), []
+        for parameter, last in zip(self.parameters, self._last, strict=True):
+            first = (parameter.data_ptr() - start) // self.values.element_size()
+            piece = values[first : first + parameter.numel()]
+            view = _channels_last_view(piece, parameter) if last else piece.view(parameter.shape)
+            views.append(view)
+        return views
 
     def gather(self, gradients: Sequence[Tensor]) -> Tensor:
         """Gradients in the order of `parameters`, side by side as the values are."""
@@ -163,6 +203,9 @@ class Optimizer:
             self._rule = sgd
             self._settings["nesterov"] = configuration.nesterov
             self.moments = {"momentum": torch.zeros_like(values)}
+        # Compiled, the rule is one kernel as it stands.
+        on_cpu = values.device.type == "cpu"
+        self._fused = self._rule is adamw and on_cpu and hasattr(torch, "_fused_adamw_")
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -182,8 +225,11 @@ class Optimizer:
     @torch.no_grad()
     def update(self, gradients: Sequence[Tensor]) -> None:
         """Take one step along the gradients of `parameters`."""
+        self.move(self.flat.gather(gradients))
+
+    def move(self, gradient: Tensor) -> None:
+        """Take one step along a gradient that lies as the parameters do, where none is traced."""
         values, moments = self.flat.values, list(self.moments.values())
-        gradient = self.flat.gather(gradients)
         sound = None
         if self.scale is not None:
             gradient = gradient / self.scale
@@ -192,9 +238,13 @@ class Optimizer:
             sound = torch.isfinite(norm) if self.scale is not None else None
             if self.clip_norm:
                 gradient = gradient * (self.clip_norm / (norm + 1e-6)).clamp(max=1.0)
-        updated = self._rule(values, gradient, *moments, rate=self.rate, **self._settings)
-        for mine, new in zip([values, *moments], updated, strict=True):
-            mine.copy_(new if sound is None else torch.where(sound, new, mine))
+        if self._fused and not torch.compiler.is_compiling():
+            if sound is None or bool(sound):  # on the CPU a look costs nothing
+                _fused_adamw(values, gradient, *moments, rate=self.rate, **self._settings)
+        else:
+            updated = self._rule(values, gradient, *moments, rate=self.rate, **self._settings)
+            for mine, new in zip([values, *moments], updated, strict=True):
+                mine.copy_(new if sound is None else torch.where(sound, new, mine))
         if self.scale is not None and sound is not None:
             steady = torch.where(sound, self.steady + 1, 0)
             grown = torch.where(steady >= self._GROWS_AFTER, 2 * self.scale, self.scale)

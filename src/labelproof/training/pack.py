@@ -8,7 +8,6 @@ with the others, so each comes to what it would have come to alone.
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
@@ -19,7 +18,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import anyone
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.feed import DeviceImages
+from labelproof.training.feed import DeviceInputs
 from labelproof.training.stopping import StopRequest
 
 __all__ = ["DeviceMemoryError", "Event", "Job", "fits", "train_runs"]
@@ -40,36 +39,48 @@ def train_runs(
     at_once: int = 1,
     checkpoint_seconds: float = 30.0,
     stop: StopRequest | None = None,
+    give_up: Callable[[Event], bool] | None = None,
     wrap: Callable[[nn.Module], nn.Module] | None = None,
 ) -> Iterator[Event]:
     """Do all jobs, and yield what happens to each as it happens.
 
     Args:
-        jobs: What is to be done, in this order.
+        jobs: What is to be done, in this order; each is asked for when there is room for it.
         execution: On which device, and how.
         load: Gives the examples of a configuration.
         at_once: Runs at a time.
         checkpoint_seconds: Time between two checkpoints of a run; 0 writes one after every epoch.
         stop: Asked between steps; when it is wanted, every run is saved where it stands.
+        give_up: Asked after each epoch of a run, with its event; where it says so, the run is let
+            go and another takes its place.
         wrap: See `Run`.
 
     Raises:
         DeviceMemoryError: The device's memory is too small.
     """
-    waiting = deque(jobs)
-    resident: dict[str, DeviceImages] = {}
+    waiting, more = iter(jobs), True
+    resident: dict[str, DeviceInputs] = {}
     active: list[ActiveRun] = []
     stopping = execution.world_size == 1 and stop is not None and stop.wanted
     turns = itertools.count()
     try:
-        while (waiting or active) and not stopping:
-            while waiting and len(active) < at_once:
-                run = ActiveRun(waiting.popleft(), execution, checkpoint_seconds)
-                active.append(run)
-                yield from run.start(load, resident, wrap)
+        while (more or active) and not stopping:
+            while more and len(active) < at_once:
+                # Asked for one by one: what comes next may depend on what came out so far.
+                job = next(waiting, None)
+                more = job is not None
+                if job is not None:
+                    run = ActiveRun(job, execution, checkpoint_seconds)
+                    active.append(run)
+                    yield from run.start(load, resident, wrap)
             for run in active:
-                if not run.over:
-                    yield from run.advance()
+                hopeless = False
+                for event in () if run.over else run.advance():
+                    yield event
+                    if give_up is not None and event.kind == "epoch":
+                        hopeless |= give_up(event)
+                if hopeless and not run.over:
+                    yield from run.abandon()
             active = [run for run in active if not run.over]
             stopping = _agree_to_stop(stop, execution, next(turns))
         for run in active:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
@@ -81,12 +81,12 @@ class GlobalChance:
         """Go on from a state that was kept."""
         self.state = dict(state)
 
-    @contextmanager
-    def lent(self) -> Iterator[None]:
+    def lent(self) -> AbstractContextManager[None]:
         """Inside, torch's global numbers are this run's."""
-        if not self.used:
-            yield
-            return
+        return self._lent() if self.used else nullcontext()
+
+    @contextmanager
+    def _lent(self) -> Iterator[None]:
         before = self._exchange(self.state)
         try:
             yield

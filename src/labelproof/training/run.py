@@ -16,13 +16,14 @@ from torch import Tensor, nn
 from labelproof.losses import parse_loss
 from labelproof.training.algorithms import Batch, make_algorithm
 from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.backlog import Backlog
 from labelproof.training.checkpoint import Checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.description import describe
-from labelproof.training.evaluation import count_correct
+from labelproof.training.evaluation import CHUNK, count_predictions
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.feed import DeviceImages, EpochPlan, Share, plan_epoch
+from labelproof.training.feed import DeviceInputs, EpochPlan, Labels, Share, plan_epoch
 from labelproof.training.graph import Recorder
 from labelproof.training.metrics import (
     DivergedError,
@@ -59,7 +60,7 @@ class Run:
         self,
         configuration: Configuration,
         examples: Examples,
-        images: DeviceImages,
+        images: DeviceInputs,
         execution: Execution,
         *,
         wrap: Callable[[nn.Module], nn.Module] | None = None,
@@ -108,14 +109,24 @@ class Run:
             Optimizer(configuration, network, scaled=precision == "fp16")
             for network in self.networks
         ]
-        self.tally = Tally(self._part_names(dataset.num_classes), device)
+        if self.examples.weight is not None and not self.algorithm.takes_weights:
+            raise ValueError(
+                f"weight: examples that count differently are for the algorithm supervised, "
+                f"got {configuration.algorithm}"
+            )
+        self.tally = Tally(self._part_names(dataset.num_classes), dataset.num_classes, device)
+        if device.type == "cpu" and not execution.compile and wrap is None:
+            self.tally.backlog = self._make_backlog(dataset.num_classes)
         given = torch.from_numpy(self.examples.given).to(device)
-        clean = self.examples.clean
+        clean, weight = self.examples.clean, self.examples.weight
         self.feed = self.images.make_feed(
             parse_augmentation(configuration.augmentation),
             len(self.examples.used),
-            labels=given,
-            clean=given if clean is None else torch.from_numpy(clean).to(device),
+            labels=Labels(
+                given,
+                given if clean is None else torch.from_numpy(clean).to(device),
+                None if weight is None else torch.from_numpy(weight).to(device),
+            ),
             dtype=TYPES[precision],
             batch_size=configuration.batch_size,
         )
@@ -137,18 +148,27 @@ class Run:
         self.test_labels = (
             torch.from_numpy(dataset.test.labels).to(device) if "test" in dataset.splits else None
         )
+        self.held = torch.from_numpy(self.examples.held).to(device)
+        self.held_labels = given[self.held]
         self.recorder = (
             Recorder(self.stream, self.tensors, (self.generator,) if self.algorithm.draws else ())
             if execution.record and self.stream is not None and not drop_units(self.networks)
             else None
         )
 
+    def _make_backlog(self, num_classes: int) -> Backlog | None:
+        if not self.algorithm.defers:
+            return None
+        size = min(self.configuration.batch_size, len(self.examples.used))
+        return Backlog(self.tally, self.algorithm, batch_size=size, num_classes=num_classes)
+
     def _part_names(self, num_classes: int) -> list[str]:
         device = self.execution.device
         two = torch.arange(2, device=device)
         logits = (torch.zeros(2, num_classes, device=device),) * self.algorithm.num_networks
         kept = {name: buffer.clone() for name, buffer in self.algorithm.named_buffers()}
-        names = list(self.algorithm.objectives(Batch(logits, two, two)).parts)
+        weight = None if self.examples.weight is None else torch.ones(2, device=device)
+        names = list(self.algorithm.objectives(Batch(logits, two, two, weight)).parts)
         for name, buffer in self.algorithm.named_buffers():
             buffer.copy_(kept[name])
         return names
@@ -243,9 +263,9 @@ class Run:
 
     def collect(self, epoch: Epoch) -> dict[str, float]:
         """Wait for an epoch's sums and give its metrics; percentages where names say accuracy."""
-        sums, correct, diverged = epoch.reading.wait()
-        self._stop_if_diverged(diverged)
-        return epoch_metrics(epoch, sums, correct, self.examples)
+        counted = epoch.reading.wait()
+        self._stop_if_diverged(counted.diverged)
+        return epoch_metrics(epoch, counted, self.examples)
 
     def _stop_if_diverged(self, step: int) -> None:
         if step >= 0:
@@ -298,7 +318,7 @@ class Run:
     def refuse_unsound(self) -> None:
         """Raise where a step after the last look made weights that are not numbers."""
         if not all(bool(torch.isfinite(each.flat.values).all()) for each in self.optimizers):
-            self._stop_if_diverged(max(int(self.tally.count) - 1, 0))
+            self._stop_if_diverged(max(int(self.tally.state["count"]) - 1, 0))
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go back to where a checkpoint was taken, in place.
@@ -350,23 +370,25 @@ class Run:
         )
 
     def _evaluate(self) -> None:
-        if self.test_labels is None:
-            return
-        self.tally.correct.copy_(
-            count_correct(
-                self.evaluated,
-                self.images,
-                self.test_labels,
-                precision=self.configuration.precision,
-                crop=self.description.crop,
-                rank=self.execution.rank,
-                world_size=self.execution.world_size,
-            )
+        count = partial(
+            count_predictions,
+            self.evaluated,
+            num_classes=self.examples.dataset.num_classes,
+            precision=self.configuration.precision,
+            rank=self.execution.rank,
+            world_size=self.execution.world_size,
         )
+        crop = self.description.crop
+        if self.test_labels is not None:
+            counts = count(self.images.test_batches(CHUNK, crop=crop), self.test_labels)
+            self.tally.correct.copy_(counts[0].sum())
+        if len(self.held):
+            batches = self.images.held_batches(self.held, CHUNK, crop=crop)
+            self.tally.held.copy_(count(batches, self.held_labels))
 
     def _sum_over_processes(self) -> None:
         if self.execution.world_size > 1:
-            for tensor in (self.tally.sums, self.tally.correct):
+            for tensor in (self.tally.sums, self.tally.correct, self.tally.held):
                 torch.distributed.all_reduce(tensor)
             torch.distributed.all_reduce(self.tally.diverged, op=torch.distributed.ReduceOp.MAX)
 

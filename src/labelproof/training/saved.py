@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch import Tensor, nn
 
-from labelproof.data.dataset import Images
+from labelproof.data.columns import Columns
+from labelproof.data.dataset import Images, Rows
 from labelproof.models.spec import make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
 from labelproof.training.checkpoint import LaterFormatError, load_checkpoint
@@ -26,11 +28,12 @@ from labelproof.training.execution import choose_device
 from labelproof.training.folder import METRICS, PREDICTIONS, TIMING
 from labelproof.training.geometry import centre_box
 from labelproof.training.record import RECORD, RunRecord, read_record
+from labelproof.training.rows import standardize
 from labelproof.training.streaming import StreamedImages
 
 __all__ = ["SavedRun", "check_removable", "load_run", "remove_run"]
 
-_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, MODEL)
+_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, MODEL, "fit.json", "tuning.json")
 _FOLDERS = ("checkpoint", "tensorboard")
 
 
@@ -56,13 +59,26 @@ class SavedRun:
     epochs: int
     device: torch.device
 
-    def predict(self, images: Images | Tensor, *, batch_size: int = CHUNK) -> Tensor:
+    @property
+    def tabular(self) -> bool:
+        """Whether the run was trained on rows of a table, and not on images."""
+        return len(self.description.input_shape) == 1
+
+    @property
+    def columns(self) -> Columns:
+        """How the columns of a table become the rows that the network takes."""
+        if self.description.columns is None:
+            raise ValueError(f"{self.folder}: the run was trained on images, not on a table")
+        return Columns.from_values(self.description.columns)
+
+    def predict(self, images: Images | Rows | Tensor, *, batch_size: int = CHUNK) -> Tensor:
         """The probability of each class for each image, `(N, C)`, float32 on the CPU.
 
         Args:
             images: `(N, C, H, W)`, uint8, or a source that decodes them one by one. A run with
                 resized crops takes any size and looks at the centre, as in its own evaluation; any
-                other takes the size it was trained on.
+                other takes the size it was trained on. For a run on a table, rows `(N, F)` as
+                `columns.encode` gives them.
             batch_size: Images at a time; what comes out does not depend on it, up to rounding.
 
         Raises:
@@ -73,8 +89,11 @@ class SavedRun:
             return torch.zeros(0, len(self.description.class_names))
         return torch.cat(found)
 
-    def logits(self, images: Images | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
+    def logits(self, images: Images | Rows | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
         """As `predict`, batch by batch and before the softmax."""
+        if self.tabular:
+            yield from self._row_logits(images, batch_size)
+            return
         if isinstance(images, Tensor):
             if images.dtype != torch.uint8:
                 raise ValueError(f"images: expected uint8 pixels, got {images.dtype}")
@@ -85,6 +104,20 @@ class SavedRun:
         with StreamedImages(images, Augmentation(resized_crop=self.description.crop)) as stream:
             for batch in stream.batches(range(len(images)), batch_size):
                 yield self._look(batch)
+
+    def _row_logits(self, rows: Any, batch_size: int) -> Iterator[Tensor]:
+        given = np.asarray(rows)
+        (features,) = self.description.input_shape
+        if given.ndim != 2 or given.shape[1] != features or given.dtype.kind != "f":
+            raise ValueError(
+                f"rows: expected numbers of shape (N, {features}), as the run was trained on, got "
+                f"{given.dtype} of shape {given.shape}"
+            )
+        mean, std = self.description.mean, self.description.std
+        with evaluating(self.network):
+            for start in range(0, len(given), batch_size):
+                batch = standardize(given[start : start + batch_size], mean=mean, std=std)
+                yield self.network(batch.to(self.device)).float().cpu()
 
     def predict_fitted(self, images: NDArray[np.uint8]) -> Tensor:
         """As `predict`, for one batch of images that `fit` brought to the network's shape."""
@@ -174,6 +207,7 @@ def load_run(folder: str | os.PathLike[str], device: str = "cpu") -> SavedRun:
         description.network,
         num_classes=len(description.class_names),
         input_shape=description.input_shape,
+        pretrained=False,
     )
     try:
         network.load_state_dict(checkpoint.weights)

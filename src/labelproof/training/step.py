@@ -10,6 +10,7 @@ import torch.distributed
 from torch import Tensor, nn
 
 from labelproof.training.algorithms import Algorithm, Batch
+from labelproof.training.direct import Direct, make_direct
 from labelproof.training.feed import Feed, Fetched, Share
 from labelproof.training.optimization import Optimizer
 from labelproof.training.precision import autocast
@@ -33,7 +34,7 @@ def judge(
     Where gradients are scaled, the sum is of each network's cost times its own scale.
     """
     target, clean = fetched.target, fetched.clean
-    objectives = algorithm.objectives(Batch(logits, target, fetched.indices))
+    objectives = algorithm.objectives(Batch(logits, target, fetched.indices, fetched.weight))
     losses = list(objectives.losses)
     total = torch.stack(losses).sum() if len(losses) > 1 else losses[0]
     with torch.no_grad():
@@ -45,6 +46,25 @@ def judge(
         kind = tally.sums.dtype
         sums = torch.cat([means.to(kind) * len(target), counts.sum(dim=1).to(kind)])
         tally.add(total.detach(), sums)
+    return _scaled(total, losses, scales)
+
+
+def _judge_later(
+    algorithm: Algorithm,
+    tally: Tally,
+    logits: tuple[Tensor, ...],
+    fetched: Fetched,
+    scales: Sequence[Tensor] = (),
+) -> Tensor:
+    """As `judge`, for one network; what is to be noted waits in the backlog."""
+    batch = Batch(logits, fetched.target, fetched.indices, fetched.weight)
+    (total,) = losses = algorithm.losses(batch)
+    assert tally.backlog is not None  # noqa: S101
+    tally.backlog.add(total, logits[0], fetched)
+    return _scaled(total, losses, scales)
+
+
+def _scaled(total: Tensor, losses: Sequence[Tensor], scales: Sequence[Tensor]) -> Tensor:
     if not scales:
         return total
     return torch.stack([loss * by for loss, by in zip(losses, scales, strict=True)]).sum()
@@ -127,10 +147,28 @@ class Step:
         self.predict = predict if shared else compiled(predict)
         # What draws from a generator of its own cannot be compiled in one piece.
         self.judge = judge if algorithm.draws else compiled(judge)
+        if tally.backlog is not None:
+            self.judge = _judge_later
+        self.direct: Direct | None = None
+        if tally.backlog is not None and precision == "float32" and len(networks) == 1:
+            (network,), (optimizer,) = networks, self.optimizers
+            self.direct = make_direct(network, algorithm, optimizer, feed, tally.backlog)
         self.update = compiled(Optimizer.update, max_pointwise_cat_inputs=_SIDE_BY_SIDE)
 
     def __call__(self, share: Share) -> None:
         """Do one step."""
+        if self.direct is not None and self.direct.ready:
+            self._step_directly(self.direct, share)
+        else:
+            self._step_traced(share)
+        if self.average is not None:
+            self.average.update()
+
+    def _step_directly(self, direct: Direct, share: Share) -> None:
+        with torch.no_grad():
+            self.optimizers[0].move(direct(self.feed.fetch(share.local)))
+
+    def _step_traced(self, share: Share) -> None:
         fetched, logits = self.predict(self.feed, self.networks, share.local, self.precision)
         scales = [each.scale for each in self.optimizers if each.scale is not None]
         total = self.judge(self.algorithm, self.tally, logits, fetched, scales)
@@ -139,8 +177,6 @@ class Step:
             count = len(optimizer.parameters)
             self.update(optimizer, gradients[:count])
             del gradients[:count]
-        if self.average is not None:
-            self.average.update()
 
     def _gradients(self, total: Tensor, share: Share) -> list[Tensor]:
         """For the parameters of all optimisers, one after the other."""

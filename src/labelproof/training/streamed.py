@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
 
 from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
-from labelproof.training.feed import DeviceImages, EpochPlan, Feed, Fetched
+from labelproof.training.feed import DeviceInputs, EpochPlan, Feed, Fetched, Labels
 from labelproof.training.streaming import StreamedImages
 
 __all__ = ["StreamedFeed", "StreamedSet"]
 
 
-class StreamedSet(DeviceImages):
+class StreamedSet(DeviceInputs):
     """A dataset whose images come to the device batch by batch.
 
     Args:
@@ -44,19 +44,25 @@ class StreamedSet(DeviceImages):
         augmentation: Augmentation,
         count: int,
         *,
-        labels: Tensor,
-        clean: Tensor,
+        labels: Labels,
         dtype: torch.dtype,
         batch_size: int,
     ) -> Feed:
         """What gives a run its batches."""
-        return StreamedFeed(self, batch_size, labels=labels, clean=clean, dtype=dtype)
+        return StreamedFeed(self, batch_size, labels=labels, dtype=dtype)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test images in order, ready for a network; the crops are cut by the workers."""
         if self._test is None:
             return
-        for images in self._test.batches(range(len(self.dataset.test)), size):
+        yield from self._prepared(self._test.batches(range(len(self.dataset.test)), size))
+
+    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """Training images that are held out, as test images are given."""
+        yield from self._prepared(self._train.batches(held.cpu().numpy(), size))
+
+    def _prepared(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        for images in batches:
             on_device = images.to(self.device, non_blocking=True)
             yield prepare_images(on_device, mean=self.mean, std=self.std)
 
@@ -77,8 +83,7 @@ class StreamedFeed(Feed):
     Args:
         images: Where they come from.
         batch_size: Most examples of a step.
-        labels: The labels given, `(N)`, on the device.
-        clean: The true labels, `(N)`.
+        labels: Of all training examples.
         dtype: In which the network takes its inputs.
     """
 
@@ -87,11 +92,10 @@ class StreamedFeed(Feed):
         images: StreamedSet,
         batch_size: int,
         *,
-        labels: Tensor,
-        clean: Tensor,
+        labels: Labels,
         dtype: torch.dtype,
     ):
-        super().__init__(images.augmentation, labels, clean)
+        super().__init__(images.augmentation, labels)
         self.images = images
         self.dtype = dtype
         device = images.device
@@ -131,7 +135,7 @@ class StreamedFeed(Feed):
             std=self.images.std,
             dtype=self.dtype,
         )
-        return Fetched(inputs, indices, self.labels[indices], self.clean[indices])
+        return Fetched(inputs, indices, *self.labels.at(indices))
 
     @property
     def state(self) -> dict[str, Tensor]:

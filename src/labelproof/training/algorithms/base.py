@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from labelproof.losses import Loss, NegativeLearning
 from labelproof.ranges import whole
 
-__all__ = ["Algorithm", "Batch", "Objectives", "selected_mean"]
+__all__ = ["Algorithm", "Batch", "Objectives", "Seen", "selected_mean"]
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,13 @@ class Batch:
         logits: For each network `(B, C)` in float32.
         target: The given, possibly wrong, labels, `(B)`.
         index: Which training examples these are, `(B)`.
+        weight: How much each counts, `(B)`, or `None` where all count alike.
     """
 
     logits: tuple[Tensor, ...]
     target: Tensor
     index: Tensor
+    weight: Tensor | None = None
 
 
 class Objectives(NamedTuple):
@@ -38,6 +40,15 @@ class Objectives(NamedTuple):
     """For each network the scalar it minimises, a mean over the batch."""
     parts: dict[str, Tensor]
     """Scalars without gradient; the names stay the same during a run."""
+
+
+class Seen(NamedTuple):
+    """Outputs as the loss sees them."""
+
+    log_probabilities: Tensor
+    """Of the sharpened output where it is sharpened, `(N, C)`."""
+    penalty: Tensor | None
+    """The l_p norm of each, `(N)` or `(N, 1)`, where it counts."""
 
 
 class Algorithm(nn.Module, ABC):
@@ -69,6 +80,8 @@ class Algorithm(nn.Module, ABC):
     """How many networks learn side by side."""
     summary: ClassVar[str] = ""
     """What it does, in one line."""
+    takes_weights: ClassVar[bool] = False
+    """Whether examples may count differently."""
     written: ClassVar[Mapping[str, str]] = {}
     """Arguments that can be written in text: the name there and the constructor's."""
 
@@ -99,9 +112,34 @@ class Algorithm(nn.Module, ABC):
             for module in self.modules()
         )
 
+    @property
+    def defers(self) -> bool:
+        """Whether the parts can be worked out later, by `see` and `example_parts`."""
+        return False
+
     @abstractmethod
     def objectives(self, batch: Batch) -> Objectives:
         """What each network minimises on this batch, without reading a value back."""
+
+    def losses(self, batch: Batch) -> tuple[Tensor, ...]:
+        """What each network minimises, without the parts; cheaper where the algorithm `defers`."""
+        return self.objectives(batch).losses
+
+    def see(self, logits: Tensor) -> Seen:
+        """What `example_parts` needs of a batch; where the algorithm `defers`."""
+        raise NotImplementedError(f"{type(self).__name__} works out its parts with the loss")
+
+    def example_parts(self, totals: Tensor, seen: Seen) -> dict[str, Tensor]:
+        """The parts of `objectives` example by example, of one network; where it `defers`.
+
+        Args:
+            totals: The loss of the batch that each example was in, `(N)`.
+            seen: Of the examples of one or more batches.
+
+        Returns:
+            For each part `(N)`, whose mean over a batch is the part.
+        """
+        raise NotImplementedError(f"{type(self).__name__} works out its parts with the loss")
 
     def set_epoch(self, epoch: float) -> None:
         """Move everything that depends on the epoch, counted from 0; called before it starts."""

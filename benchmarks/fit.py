@@ -1,0 +1,183 @@
+"""What `labelproof fit` costs on a folder of photos, beside Pillow's bare decoding.
+
+    python benchmarks/fit.py --output fit.json                 # 20,000 JPEGs of 224 pixels
+    python benchmarks/fit.py --images 2000 --output fit.json   # a rehearsal
+
+Photos are made, not fetched: smooth colours with texture, as JPEG files of quality 85, in as many
+folders as classes. Measured in one run on one machine:
+
+- `decode`: Pillow alone, opening every file and decoding it whole, with a process for each core;
+- `resident`: `labelproof fit` that decodes once to what the network sees and keeps that in memory;
+- `streamed`: the same with no memory for images, so that every epoch decodes them anew.
+
+For each of the latter, the largest memory of all its processes together, looked at ten times a
+second, and images per second: of the decoding pass, and of the streamed epoch against the decoder.
+A small network (`--network`) is the default, since on a CPU any other is what one waits for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+SIDE = 224
+CLASSES = 8
+
+
+def main() -> None:
+    """Make the photos, decode them, fit on them twice, and print the comparison."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--images", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--network", default="cnn4(width=4,hidden=16)")
+    parser.add_argument("--folder", type=Path, help="keep the photos here, or take those there")
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        photos = arguments.folder or Path(scratch) / "photos"
+        make_photos(photos, arguments.images, arguments.workers)
+        files = sorted(str(path) for path in photos.glob("*/*.jpg"))
+        found: dict[str, Any] = {
+            "images": len(files),
+            "cores": os.cpu_count(),
+            "workers": arguments.workers,
+            "network": arguments.network,
+            "decode": decode_all(files, arguments.workers),
+        }
+        for name, memory in (("resident", None), ("streamed", 0)):
+            found[name] = fit(photos, Path(scratch) / name, memory, arguments)
+            arguments.output.write_text(json.dumps(found, indent=1) + "\n")
+    print(describe(found))
+
+
+def make_photos(folder: Path, count: int, workers: int) -> None:
+    """Write the photos that are not there yet."""
+    missing = [index for index in range(count) if not place(folder, index).exists()]
+    for index in range(CLASSES):
+        (folder / f"class {index}").mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(workers) as pool:
+        for _ in pool.map(write_photo, [str(folder)] * len(missing), missing, chunksize=64):
+            pass
+
+
+def place(folder: Path, index: int) -> Path:
+    """Where a photo lies."""
+    return folder / f"class {index % CLASSES}" / f"{index:06}.jpg"
+
+
+def write_photo(folder: str, index: int) -> None:
+    """One photo: its class in the colours, its number in the texture."""
+    generator = np.random.default_rng(index)
+    coarse = generator.integers(0, 256, (4, 4, 3), dtype=np.uint8)
+    coarse[..., index % 3] //= 1 + index % CLASSES
+    image = Image.fromarray(coarse).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    texture = generator.normal(0, 12, (SIDE, SIDE, 1))
+    pixels = np.clip(np.asarray(image) + texture, 0, 255).astype(np.uint8)
+    content = io.BytesIO()
+    Image.fromarray(pixels).save(content, "JPEG", quality=85)
+    place(Path(folder), index).write_bytes(content.getvalue())
+
+
+def decode_all(files: list[str], workers: int) -> dict[str, float]:
+    """Pillow alone, over all cores."""
+    with ProcessPoolExecutor(workers) as pool:
+        list(pool.map(decode_one, files[: 4 * workers]))  # the processes are there now
+        start = time.perf_counter()
+        for _ in pool.map(decode_one, files, chunksize=64):
+            pass
+        seconds = time.perf_counter() - start
+    return {"seconds": round(seconds, 2), "images_per_second": round(len(files) / seconds, 1)}
+
+
+def decode_one(file: str) -> None:
+    """Open one file and decode all of it."""
+    with Image.open(file) as image:
+        image.convert("RGB").load()
+
+
+def fit(
+    photos: Path, folder: Path, memory: int | None, arguments: argparse.Namespace
+) -> dict[str, float]:
+    """Train for one epoch in a process of its own, and look at its memory and its pace."""
+    command = [sys.executable, "-m", "labelproof", "fit", str(photos), "--output", str(folder)]
+    command += ["--epochs", "1", "--device", "cpu", "--network", arguments.network]
+    command += ["--batch-size", "128", "--augmentation", "resized-crop:48,flip"]
+    command += ["--workers", str(arguments.workers)]
+    command += [] if memory is None else ["--image-memory", str(memory)]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    largest = 0.0
+    while process.poll() is None:
+        largest = max(largest, memory_of(process.pid))
+        time.sleep(0.1)
+    seconds = time.perf_counter() - start
+    assert process.stdout is not None
+    if process.returncode:
+        raise SystemExit(process.stdout.read())
+    timing = json.loads((folder / "timing.jsonl").read_text().splitlines()[-1])
+    return {
+        "seconds": round(seconds, 2),
+        "epoch_images_per_second": timing["images_per_second"],
+        "megabytes": round(largest / 1e6, 1),
+    }
+
+
+def memory_of(process: int) -> float:
+    """Bytes of a process and all below it, shared pages counted once (Linux alone tells)."""
+    total = 0.0
+    for each in [process, *children_of(process)]:
+        try:
+            lines = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(1024 * float(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total
+
+
+def children_of(process: int) -> list[int]:
+    """All processes below one."""
+    found: list[int] = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            below = [int(each) for each in path.read_text().split()]
+        except OSError:
+            continue
+        for each in below:
+            found += [each, *children_of(each)]
+    return found
+
+
+def describe(found: dict[str, Any]) -> str:
+    """The comparison as a table."""
+    bare = found["decode"]["images_per_second"]
+    lines = [
+        f"{found['images']:,} JPEGs of {SIDE} pixels, {found['cores']} cores, {found['network']}",
+        "",
+        "| what | images/s of an epoch | of bare decoding | seconds in all | memory, MB |",
+        "|---|---|---|---|---|",
+        f"| Pillow decodes | {bare:,.0f} | 1.00 | {found['decode']['seconds']:.1f} | |",
+    ]
+    for name in ("resident", "streamed"):
+        entry = found[name]
+        rate = entry["epoch_images_per_second"]
+        lines.append(
+            f"| fit, {name} | {rate:,.0f} | {rate / bare:.2f} | {entry['seconds']:.1f} | "
+            f"{entry['megabytes']:,.0f} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

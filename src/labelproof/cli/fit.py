@@ -1,0 +1,382 @@
+"""`labelproof fit`: from one's own data to a trained network, with nothing to know but the path."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from labelproof.cli import flags
+from labelproof.cli.carrying import carry_out, take_over
+from labelproof.cli.data import Root
+from labelproof.cli.decoding import decode_images
+from labelproof.cli.lines import say, told
+from labelproof.cli.progress import RunDisplay
+from labelproof.cli.settings import format_settings
+from labelproof.cli.tune import describe, follow
+from labelproof.data.catalogue import BY_HAND, DATASETS
+from labelproof.data.dataset import Dataset
+from labelproof.data.loading import load_dataset
+from labelproof.data.notices import count, few
+from labelproof.fitting.attempts import Attempts, read_attempts, train_robustly
+from labelproof.fitting.recipe import choose_recipe
+from labelproof.intervals import wilson_interval
+from labelproof.training.configuration import Configuration
+from labelproof.training.description import FILE as MODEL
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.folder import RunFolder
+from labelproof.training.pack import Job
+from labelproof.training.record import RunRecord
+from labelproof.training.stopping import StopRequest
+from labelproof.tuning.search import Tuning, search
+from labelproof.tuning.validation import count_folds
+
+__all__ = ["fit"]
+
+HOW = "How it is carried out"
+
+
+def fit(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A folder of images with a folder for each class, a table of image files and "
+            "labels, a table of features with a label column (.csv, .tsv, .jsonl, .parquet), a "
+            "file of arrays (.npz), or a dataset's name.",
+        ),
+    ],
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="The column with the labels, for a table of features.",
+            show_default="one called label, class, target, ...; else the last",
+            rich_help_panel="What is trained",
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="What is minimised, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
+            "all. auto tries several on a part of the labels that is held out, which takes many "
+            "times as long (see 'labelproof tune').",
+            show_default="ce+sr, set for the length of the training",
+            rich_help_panel="What is trained",
+        ),
+    ] = None,
+    trials: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="With --loss auto: how many settings to try. More than eight need Optuna (pip "
+            "install 'labelproof[tune]').",
+            rich_help_panel="What is trained",
+        ),
+    ] = 12,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Such as cnn8, resnet18-imagenet or 'mlp(hidden=64)'; timm/NAME or "
+            "torchvision/NAME start from pretrained weights; package.module:factory is a network "
+            "of your own, whose code is run.",
+            show_default="one that fits the data",
+            rich_help_panel="What is trained",
+        ),
+    ] = None,
+    epochs: flags.RecipeEpochs = None,
+    batch_size: flags.RecipeBatchSize = None,
+    learning_rate: flags.RecipeLearningRate = None,
+    augmentation: Annotated[
+        str | None,
+        typer.Option(
+            help="What is done to training images, such as crop:4,flip or resized-crop:224,flip; "
+            "or none.",
+            show_default="what fits the data",
+            rich_help_panel="What is trained",
+        ),
+    ] = None,
+    balanced: Annotated[
+        bool,
+        typer.Option(
+            "--balanced",
+            help="Let every class count the same, however many examples it has.",
+            rich_help_panel="What is trained",
+        ),
+    ] = False,
+    validation: Annotated[
+        float,
+        typer.Option(
+            min=0.01,
+            max=0.5,
+            help="Share of the training examples that is held out to validate on.",
+            rich_help_panel="What is trained",
+        ),
+    ] = 0.1,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Wrong labels to put on, to see what they do: such as symmetric:0.4.",
+            show_default="none",
+            rich_help_panel="What is trained",
+        ),
+    ] = None,
+    seed: flags.Seed = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=HOW, help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps."
+        ),
+    ] = "auto",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=HOW,
+            min=0,
+            help="Processes that decode images which do not fit in memory; 0 for none.",
+            show_default="one for each core, at most 16",
+        ),
+    ] = None,
+    image_memory: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=HOW,
+            min=0,
+            help="Megabytes that images may take once they are decoded and made small; where they "
+            "would take more, they are decoded anew in every epoch.",
+            show_default="400, 4000 with a GPU",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=HOW, help="The run's folder.", show_default="NAME-OF-THE-DATA-fit"
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh", rich_help_panel=HOW, help="Remove the run that is in the folder; start anew."
+        ),
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            rich_help_panel=HOW,
+            help="Refuse data of which some examples cannot be used, instead of leaving them out.",
+        ),
+    ] = False,
+    data_root: Root = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            rich_help_panel=HOW,
+            help="Train nothing; print the recipe as a file that 'labelproof train' reads.",
+        ),
+    ] = False,
+) -> None:
+    """Train on your own data, of whose labels an unknown share is wrong.
+
+    A folder of images, or a spreadsheet saved as CSV:
+
+        labelproof fit photos/
+
+        labelproof fit customers.csv --label churned
+
+    A network and a way to train it are chosen by what the data are and how many. The loss is
+    robust to wrong labels. A tenth is held out, and how well its labels are predicted is told with
+    an interval. The folder that is left has all that is needed to use the network:
+
+        labelproof predict photos-fit new-photos/
+
+    Stopped in the middle, the same command goes on from the last checkpoint.
+    """
+    execution = choose_execution(device, workers=workers)
+    console = Console()
+    with told():
+        dataset = load_dataset(
+            path, root=data_root, on_error="raise" if strict else "skip", label=label
+        )
+    asked: dict[str, Any] = {
+        "network": network,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "augmentation": augmentation,
+        "class_weight": "balanced" if balanced else None,
+        "validation": validation,
+        "noise": noise,
+        "seed": seed,
+        "loss": None if loss == "auto" else loss,
+    }
+    configuration = choose_recipe(
+        dataset, data=_name(path), fast=execution.device.type != "cpu", **asked
+    )
+    folder = output if output is not None else Path(f"{_stem(configuration.data)}-fit")
+    say(console, _seen(dataset, configuration))
+    if dry_run:
+        typer.echo(format_settings(configuration), nl=False)
+        return
+    with StopRequest() as stop:
+        take_over(folder, execution, fresh=fresh)
+        attempts = _go_on(folder, configuration, label)
+        configuration = _with_loss(configuration, attempts.loss)
+        record = RunFolder(folder).record(configuration)
+        if record is not None:
+            say(console, _finished(record, folder, dataset))
+            return
+        prepared = decode_images(
+            dataset, configuration, execution.device, console, megabytes=image_memory
+        )
+        if loss == "auto" and not attempts.given_up and not (folder / MODEL).exists():
+            found = _tuned(
+                prepared,
+                configuration,
+                trials=trials,
+                file=folder / "tuning.json",
+                execution=execution,
+                stop=stop,
+            )
+            say(console, describe(found, num_classes=dataset.num_classes))
+            if found.stopped:
+                say(console, f"Stopped; the same command goes on from {folder}.")
+                raise typer.Exit(stop.exit_code)
+            attempts.loss = found.configuration.loss
+            configuration = _with_loss(configuration, attempts.loss)
+        attempts.write(folder)
+
+        def load(chosen: Configuration) -> Examples:
+            return choose_examples(chosen, prepared)
+
+        job = Job(configuration, folder)
+        events = train_robustly(
+            job,
+            execution,
+            load=load,
+            attempts=attempts,
+            weaken=loss in (None, "auto"),
+            stop=stop,
+        )
+        code = carry_out(
+            events,
+            job,
+            execution,
+            console=console,
+            stop=stop,
+            finish=lambda record: _finished(record, folder, dataset),
+            fresh=fresh,
+        )
+    if code:
+        raise typer.Exit(code)
+
+
+def _name(path: str) -> str:
+    name = path.strip().lower()
+    return name if name in (*DATASETS, *BY_HAND) else path
+
+
+def _stem(data: str) -> str:
+    place = Path(data)
+    return place.stem if place.suffix and not place.is_dir() else place.resolve().name
+
+
+def _seen(dataset: Dataset, configuration: Configuration) -> str:
+    """What the data are, and what is going to be done with them."""
+    labels = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
+    sizes = [
+        f"{name} {size:,}"
+        for size, name in sorted(
+            zip(labels.tolist(), dataset.class_names, strict=True), key=lambda pair: -pair[0]
+        )
+    ]
+    what = "row" if dataset.tabular else "image"
+    classes = count(dataset.num_classes, "class", "classes")
+    held = round(configuration.validation * len(dataset.train))
+    return "\n".join(
+        [
+            f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)})",
+            f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
+            f"of {configuration.batch_size}, {configuration.loss}",
+            f"Held out: about {count(held, what)} to validate on, by their labels as they are",
+        ]
+    )
+
+
+def _go_on(folder: Path, configuration: Configuration, label: str | None) -> Attempts:
+    """What the folder has of the same settings, or a new beginning."""
+    asked = configuration.as_values() | {"label": label}
+    kept = read_attempts(folder)
+    if kept is None:
+        return Attempts(asked, configuration.loss)
+    different = [name for name in asked if kept.asked.get(name) != asked[name]]
+    if different:
+        told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
+        raise ValueError(
+            f"{folder} holds a run with other settings ({told}); choose another folder with "
+            "--output, or start anew with --fresh"
+        )
+    return kept
+
+
+def _with_loss(configuration: Configuration, loss: str) -> Configuration:
+    return Configuration.from_values(configuration.as_values() | {"loss": loss})
+
+
+def _tuned(
+    dataset: Dataset,
+    configuration: Configuration,
+    *,
+    trials: int,
+    file: Path,
+    execution: Execution,
+    stop: StopRequest,
+) -> Tuning:
+    """Try several losses on parts that are held out, and choose."""
+    runs = trials * count_folds("auto", len(dataset.train))
+    with RunDisplay(
+        Console(stderr=True), runs=max(runs, 2), epochs=runs * configuration.epochs
+    ) as display:
+        return follow(
+            search(
+                dataset,
+                configuration,
+                trials=trials,
+                execution=execution,
+                file=file,
+                stop=stop,
+            ),
+            display,
+        )
+
+
+def _finished(record: RunRecord, folder: Path, dataset: Dataset) -> str:
+    """What the run came to, in words, and what to do next."""
+    with np.load(folder / "predictions.npz") as predictions:
+        held = len(predictions["held"])
+    accuracy = record.curve["validation_accuracy"][-1]
+    low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
+    what = "rows" if dataset.tabular else "images"
+    lines = [
+        f"Validation: the labels of {accuracy:.1f}% of {held:,} held-out {what} are predicted "
+        f"(95% interval: {low:.1f}% to {high:.1f}%).",
+        "Those labels are as they came, so wrong ones among them count against the network: where "
+        "20% are wrong, a perfect network is at about 80%.",
+    ]
+    if "test_accuracy" in record.curve:
+        lines.append(
+            f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
+            "predicted as they are labelled."
+        )
+    quoted = shlex.quote(str(folder))
+    new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
+    lines += [
+        f"Run: {folder} (weights, classes and what is done to inputs)",
+        f"Next: labelproof predict {quoted} {new}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,310 @@
+"""`labelproof tune`: choose the loss and its hyperparameters where only noisy labels are known."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from labelproof.cli import flags
+from labelproof.cli.data import Root
+from labelproof.cli.decoding import decode_images
+from labelproof.cli.lines import say, told
+from labelproof.cli.progress import RunDisplay
+from labelproof.data.catalogue import BY_HAND, DATASETS
+from labelproof.data.loading import load_dataset
+from labelproof.data.notices import count
+from labelproof.fitting.recipe import choose_recipe
+from labelproof.training.configuration import Configuration
+from labelproof.training.execution import choose_execution
+from labelproof.training.pack import DeviceMemoryError, Event
+from labelproof.training.stopping import StopRequest
+from labelproof.tuning.search import Tuning, search
+from labelproof.tuning.trial import Trial
+from labelproof.tuning.validation import count_folds
+
+__all__ = ["describe", "follow", "next_command", "tune"]
+
+FAILED, OUT_OF_MEMORY = 3, 4
+
+
+def tune(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="The path of your own data, as 'labelproof fit' takes it, or a dataset's name "
+            "(digits, mnist, cifar10, ...; see 'labelproof data list')."
+        ),
+    ],
+    noise: Annotated[
+        str,
+        typer.Option(
+            help="Wrong labels to put on it first, such as symmetric:0.4: a rehearsal on data "
+            "whose labels are right. Your own data is taken as it is."
+        ),
+    ] = "none",
+    trials: Annotated[int, typer.Option(min=1, help="How many settings to try.")] = 20,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0, help="Begin nothing after so long.", show_default="no limit"),
+    ] = None,
+    loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A loss of your own to try first, such as 'nce+mae'; repeatable.",
+            show_default="none",
+        ),
+    ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Parts that are held out in turn, each setting trained once for each; 1 holds out "
+            "a single part.",
+            show_default="3 below 10,000 examples, 1 from there on",
+        ),
+    ] = 0,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune/--no-prune", help="Whether settings that are clearly behind are let go early."
+        ),
+    ] = True,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="The column with the labels, for a table of features.",
+            show_default="one called label, class, target, ...; else the last",
+        ),
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Such as cnn8 or 'mlp(hidden=64)'.",
+            show_default="one that fits the data",
+            rich_help_panel="What is trained",
+        ),
+    ] = None,
+    epochs: flags.RecipeEpochs = None,
+    batch_size: flags.RecipeBatchSize = None,
+    learning_rate: flags.RecipeLearningRate = None,
+    augmentation: Annotated[
+        str | None,
+        typer.Option(
+            help="What is done to training images, such as crop:4,flip; or none.",
+            show_default="what fits the data",
+            rich_help_panel="What is trained",
+        ),
+    ] = None,
+    seed: flags.Seed = None,
+    at_once: Annotated[
+        int, typer.Option(min=1, help="Runs at a time, which fill a GPU; more take more memory.")
+    ] = 1,
+    device: Annotated[
+        str, typer.Option(help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps.")
+    ] = "auto",
+    output: Annotated[
+        Path, typer.Option(help="The file of the search, written after every run.")
+    ] = Path("tuning.json"),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start anew, whatever the file holds.")
+    ] = False,
+    data_root: Root = None,
+) -> None:
+    """Choose the loss and its hyperparameters for data with wrong labels, without any clean ones.
+
+    A part of the examples is held out with the labels it came with, wrong ones among them. Each
+    setting is trained on the rest, and the one that agrees best with the part held out is chosen.
+    First come settings that are known to be good, then what Optuna makes of their results, which
+    comes with the package's extra 'tune'.
+
+        labelproof tune photos/ --trials 20
+
+    See how well that works where the truth is known:
+
+        labelproof tune digits --noise symmetric:0.4 --trials 10 --epochs 20
+
+    Stopped by Ctrl-C it says what is best so far, and the same command goes on from its file; so it
+    does with more --trials.
+    """
+    given: dict[str, Any] = {
+        "noise": noise,
+        "network": network,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "augmentation": augmentation,
+        "seed": seed,
+    }
+    execution = choose_execution(device)
+    with told():
+        dataset = load_dataset(data, root=data_root, on_error="skip", label=label)
+    if data.strip().lower() in (*DATASETS, *BY_HAND):
+        data = data.strip().lower()
+    fast = execution.device.type != "cpu"
+    configuration = choose_recipe(dataset, data=data, fast=fast, validation=0.0, **given)
+    dataset = decode_images(dataset, configuration, execution.device, Console(stderr=True))
+    if fresh:
+        output.unlink(missing_ok=True)
+    console, progress = Console(), Console(stderr=True)
+    runs = trials * count_folds(folds or "auto", len(dataset.train))
+    try:
+        with (
+            StopRequest() as stop,
+            RunDisplay(progress, runs=max(runs, 2), epochs=runs * configuration.epochs) as display,
+        ):
+            found = follow(
+                search(
+                    dataset,
+                    configuration,
+                    trials=trials,
+                    at_once=at_once,
+                    seconds=seconds,
+                    execution=execution,
+                    folds=folds or "auto",
+                    losses=loss or (),
+                    prune=prune,
+                    file=output,
+                    stop=stop,
+                ),
+                display,
+            )
+    except DeviceMemoryError as error:
+        typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
+        raise typer.Exit(OUT_OF_MEMORY) from None
+    given["label"] = label
+    say(console, describe(found, num_classes=dataset.num_classes))
+    if found.stopped:
+        say(console, f"Stopped; the same command goes on from {output}.")
+    if found.choice is not None:
+        say(console, f"Next: {next_command(found, given)}")
+    if found.stopped:
+        raise typer.Exit(stop.exit_code)
+    if found.choice is None:
+        raise typer.Exit(FAILED)
+
+
+def follow(events: Any, display: RunDisplay) -> Tuning:
+    """Follow a search to its end, showing how it comes along."""
+    while True:
+        try:
+            event = next(events)
+        except StopIteration as end:
+            return end.value
+        if isinstance(event, Trial):
+            if event.why:
+                display.say(f"{event.loss}: {event.state}; {event.why}")
+        else:
+            _show(display, event)
+
+
+def _show(display: RunDisplay, event: Event) -> None:
+    job = event.job
+    if event.kind == "started":
+        display.start(job, job.configuration.loss, epochs=job.configuration.epochs)
+    elif event.kind == "epoch":
+        display.advance(job, event.value)
+    elif event.kind == "notice":
+        display.say(str(event.value))
+    elif event.kind == "finished":
+        accuracy = event.value.curve["validation_accuracy"][-1]
+        display.finish(job, f"agrees with {accuracy:.2f}% of the labels held out")
+    else:
+        display.finish(job, "let go" if event.kind == "abandoned" else event.kind)
+
+
+def describe(found: Tuning, *, num_classes: int) -> str:
+    """All trials as a table, and the choice in words.
+
+    Args:
+        found: What the search came to.
+        num_classes: Of the dataset.
+    """
+    lines = ["agreement with the noisy labels held out", ""]
+    for trial in found.trials:
+        lines.append(f"{_measured(trial):>15}  {trial.loss}{_ended(trial)}")
+    lines.append("")
+    if found.choice is None:
+        return "\n".join([*lines, "Chosen: nothing, for no run was finished."])
+    return "\n".join([*lines, *_words(found, found.choice, num_classes)])
+
+
+def _measured(trial: Trial) -> str:
+    if trial.accuracy is None:
+        return "-"
+    return f"{trial.accuracy:.2f}% ± {trial.standard_error:.2f}"
+
+
+def _ended(trial: Trial) -> str:
+    if trial.state == "complete":
+        return ""
+    why = f": {trial.why}" if trial.why else ""
+    return f"  ({'not all folds' if trial.state == 'waiting' else trial.state}{why})"
+
+
+def _words(found: Tuning, choice: Trial, num_classes: int) -> list[str]:
+    lines = [
+        f"Chosen: {choice.loss}, which agrees with {_measured(choice)} of the labels held out; "
+        f"guessing would with {100 / num_classes:.1f}%."
+    ]
+    plain = next((trial for trial in found.trials if trial.loss == "ce"), None)
+    if plain is not None and plain is not choice and plain.accuracy is not None:
+        lines.append(f"Plain cross entropy agrees with {_measured(plain)}.")
+    close = _close(found.trials, choice)
+    if close:
+        lines.append(
+            f"{count(close, 'other setting')} came within that error of it: between those the "
+            "choice may be chance, and costs little."
+        )
+    return lines
+
+
+def _close(trials: Sequence[Trial], choice: Trial) -> int:
+    if choice.accuracy is None or choice.standard_error is None:
+        return 0
+    limit = choice.accuracy - choice.standard_error
+    able = (trial for trial in trials if trial is not choice and trial.state == "complete")
+    return sum(trial.accuracy is not None and trial.accuracy >= limit for trial in able)
+
+
+def next_command(found: Tuning, given: dict[str, Any]) -> str:
+    """What to type to train with the choice on all examples.
+
+    Args:
+        found: What the search came to.
+        given: The settings that were asked for, which the next command has to name, too.
+
+    Example:
+        >>> chosen = Tuning(Configuration("photos", loss="gce(q=0.7)", epochs=5), (), None)
+        >>> next_command(chosen, {"epochs": 5, "noise": "none"})
+        "labelproof fit photos --loss 'gce(q=0.7)' --epochs 5"
+    """
+    configuration = found.configuration
+    if configuration.data.strip().lower() in (*DATASETS, *BY_HAND):
+        words = ["labelproof", "train", "--data", configuration.data]
+        named = _beside_defaults(configuration)
+    else:
+        words = ["labelproof", "fit", configuration.data]
+        named = {
+            name: value for name, value in given.items() if value is not None and value != "none"
+        }
+    words += ["--loss", configuration.loss]
+    for name, value in named.items():
+        words += [
+            f"--{name.replace('_', '-')}",
+            f"{value:g}" if isinstance(value, float) else str(value),
+        ]
+    return shlex.join(words)
+
+
+def _beside_defaults(configuration: Configuration) -> dict[str, Any]:
+    """The settings that `labelproof train` would not come to by itself."""
+    plain = Configuration(configuration.data)
+    # Its network depends on the images, so it is named in any case.
+    names = [name for name in plain.differences(configuration) if name not in ("loss", "network")]
+    values = configuration.as_values()
+    return {"network": values["network"], **{name: values[name] for name in names}}

@@ -1,0 +1,144 @@
+"""Train so that it works out: where a network collapses, start over with a weaker penalty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from labelproof.training.configuration import Configuration
+from labelproof.training.durable import write_text
+from labelproof.training.examples import Examples
+from labelproof.training.execution import Execution
+from labelproof.training.metrics import spread
+from labelproof.training.pack import Event, Job, train_runs
+from labelproof.training.saved import remove_run
+from labelproof.training.stopping import StopRequest
+from labelproof.tuning.collapse import back_off, collapse, patience_for
+
+__all__ = ["ATTEMPTS", "Attempts", "read_attempts", "train_robustly"]
+
+ATTEMPTS = "fit.json"
+"""Kept beside a run's record: what was asked for, and what was tried for it."""
+
+
+@dataclass
+class Attempts:
+    """What was asked for, and the losses that were given up on the way.
+
+    Attributes:
+        asked: The settings as they were asked for, by name.
+        given_up: For each loss that collapsed, its text and why it was given up.
+        loss: The loss in use.
+    """
+
+    asked: dict[str, Any]
+    loss: str
+    given_up: list[dict[str, str]] = field(default_factory=list)
+
+    def write(self, folder: Path) -> None:
+        """Keep it in a run's folder."""
+        values = {"asked": self.asked, "loss": self.loss, "given_up": self.given_up}
+        write_text(folder / ATTEMPTS, json.dumps(values, indent=1) + "\n")
+
+
+def read_attempts(folder: Path) -> Attempts | None:
+    """What a run's folder tells of earlier attempts, or `None`.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
+    path = folder / ATTEMPTS
+    if not path.exists():
+        return None
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return Attempts(dict(values["asked"]), str(values["loss"]), list(values["given_up"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{path}: not what labelproof fit writes ({error}); start anew with --fresh"
+        ) from None
+
+
+def train_robustly(
+    job: Job,
+    execution: Execution,
+    *,
+    load: Callable[[Configuration], Examples],
+    attempts: Attempts,
+    weaken: bool = True,
+    checkpoint_seconds: float = 30.0,
+    stop: StopRequest | None = None,
+) -> Iterator[Event]:
+    """Do a job, and yield what happens to it as it happens.
+
+    Sparse regularization that is too strong for the data makes a network say the same class for
+    everything. That shows within a few epochs on the examples that are held out. The run is then
+    given up, its penalty is weakened, and it starts over; what was tried is kept in the folder.
+
+    Args:
+        job: What is to be done; its folder is one.
+        execution: On which device, and how.
+        load: Gives the examples of a configuration, some of them held out.
+        attempts: What was tried before; it is added to.
+        weaken: Whether the loss may be weakened. Where it may not, a collapse is said and no more.
+        checkpoint_seconds: Time between two checkpoints.
+        stop: Asked between steps.
+    """
+    folder = job.folder
+    assert folder is not None  # noqa: S101
+    while True:
+        examples = load(job.configuration)
+        watch = _Watch(examples, job.configuration)
+        weaker = back_off(job.configuration.loss) if weaken else None
+        abandoned = False
+        for event in train_runs(
+            [job],
+            execution,
+            load=lambda _, examples=examples: examples,
+            checkpoint_seconds=checkpoint_seconds,
+            stop=stop,
+            give_up=lambda event, watch=watch, weaker=weaker: watch(event) and weaker is not None,
+        ):
+            abandoned |= event.kind == "abandoned"
+            yield event
+            if watch.news:
+                yield Event(job, "notice", watch.news)
+                watch.news = ""
+        if not abandoned:
+            return
+        assert weaker is not None  # noqa: S101
+        attempts.given_up.append({"loss": job.configuration.loss, "reason": watch.reason})
+        attempts.loss = weaker
+        # First the note, then the removal: whoever is killed in between goes on with the new loss.
+        attempts.write(folder)
+        remove_run(folder)
+        attempts.write(folder)
+        job = replace(job, configuration=replace(job.configuration, loss=weaker))
+        yield Event(job, "notice", f"Starting over with a weaker penalty: {weaker}")
+
+
+class _Watch:
+    """Looks at the epochs of a run for signs of a collapse, and says so once."""
+
+    def __init__(self, examples: Examples, configuration: Configuration):
+        labels = examples.given[examples.held]
+        counts = [int((labels == each).sum()) for each in range(examples.dataset.num_classes)]
+        self.classes = spread(counts)
+        steps = -(-len(examples.used) // configuration.batch_size)
+        self.patience = patience_for(epochs=configuration.epochs, steps=steps)
+        self.curve: dict[str, list[float]] = {}
+        self.reason = ""
+        self.news = ""
+
+    def __call__(self, event: Event) -> bool:
+        for name in ("validation_accuracy", "predicted_classes"):
+            self.curve.setdefault(name, []).append(event.value[name])
+        if not self.reason:
+            found = collapse(self.curve, classes=self.classes, patience=self.patience)
+            if found is not None:
+                self.reason = found
+                self.news = f"The network has collapsed: {found}"
+        return bool(self.reason)

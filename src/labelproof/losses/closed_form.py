@@ -1,0 +1,174 @@
+r"""The gradient of the losses that see one label's probability, written down instead of traced.
+
+`kernels` has the derivation. On a CPU and a batch of a table's rows every small operation costs
+some microseconds, and as much again in the backward pass; here both passes are a handful each.
+
+With $c$ the gradient of $\log u_y$ and $r$ that of $R = \|u\|_p^p$, that of $\log u$ is
+$g = r p\,u^p + c\,\delta_y$, that of $s = z / (n \tau)$ is $G = g - u \sum_i g_i$, and that of the
+logits, through the norm, $(G - \tau^2 s \sum_i s_i G_i) / (n \tau)$.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["Sharpened", "fits", "label_and_norm", "logits_gradient", "sharpen_and_measure"]
+
+# Torch's own, which has no name in Python; looked up once.
+_through_log_softmax = torch.ops.aten._log_softmax_backward_data.default
+
+
+class Sharpened(NamedTuple):
+    """What the gradient of a batch's sharpened outputs is made of."""
+
+    log_probabilities: Tensor
+    r"""$\log u$, `(N, C)`."""
+    powers: Tensor
+    r"""$u^p$ where it has a gradient, else 0, `(N, C)`."""
+    logits: Tensor
+    """$s$, `(N, C)`."""
+    length: Tensor | float
+    r"""$n \tau$, `(N, 1)`, or a number where the logits are not normalised."""
+
+
+def fits(logits: Tensor, target: Tensor) -> bool:
+    """Whether these serve: `(N, C)` on the CPU, class indices, eager mode."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(logits) is Tensor
+        and logits.device.type == "cpu"
+        and logits.ndim == 2
+        and not target.is_floating_point()
+        # Inside torch.func the tensor is a wrapper, and a dual tensor carries a derivative along.
+        and not torch._C._functorch.is_functorch_wrapped_tensor(logits)  # pyright: ignore
+        and torch.autograd.forward_ad.unpack_dual(logits).tangent is None
+    )
+
+
+def sharpen_and_measure(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    temperature: float,
+    p: float,
+    normalize: bool,
+    clamp: float | None,
+) -> tuple[Tensor, Tensor, Sharpened]:
+    r"""The label's log-probability and the l_p norm of each sharpened output; keeps no graph.
+
+    Args:
+        logits: `(N, C)`, float32 or float64.
+        target: Class indices, `(N)`, all of them valid.
+        temperature: $\tau$.
+        p: Exponent in (0, 1].
+        normalize: Whether the logits are divided by their l2 norm first.
+        clamp: Floor of the probabilities in the norm, or `None`.
+
+    Returns:
+        $\log u_y$ and $\|u\|_p^p$, `(N, 1)` each, and what their gradient is made of.
+
+    Example:
+        >>> how = {"temperature": 0.5, "p": 0.5, "normalize": True, "clamp": None}
+        >>> sharpen_and_measure(torch.zeros(1, 2), torch.tensor([1]), **how)[:2]
+        (tensor([[-0.6931]]), tensor([[1.4142]]))
+    """
+    length: Tensor | float = temperature
+    if normalize:
+        norms = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
+        # 1 in the place of 0, as `sharpen` has it.
+        length = torch.threshold_(norms, 0, 1).mul_(temperature)
+    sharp = logits / length
+    log_probabilities = torch.log_softmax(sharp, dim=1)
+    powers = (log_probabilities * p).exp_()
+    if clamp is None:
+        norm = powers.sum(dim=1, keepdim=True)
+    else:
+        below = log_probabilities < math.log(clamp)
+        norm = powers.masked_fill(below, clamp**p).sum(dim=1, keepdim=True)
+        powers.masked_fill_(below, 0)
+    label = log_probabilities.gather(1, target.unsqueeze(1))
+    return label, norm, Sharpened(log_probabilities, powers, sharp, length)
+
+
+def logits_gradient(
+    sharpened: Sharpened,
+    target: Tensor,
+    label_gradient: Tensor,
+    norm_gradient: Tensor | float,
+    *,
+    temperature: float,
+    p: float,
+    normalize: bool,
+) -> Tensor:
+    """The gradient of the logits, from those of `label` and `norm`.
+
+    Args:
+        sharpened: What `sharpen_and_measure` gave.
+        target: Class indices, `(N)`.
+        label_gradient: `(N, 1)`.
+        norm_gradient: `(N, 1)` or a number.
+        temperature: As it was given there, as are the exponent and whether to normalise.
+        p: Exponent.
+        normalize: Whether the logits were divided by their norm.
+    """
+    likely, powers, sharp, length = sharpened
+    gradient = powers * (norm_gradient * p)
+    gradient.scatter_add_(1, target.unsqueeze(1), label_gradient)
+    gradient = _through_log_softmax(gradient, likely, 1, likely.dtype)
+    if normalize:
+        along = (sharp * gradient).sum(dim=1, keepdim=True)
+        gradient.addcmul_(sharp, along, value=-(temperature**2))
+    return gradient.div_(length)
+
+
+def label_and_norm(
+    logits: Tensor,
+    target: Tensor,
+    temperature: float,
+    *,
+    p: float,
+    normalize: bool,
+    clamp: float | None,
+) -> tuple[Tensor, Tensor]:
+    r"""As `fused.label_and_norm`, on the CPU: $\log u_y$ and $\|u\|_p^p$ with their gradient."""
+    return _LabelAndNorm.apply(logits, target, temperature, p, normalize, clamp)  # pyright: ignore
+
+
+class _LabelAndNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, target, temperature, p, normalize, clamp):
+        how = {"temperature": temperature, "p": p, "normalize": normalize}
+        label, norm, sharpened = sharpen_and_measure(logits, target, **how, clamp=clamp)
+        *kept, length = sharpened
+        # A number cannot be saved as a tensor can.
+        ctx.save_for_backward(logits, target, *kept, length if normalize else None)
+        ctx.how, ctx.clamp = how, clamp
+        return label.squeeze(1), norm.squeeze(1)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        logits, target, *kept, length = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a gradient of the gradient is asked for
+            gradient = _differentiable(logits, target, gradients, clamp=ctx.clamp, **ctx.how)
+        else:
+            likely, powers, sharp = kept
+            length = ctx.how["temperature"] if length is None else length
+            sharpened = Sharpened(likely, powers, sharp, length)
+            of_label, of_norm = (each.unsqueeze(1) for each in gradients)
+            gradient = logits_gradient(sharpened, target, of_label, of_norm, **ctx.how)
+        return gradient, None, None, None, None, None
+
+
+def _differentiable(logits, target, gradients, *, temperature, p, normalize, clamp):
+    from labelproof.losses.base import of_label
+    from labelproof.losses.sparse import lp_norm, sharpen
+
+    with torch.enable_grad():
+        sharp = sharpen(logits, temperature=temperature, normalize=normalize)
+        log_probabilities = torch.log_softmax(sharp, dim=1)
+        results = of_label(log_probabilities, target), lp_norm(log_probabilities, p=p, clamp=clamp)
+        return torch.autograd.grad(results, logits, gradients, create_graph=True)[0]

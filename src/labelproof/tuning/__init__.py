@@ -1,0 +1,19 @@
+"""Choosing a loss and its hyperparameters by noisy labels alone."""
+
+from labelproof.tuning.collapse import back_off, collapse, patience_for
+from labelproof.tuning.journal import OtherSearchError
+from labelproof.tuning.search import Tuning, search, tune
+from labelproof.tuning.space import starts
+from labelproof.tuning.trial import Trial
+
+__all__ = [
+    "OtherSearchError",
+    "Trial",
+    "Tuning",
+    "back_off",
+    "collapse",
+    "patience_for",
+    "search",
+    "starts",
+    "tune",
+]

@@ -1,0 +1,133 @@
+"""Runs that stopped learning: how to see it early, from noisy labels alone, and what to do then.
+
+Too strong a sparse regularization is served best by one class for everything: the output is one-hot
+and the labels are ignored. Such a run shows in what it predicts, long before it is over.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from labelproof.losses import format_loss, parse_loss
+from labelproof.losses.spec import format_value
+from labelproof.ranges import whole, within
+
+__all__ = ["back_off", "collapse", "few_classes", "patience_for"]
+
+_SLOW_STEPS = 120
+"""Steps that a healthy run may spend on a single class before it finds the others."""
+
+_WEAKEST = 0.01
+"""The product of lambda0 and p below which the penalty is next to nothing."""
+
+_RISE = 1.15
+"""A run whose predictions come to spread by this factor is on its way, however slow."""
+
+
+def few_classes(classes: float) -> float:
+    """Over how many classes predictions spread when they leave out nearly all that there are.
+
+    Args:
+        classes: Over how many classes the labels spread.
+
+    Example:
+        >>> round(few_classes(10), 2), round(few_classes(2), 2)
+        (2.35, 1.15)
+    """
+    return 1 + 0.15 * (classes - 1)
+
+
+def collapse(
+    curve: Mapping[str, Sequence[float]], *, classes: float, patience: int = 5
+) -> str | None:
+    """Say why a run is taken for collapsed, or nothing for one that learns.
+
+    A run has collapsed when for `patience` epochs in a row its predictions stay with a few classes
+    and neither their spread nor the accuracy rises. Many healthy runs begin with one class, so a
+    rise of either gives it more time.
+
+    Args:
+        curve: What the epochs so far came to; `validation_accuracy` in percent and
+            `predicted_classes` are read.
+        classes: Over how many classes the given labels that are held out spread: the exponential of
+            their entropy, which is their number where all are as frequent.
+        patience: Epochs that it is given.
+
+    Returns:
+        One sentence for a person, or `None`.
+
+    Example:
+        >>> stuck = {"validation_accuracy": [10.1] * 5, "predicted_classes": [1.0] * 5}
+        >>> print(collapse(stuck, classes=10))
+        it gives nearly every example the same class (a spread of 1.0 where the labels have 10.0),
+        and has not got better for 5 epochs
+        >>> slow = {"validation_accuracy": [9, 9, 10, 12, 15], "predicted_classes": [1, 1, 1, 1, 2]}
+        >>> collapse(slow, classes=10) is None
+        True
+    """
+    patience = whole("patience", patience, 2)
+    classes = within("classes", classes, 1)
+    spread = list(curve["predicted_classes"])[-patience:]
+    accuracy = list(curve["validation_accuracy"])[-patience:]
+    # Where almost all labels are of one class, giving it to everything is what there is to learn.
+    if len(spread) < patience or classes < 1.5 or max(spread) > few_classes(classes):
+        return None
+    # From the lowest point on: a fall is no rise, but what comes up again after it is.
+    if spread[-1] > _RISE * min(spread) or accuracy[-1] > _RISE * min(accuracy) + 1:
+        return None
+    said = "nearly every example the same class" if max(spread) < 1.5 else "only a few classes"
+    return (
+        f"it gives {said} (a spread of {spread[-1]:.1f} where the labels have {classes:.1f}), "
+        f"and has not got better for {patience} epochs"
+    )
+
+
+def patience_for(*, epochs: int, steps: int) -> int:
+    """Epochs in which a run has to show that it learns.
+
+    A network learns in steps, and of those an epoch of a small set has few.
+
+    Args:
+        epochs: Of the whole run.
+        steps: Of one epoch.
+
+    Example:
+        >>> patience_for(epochs=40, steps=300), patience_for(epochs=40, steps=14)
+        (8, 9)
+    """
+    return max(min(epochs // 5, 10), 4, math.ceil(_SLOW_STEPS / max(steps, 1)))
+
+
+def back_off(loss: str) -> str | None:
+    r"""The same loss with a weaker penalty, for a run that collapsed.
+
+    The first weight $\lambda_0$ is halved, and comes below $1/p$ at least, where a label's own pull
+    is never outweighed at the start.
+
+    Args:
+        loss: As text.
+
+    Returns:
+        The weaker loss as text, or `None` where there is no penalty or next to nothing of one.
+
+    Example:
+        >>> back_off("ce+sr(tau=0.1,p=0.1,lambda0=4,rho=2,r=5,normalize=false)")
+        'ce+sr(tau=0.1,p=0.1,lambda0=2,rho=2,r=5,normalize=false)'
+        >>> back_off("ce+sr(lambda0=30)")
+        'ce+sr(tau=0.5,p=0.1,lambda0=5,rho=1.03,r=1,normalize=true)'
+        >>> back_off("gce(q=0.7)") is None
+        True
+    """
+    # In the canonical text the two stand side by side.
+    canonical = format_loss(parse_loss(loss))
+    weaker = re.sub(r"p=([^,()]+),lambda0=([^,()]+)", _halve, canonical)
+    return None if weaker == canonical else weaker
+
+
+def _halve(found: re.Match[str]) -> str:
+    p, weight = float(found[1]), float(found[2])
+    if weight * p <= _WEAKEST:
+        return found[0]
+    return f"p={found[1]},lambda0={format_value(float(f'{min(weight / 2, 0.5 / p):.4g}'))}"

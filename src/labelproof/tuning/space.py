@@ -1,0 +1,278 @@
+r"""What is searched: cross entropy and its generalisation, plain and with sparse regularization.
+
+A setting of the search is a loss as text. The searcher sees it as coordinates that mean the same
+for any number of epochs and any exponent: not $\lambda_0$ but $\lambda_0 p$, which the paper keeps
+below 1, and not $\rho$ but by how much the weight grows over the whole run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from torch import nn
+
+from labelproof.losses import (
+    CrossEntropy,
+    GeneralizedCrossEntropy,
+    SparseRegularized,
+    format_loss,
+    parse_loss,
+)
+from labelproof.schedules import Constant, Exponential
+
+__all__ = [
+    "CHOICES",
+    "KINDS",
+    "RANGES",
+    "Coordinates",
+    "Suggestions",
+    "coordinates",
+    "loss_at",
+    "nearby",
+    "starts",
+    "strongest",
+    "suggest_coordinates",
+]
+
+Coordinates = dict[str, Any]
+
+
+class Range(NamedTuple):
+    """Bounds of a number that is searched by its logarithm."""
+
+    low: float
+    high: float
+
+
+RANGES: dict[str, Range] = {
+    "q": Range(0.2, 1.0),
+    "sparse_q": Range(0.01, 0.7),
+    "pull": Range(0.02, 0.6),
+    "tau": Range(0.1, 1.0),
+    "growth": Range(5.0, 1024.0),
+}
+"""`q` of generalised cross entropy alone and under the regularizer, where the paper has other ones;
+`pull`, the first weight times p, of which the paper has 0.02 to 0.4; the temperature; by how much
+the weight grows over the run."""
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "p": (0.01, 0.1),
+    "normalize": (False, True),
+}
+
+KINDS = ("ce+sr", "gce+sr", "gce")
+"""What is searched. Plain cross entropy is no kind of it: it has nothing to set, and is always
+tried."""
+
+_MANY = 20
+"""Classes from which on the paper regularises weakly, with an exponent of 0.01."""
+
+
+class Suggestions(Protocol):
+    """What draws a coordinate: an Optuna trial, or whatever answers alike."""
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = ...) -> float:
+        """A number between two bounds."""
+        ...
+
+    def suggest_categorical(self, name: str, choices: Any) -> Any:
+        """One of several."""
+        ...
+
+
+def starts(*, epochs: int, classes: int) -> list[str]:
+    """The settings that are tried first: known to be good somewhere, the plain ones before all.
+
+    The paper's settings for MNIST, CIFAR-10 and CIFAR-100, and one for small sets, with the growth
+    of the weight stretched to the number of epochs.
+
+    Args:
+        epochs: Of each run.
+        classes: Of the dataset; many of them bring the weak regularizers to the front.
+
+    Example:
+        >>> for loss in starts(epochs=40, classes=10):
+        ...     print(loss)
+        ce
+        gce(q=0.7)
+        ce+sr(tau=0.5,p=0.1,lambda0=5,rho=1.09984,r=1,normalize=false)
+        ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.09295,r=1,normalize=true)
+        ce+sr(tau=0.1,p=0.1,lambda0=4,rho=1.18921,r=1,normalize=false)
+        gce(q=0.01)+sr(tau=0.5,p=0.1,lambda0=3,rho=1.18921,r=1,normalize=false)
+        ce+sr(tau=0.5,p=0.01,lambda0=4,rho=1.10382,r=1,normalize=true)
+        ce+sr(tau=0.5,p=0.1,lambda0=2.5,rho=1.18921,r=1,normalize=false)
+    """
+    plain: list[Coordinates] = [
+        {"kind": "ce"},
+        {"kind": "gce", "q": 0.7},
+    ]
+    strong: list[Coordinates] = [
+        _sparse(pull=0.5, tau=0.5, p=0.1, growth=45),
+        _sparse(pull=0.12, tau=0.5, p=0.1, growth=35, normalize=True),
+        _sparse(pull=0.4, tau=0.1, p=0.1, growth=1024),
+        _sparse(pull=0.3, tau=0.5, p=0.1, growth=1024, sparse_q=0.01),
+    ]
+    weak: list[Coordinates] = [
+        _sparse(pull=0.04, tau=0.5, p=0.01, growth=52, normalize=True),
+        _sparse(pull=0.25, tau=0.5, p=0.1, growth=1024),
+    ]
+    if classes > _MANY:
+        weak = [
+            weak[0],
+            _sparse(pull=0.1, tau=0.5, p=0.01, growth=52, normalize=True),
+            _sparse(pull=0.04, tau=0.5, p=0.01, growth=52, normalize=True, sparse_q=0.01),
+        ]
+        strong = strong[1:2]
+        return [loss_at(place, epochs=epochs) for place in (*plain, *weak, *strong)]
+    return [loss_at(place, epochs=epochs) for place in (*plain, *strong, *weak)]
+
+
+def loss_at(place: Coordinates, *, epochs: int) -> str:
+    """The loss at a place of the search, as canonical text.
+
+    >>> loss_at({"kind": "gce", "q": 0.7}, epochs=10)
+    'gce(q=0.7)'
+    """
+    base, _, sparse = place["kind"].partition("+")
+    if base == "gce":
+        base = f"gce(q={place['sparse_q' if sparse else 'q']:.3g})"
+    if not sparse:
+        return base
+    weight, growth = place["pull"] / place["p"], place["growth"] ** (1 / epochs)
+    normalize = str(place["normalize"]).lower()
+    text = (
+        f"{base}+sr(tau={place['tau']:.3g},p={place['p']:g},lambda0={weight:.3g},"
+        f"rho={round(growth, 5):.10g},normalize={normalize})"
+    )
+    return format_loss(parse_loss(text))
+
+
+def coordinates(loss: str, *, epochs: int) -> Coordinates | None:
+    """Where in the search a loss stands, moved to the nearest edge if it is beyond one.
+
+    Args:
+        loss: As text.
+        epochs: Of each run.
+
+    Returns:
+        The place, or `None` for a loss of a kind that is not searched.
+
+    Example:
+        >>> coordinates("ce+sr(p=0.1,lambda0=5,rho=1.1)", epochs=40)["pull"]
+        0.5
+        >>> coordinates("nce+mae", epochs=40) is None
+        True
+    """
+    parsed = parse_loss(loss)
+    if not isinstance(parsed, SparseRegularized):
+        if isinstance(parsed, GeneralizedCrossEntropy) and parsed.clamp is None:
+            return {"kind": "gce", "q": _inside("q", parsed.q)}
+        return None
+    base = _base_under_penalty(parsed.base)
+    weight, temperature = parsed.weight_schedule, parsed.temperature_schedule
+    if base is None or parsed.clamp is not None or parsed.smoothing:
+        return None
+    if not isinstance(weight, Exponential) or not isinstance(temperature, Constant):
+        return None
+    growth = weight.growth ** (epochs / weight.every)
+    return base | {
+        "pull": _inside("pull", weight.initial * parsed.p),
+        "tau": _inside("tau", temperature.value),
+        "p": min(CHOICES["p"], key=lambda known: abs(known - parsed.p)),
+        "growth": _inside("growth", growth),
+        "normalize": parsed.normalize,
+    }
+
+
+def strongest(*, classes: int, plain: float | None) -> float:
+    r"""The largest first weight times p that is worth a trial.
+
+    The paper's remark in its section 3.1: easy data bears a strong regularizer, hard data a weak
+    one. Many classes are hard, and so is what a plain network finds no order in.
+
+    Args:
+        classes: Of the dataset.
+        plain: Noisy validation accuracy of plain cross entropy in percent, once it is known.
+
+    Example:
+        >>> strongest(classes=10, plain=55.0), strongest(classes=100, plain=8.0)
+        (0.6, 0.15)
+    """
+    limit = RANGES["pull"].high
+    if classes > _MANY:
+        limit /= 2
+    # Against chance, since with many wrong labels no accuracy is high.
+    if plain is not None and classes > 2 and plain < min(25.0, 300 / classes + 10):
+        limit /= 2
+    return round(limit, 2)
+
+
+def suggest_coordinates(draw: Suggestions, kind: str, *, limit: float) -> Coordinates:
+    """Draw a place.
+
+    Args:
+        draw: Gives each coordinate.
+        kind: One of `KINDS`.
+        limit: Largest first weight times p, as `strongest` has it.
+    """
+    place: Coordinates = {"kind": kind}
+    if kind == "gce":
+        return place | {"q": _draw(draw, "q")}
+    if kind == "gce+sr":
+        place["sparse_q"] = _draw(draw, "sparse_q")
+    place["pull"] = draw.suggest_float("pull", RANGES["pull"].low, limit, log=True)
+    place |= {name: _draw(draw, name) for name in ("tau", "growth")}
+    return place | {name: _choose(draw, name) for name in ("p", "normalize")}
+
+
+def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) -> Coordinates:
+    """A place not far from another: every number up to a factor of two off, seldom a choice.
+
+    Args:
+        place: A good one.
+        generator: It is moved on.
+        limit: Largest first weight times p, as `strongest` has it.
+
+    Example:
+        >>> there = nearby({"kind": "gce", "q": 0.5}, np.random.default_rng(1), limit=0.6)
+        >>> 0.25 < there["q"] < 1
+        True
+    """
+    near = dict(place)
+    for name, value in place.items():
+        drawn, other = generator.random(2).tolist()
+        if name in RANGES:
+            near[name] = _inside(name, value * 2.0 ** (2 * drawn - 1))
+        elif name in CHOICES and drawn < 0.15:
+            near[name] = CHOICES[name][int(other * len(CHOICES[name]))]
+    if "pull" in near:
+        near["pull"] = min(near["pull"], limit)
+    return near
+
+
+def _sparse(*, normalize: bool = False, **place: Any) -> Coordinates:
+    kind = "gce+sr" if "sparse_q" in place else "ce+sr"
+    return {"kind": kind, "normalize": normalize, **place}
+
+
+def _base_under_penalty(loss: nn.Module) -> Coordinates | None:
+    if isinstance(loss, CrossEntropy):
+        return {"kind": "ce+sr"}
+    if isinstance(loss, GeneralizedCrossEntropy) and loss.clamp is None:
+        return {"kind": "gce+sr", "sparse_q": _inside("sparse_q", loss.q)}
+    return None
+
+
+def _inside(name: str, value: float) -> float:
+    low, high = RANGES[name]
+    return min(max(value, low), high)
+
+
+def _draw(draw: Suggestions, name: str) -> float:
+    low, high = RANGES[name]
+    return draw.suggest_float(name, low, high, log=True)
+
+
+def _choose(draw: Suggestions, name: str) -> Any:
+    return draw.suggest_categorical(name, CHOICES[name])

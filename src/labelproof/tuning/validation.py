@@ -1,0 +1,118 @@
+"""What the search learns from and validates on: the given labels, and nothing else of them.
+
+The true labels, where anyone knows them, and the test set are left outside: what is handed to the
+runs is a dataset that was built without them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.holdout import Holdout, folds, hold_out
+from labelproof.ranges import whole
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.metrics import spread
+from labelproof.training.randomness import derive_seed
+
+__all__ = ["Validation", "choose_validation", "count_folds"]
+
+_SMALL = 10_000
+"""Below so many examples one part that is held out says too little, and folds are worth their
+cost; it is also what is held out of a large set, as far as that is no more than a fifth of it."""
+
+_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A dataset with the given labels in place of its own, and how it is cut.
+
+    Attributes:
+        dataset: Training images and given labels; no test set.
+        parts: For each fold, what is learned from and what is validated on.
+        classes: For each fold, over how many classes its labels to validate on spread.
+    """
+
+    dataset: Dataset
+    parts: tuple[Holdout, ...]
+    classes: tuple[float, ...]
+
+    @property
+    def rows(self) -> list[int]:
+        """How many examples each fold validates on."""
+        return [len(part.validation) for part in self.parts]
+
+    def examples(self, fold: int) -> Examples:
+        """What the run of a fold gets."""
+        labels, part = self.dataset.train.labels, self.parts[fold]
+        return Examples(self.dataset, part.train, labels, None, 0.0, part.validation)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells whether another search was of the same labels, cut in the same way."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.dataset.train.labels, "<i8").tobytes())
+        for part in self.parts:
+            digest.update(np.ascontiguousarray(part.validation, "<i8").tobytes())
+        return {"rows": self.rows, "labels": digest.hexdigest()[:16]}
+
+
+def choose_validation(
+    dataset: Dataset,
+    configuration: Configuration,
+    *,
+    parts: int | str = "auto",
+    human: str | os.PathLike[str] | None = None,
+) -> Validation:
+    """Put the configuration's noise on the labels, if it has any, and cut what comes out.
+
+    Args:
+        dataset: Its labels are taken as they are, right or wrong.
+        configuration: Its noise, imbalance and seed are read.
+        parts: Number of folds, 1 for a single part that is held out; `auto` takes three folds below
+            10,000 examples and a single part from there on.
+        human: The file of human labels, for noise such as `human:worse`.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> noisy = Configuration("digits", noise="symmetric:0.4")
+        >>> validation = choose_validation(load_digits(), noisy)
+        >>> validation.rows, "test" in validation.dataset.splits
+        ([449, 449, 449], False)
+    """
+    plain = replace(configuration, validation=0.0)
+    chosen = choose_examples(plain, dataset, human=human)
+    count = count_folds(parts, len(chosen.used))
+    seed = derive_seed(configuration.seed, "validation", 0)
+    given = chosen.given
+    if count == 1:
+        share = min(max(_SMALL / len(chosen.used), 0.1), 0.2)
+        cut = [hold_out(given, share, seed=seed, indices=chosen.used)]
+    else:
+        cut = folds(given, count, seed=seed, indices=chosen.used)
+    if any(not len(part.validation) or not len(part.train) for part in cut):
+        raise ValueError(
+            f"dataset: {len(chosen.used)} examples are too few to learn from some and validate on "
+            "the others"
+        )
+    noisy = replace(dataset, splits={"train": Split(dataset.train.images, given)}, clean=False)
+    counted = [np.bincount(given[part.validation], minlength=dataset.num_classes) for part in cut]
+    return Validation(noisy, tuple(cut), tuple(spread(counts.tolist()) for counts in counted))
+
+
+def count_folds(parts: int | str, examples: int) -> int:
+    """How many times a setting is trained.
+
+    >>> count_folds("auto", 1347), count_folds("auto", 60_000), count_folds(5, 60_000)
+    (3, 1, 5)
+    """
+    if parts == "auto":
+        return _FOLDS if examples < _SMALL else 1
+    if isinstance(parts, str):
+        raise ValueError(f"folds: expected a whole number or 'auto', got {parts!r}")
+    return whole("folds", parts, 1)

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_images import write_images
+from trained import labelproof
+
+SMALL = ("--epochs", "3", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
+TINY = ("--epochs", "2", "--device", "cpu", "--network", "cnn4(width=4,hidden=8)")
+TINY_CROP = (*TINY, "--augmentation", "resized-crop:16")
+
+
+def write_table(path: Path, rows: int = 60, *, seed: int = 0) -> None:
+    """Three classes that two of the columns tell apart."""
+    generator = np.random.default_rng(seed)
+    labels = np.arange(rows) % 3
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["width", "height", "colour", "label"])
+        for label in labels:
+            width, height = generator.normal([3 * label, -2 * label], 0.3)
+            writer.writerow(
+                [f"{width:.4f}", f"{height:.4f}", ["red", "blue"][label % 2], f"kind {label}"]
+            )
+
+
+@pytest.fixture(scope="module")
+def table_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A run on a table, and what was printed."""
+    folder = tmp_path_factory.mktemp("fit")
+    write_table(folder / "things.csv")
+    result = labelproof(
+        *("fit", folder / "things.csv", "--output", folder / "run", "--epochs", "25"),
+        *("--device", "cpu"),
+    )
+    assert result.exit_code == 0, result.output
+    return folder / "run", result.stdout
+
+
+def test_a_table_needs_no_flag_and_is_learned(table_run: tuple[Path, str]) -> None:
+    folder, printed = table_run
+    assert "Data: 60 rows, 3 classes (kind 0 20, kind 1 20, kind 2 20)" in printed
+    assert "Held out: about 6 rows" in printed
+    assert "of 6 held-out rows are predicted (95% interval:" in printed
+    assert f"Next: labelproof predict {folder} NEW.csv" in printed
+    record = json.loads((folder / "record.json").read_text())
+    assert record["curve"]["validation_accuracy"][-1] > 80
+    assert record["configuration"]["loss"].startswith("ce+sr(")
+
+
+def test_new_rows_are_predicted_whatever_the_order_of_their_columns(
+    table_run: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder, _ = table_run
+    (tmp_path / "new.csv").write_text(
+        "colour,comment,height,width\nred,x,0,0\nblue,y,-2,3\ngreen,z,-4,6\n"
+    )
+    result = labelproof("predict", folder, tmp_path / "new.csv", "--all")
+    assert result.exit_code == 0, result.output
+    header, *rows = csv.reader(result.stdout.splitlines())
+    assert header[:4] == ["path", "row", "label", "probability"]
+    assert [row[1:3] for row in rows] == [
+        *(["line 2", "kind 0"], ["line 3", "kind 1"], ["line 4", "kind 2"]),
+    ]
+    for row in rows:
+        assert sum(float(cell) for cell in row[4:]) == pytest.approx(1, abs=1e-4)
+
+
+def test_new_rows_that_lack_a_column_are_refused(
+    table_run: tuple[Path, str], tmp_path: Path
+) -> None:
+    (tmp_path / "new.csv").write_text("colour,height\nred,0\n")
+    result = labelproof("predict", table_run[0], tmp_path / "new.csv")
+    assert isinstance(result.exception, ValueError)
+    assert "width" in str(result.exception)
+    assert result.stdout == ""
+
+
+def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
+    table_run: tuple[Path, str],
+) -> None:
+    folder, printed = table_run
+    table = folder.parent / "things.csv"
+    again = labelproof("fit", table, "--output", folder, "--epochs", "25", "--device", "cpu")
+    assert again.exit_code == 0
+    assert again.stdout.splitlines()[-4:] == printed.splitlines()[-4:]
+    other = labelproof("fit", table, "--output", folder, "--epochs", "26", "--device", "cpu")
+    assert "--fresh" in str(other.exception)
+    assert "epochs 25" in str(other.exception)
+
+
+def test_a_run_on_a_table_is_evaluated_and_exported(
+    table_run: tuple[Path, str], tmp_path: Path
+) -> None:
+    import torch
+
+    folder, _ = table_run
+    measured = labelproof("evaluate", folder, "--split", "train", "--format", "json")
+    assert measured.exit_code == 0, measured.output
+    assert json.loads(measured.stdout)["accuracy"] > 90
+    file = tmp_path / "network.pt2"
+    exported = labelproof("export", folder, "--format", "torch-export", "--output", file)
+    assert exported.exit_code == 0, exported.output
+    from labelproof.training.saved import load_run
+
+    run = load_run(folder)
+    rows = torch.randn(5, *run.description.input_shape)
+    logits = torch.export.load(file).module()(rows)
+    expected = torch.cat(list(run.logits(rows.numpy())))
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(
+    tmp_path: Path,
+) -> None:
+    photos = tmp_path / "photos"
+    for index, (size, mode) in enumerate([((40, 30), "RGB"), ((20, 50), "L"), ((33, 33), "RGBA")]):
+        names = [f"{kind}/{index}-{number}.png" for kind in ("cat", "dog") for number in range(6)]
+        write_images(photos, names, size=size, mode=mode)
+    (photos / "cat" / "0-3.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
+    result = labelproof("fit", photos, *TINY_CROP, "--output", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert "1 of 36 images cannot be read" in result.stderr
+    assert "0-3.png" in result.stderr
+    assert "Data: 35 images, 2 classes" in result.stdout
+    predicted = labelproof("predict", tmp_path / "run", photos / "dog")
+    assert predicted.exit_code == 0, predicted.output
+    assert len(predicted.stdout.splitlines()) == 19
+    strict = labelproof("fit", photos, *TINY_CROP, "--output", tmp_path / "other", "--strict")
+    assert "0-3.png" in str(strict.exception)
+    assert not (tmp_path / "other" / "record.json").exists()
+
+
+def test_a_known_dataset_with_noise_put_on(tmp_path: Path) -> None:
+    result = labelproof(
+        *("fit", "digits", "--noise", "symmetric:0.4", *TINY, "--output", tmp_path / "run"),
+        *("--loss", "gce(q=0.7)", "--balanced", "--validation", "0.3", "--seed", "5"),
+    )
+    assert result.exit_code == 0, result.output
+    configuration = json.loads((tmp_path / "run" / "record.json").read_text())["configuration"]
+    assert configuration["loss"] == "gce(q=0.7)"
+    assert configuration["class_weight"] == "balanced"
+    assert configuration["validation"] == 0.3
+    assert "Test: " in result.stdout
+
+
+def test_a_dry_run_says_what_would_be_done(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    result = labelproof("fit", tmp_path / "t.csv", "--dry-run", "--device", "cpu")
+    assert result.exit_code == 0
+    assert 'network = "mlp' in result.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
+
+
+BAD = {
+    "nothing": ("", "expected"),
+    "header only": ("a,b,label\n", "row"),
+    "one class": ("a,label\n" + "1,x\n2,x\n3,x\n", "class"),
+    "an id as the label": ("a,label\n" + "".join(f"{n},{n * 7919}\n" for n in range(50)), "label"),
+    "no label": ("a,b,label\n1,2,x\n3,4,\n5,6,y\n1,1,x\n", "label"),
+    "infinite": ("a,label\n1,x\ninf,y\n2,x\n3,y\n", "a"),
+    "mixed": (
+        "a,label\n" + "".join(f"{n}.5,{'xy'[n % 2]}\n" for n in range(40)) + "oops,x\n",
+        "oops",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_table_that_cannot_be_used_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    content, said = BAD[name]
+    (tmp_path / "t.csv").write_text(content)
+    result = labelproof("fit", tmp_path / "t.csv", *SMALL, "--strict", "--output", tmp_path / "run")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ValueError)
+    assert said in str(result.exception)
+    assert "\n" not in str(result.exception)
+    assert not (tmp_path / "run" / "record.json").exists()
+
+
+def test_the_program_ends_with_2_and_one_line_for_what_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,label\n1,x\n2,x\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "labelproof", "fit", tmp_path / "t.csv"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_is_no_run_is_said_to_be_none(tmp_path: Path) -> None:
+    result = labelproof("predict", tmp_path, tmp_path)
+    assert isinstance(result.exception, FileNotFoundError)
+    assert "not the folder of a run" in str(result.exception)
+
+
+def test_stopped_in_the_middle_it_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", 300)
+    command = [sys.executable, "-m", "labelproof", "fit", "t.csv", "--device", "cpu"]
+    command += ["--epochs", "60", "--network", "mlp(hidden=8,depth=1)"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    whole = subprocess.run(
+        [*command, "--output", "whole"], cwd=tmp_path, env=environment, capture_output=True
+    )
+    assert whole.returncode == 0, whole.stderr
+    with subprocess.Popen(
+        [*command, "--output", "cut"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("epoch 10 of"):
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stdout.read()
+        assert process.wait() == 130, rest
+    again = subprocess.run(
+        [*command, "--output", "cut"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert again.returncode == 0, again.stderr
+    metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("cut", "whole")]
+    assert metrics[0] == metrics[1]
+
+
+def test_the_loss_can_be_chosen_on_what_is_held_out(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", 90)
+    command = ("fit", tmp_path / "t.csv", *SMALL, "--loss", "auto", "--trials", "2")
+    result = labelproof(*command, "--output", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert "agreement with the noisy labels held out" in result.stdout
+    assert "Chosen: " in result.stdout
+    record = json.loads((tmp_path / "run" / "record.json").read_text())
+    assert record["configuration"]["loss"] in ("ce", "gce(q=0.7)")
+    assert len(json.loads((tmp_path / "run" / "tuning.json").read_text())["trials"]) == 2
+    again = labelproof(*command, "--output", tmp_path / "run")
+    assert again.exit_code == 0, again.output
+    assert "agreement" not in again.stdout
+    assert "Validation: " in again.stdout

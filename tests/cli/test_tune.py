@@ -1,0 +1,170 @@
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_runs import StopAfter
+from trained import labelproof
+from typer.testing import Result
+
+from labelproof.cli import tune as command
+from labelproof.training.pack import DeviceMemoryError
+from labelproof.tuning.proposal import import_optuna
+
+QUICK = ("--network", "mlp(hidden=16,depth=1,batch_norm=true)", "--epochs", "2", "--folds", "1")
+NOISY = ("--noise", "symmetric:0.4", "--learning-rate", "0.1")
+
+
+def tune_digits(folder: Path, *arguments: str, trials: int = 3) -> Result:
+    return labelproof(
+        *("tune", "digits", "--device", "cpu", "--batch-size", "64", "--trials", str(trials)),
+        *("--output", folder / "tuning.json", *QUICK, *NOISY, *arguments),
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    folder = tmp_path_factory.mktemp("tune")
+    result = tune_digits(folder)
+    assert result.exit_code == 0, result.output
+    return folder, result
+
+
+def test_a_search_lists_its_trials_and_says_what_it_chose(finished: tuple[Path, Result]) -> None:
+    folder, result = finished
+    kept = json.loads((folder / "tuning.json").read_text())
+    assert len(kept["trials"]) == 3
+    for trial in kept["trials"]:
+        shown = f"{trial['accuracy']:.2f}% ± {trial['standard_error']:.2f}  {trial['loss']}"
+        assert shown in result.stdout
+    assert f"Chosen: {kept['choice']}, which agrees with" in result.stdout
+    assert "guessing would with 10.0%" in result.stdout
+
+
+def test_progress_is_on_the_error_stream(finished: tuple[Path, Result]) -> None:
+    result = finished[1]
+    assert "1 of 3  ce  agrees with" in result.stderr
+    assert "1 of 3" not in result.stdout
+
+
+def test_the_next_command_trains_what_was_chosen(
+    finished: tuple[Path, Result], tmp_path: Path
+) -> None:
+    (line,) = [line for line in finished[1].stdout.splitlines() if line.startswith("Next: ")]
+    words = shlex.split(line.removeprefix("Next: "))
+    assert words[:4] == ["labelproof", "train", "--data", "digits"]
+    result = labelproof(*words[1:], "--device", "cpu", "--output", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    record = json.loads((tmp_path / "run" / "record.json").read_text())
+    kept = json.loads((finished[0] / "tuning.json").read_text())
+    assert record["configuration"]["loss"] == kept["choice"]
+    same = kept["about"]["configuration"]
+    # The precision is resolved in a record.
+    for name in same.keys() - {"precision", "loss"}:
+        assert record["configuration"][name] == same[name], name
+
+
+def test_the_same_command_has_nothing_to_do(finished: tuple[Path, Result]) -> None:
+    again = tune_digits(finished[0])
+    assert again.exit_code == 0
+    assert again.stderr == ""
+    assert again.stdout == finished[1].stdout
+
+
+def test_another_search_is_refused_in_one_line(finished: tuple[Path, Result]) -> None:
+    result = tune_digits(finished[0], "--seed", "7")
+    assert isinstance(result.exception, ValueError)
+    assert "seed: 1 there, 7 here" in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_fresh_starts_anew(tmp_path: Path) -> None:
+    (tmp_path / "tuning.json").write_text("something else")
+    refused = tune_digits(tmp_path, trials=1)
+    assert "is not the file of a search" in str(refused.exception)
+    result = tune_digits(tmp_path, "--fresh", trials=1)
+    assert result.exit_code == 0, result.output
+
+
+def test_stopped_it_says_what_is_best_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: tuple[Path, Result]
+) -> None:
+    class Stopped(StopAfter):
+        def __init__(self) -> None:
+            super().__init__(50)
+
+        @property
+        def exit_code(self) -> int:
+            return 130
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "StopRequest", Stopped)
+        stopped = tune_digits(tmp_path)
+    assert stopped.exit_code == 130
+    assert "Chosen: ce, which" in stopped.stdout
+    assert "Stopped; the same command goes on from" in stopped.stdout
+    again = tune_digits(tmp_path)
+    assert again.exit_code == 0
+    assert again.stdout == finished[1].stdout
+
+
+def test_ones_own_data_leads_to_fit(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    lines = ["width,height,kind"]
+    for index in range(120):
+        width, height = generator.normal(size=2) + 2 * (index % 2)
+        lines.append(f"{width:.3f},{height:.3f},{'big' if index % 2 else 'small'}")
+    table = tmp_path / "my things.csv"
+    table.write_text("\n".join(lines) + "\n")
+    result = labelproof(
+        *("tune", table, "--label", "kind", "--epochs", "2", "--trials", "2", "--device", "cpu"),
+        *("--output", tmp_path / "tuning.json"),
+    )
+    assert result.exit_code == 0, result.output
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("Next: ")]
+    words = shlex.split(line.removeprefix("Next: "))
+    assert words[:3] == ["labelproof", "fit", str(table)]
+    assert words[words.index("--label") + 1] == "kind"
+    assert words[words.index("--epochs") + 1] == "2"
+
+
+def test_without_optuna_it_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    result = tune_digits(tmp_path, trials=30)
+    assert isinstance(result.exception, ImportError)
+    assert "pip install 'labelproof[tune]'" in str(result.exception)
+    monkeypatch.undo()
+    assert import_optuna() is not None
+
+
+def test_too_little_memory_has_its_own_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object, **__: object) -> None:
+        raise DeviceMemoryError("the device is out of memory")
+
+    monkeypatch.setattr(command, "follow", exhausted)
+    result = tune_digits(tmp_path)
+    assert result.exit_code == 4
+    assert "out of memory" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--noise", "symetric:0.4"), "symetric"),
+        (("--loss", "may"), "may"),
+        (("--device", "gpu"), "device"),
+        (("--network", "cnn"), "cnn"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    tmp_path: Path, arguments: tuple[str, str], said: str
+) -> None:
+    result = tune_digits(tmp_path, *arguments)
+    assert isinstance(result.exception, ValueError)
+    assert said in str(result.exception)
+    assert not (tmp_path / "tuning.json").exists()

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import small_digits
+
+from labelproof.fitting.attempts import ATTEMPTS, Attempts, read_attempts, train_robustly
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import choose_examples
+from labelproof.training.execution import Execution
+from labelproof.training.pack import Job
+from labelproof.training.record import read_record
+
+# What one of the settings for MNIST does to the digits: everything becomes one class.
+TOO_STRONG = "ce+sr(tau=0.1,p=0.1,lambda0=60,rho=1,r=1,normalize=false)"
+
+
+def configuration(loss: str, epochs: int) -> Configuration:
+    return Configuration(
+        "digits",
+        loss=loss,
+        network="mlp(hidden=16,depth=1)",
+        epochs=epochs,
+        batch_size=16,
+        validation=0.25,
+        precision="float32",
+    )
+
+
+def fit(folder: Path, loss: str, *, weaken: bool = True, epochs: int = 30) -> Attempts:
+    dataset = small_digits()
+    chosen = configuration(loss, epochs)
+    attempts = Attempts(chosen.as_values(), loss)
+    events = train_robustly(
+        Job(chosen, folder),
+        Execution(torch.device("cpu")),
+        load=lambda each: choose_examples(each, dataset),
+        attempts=attempts,
+        weaken=weaken,
+    )
+    attempts.said = [str(event.value) for event in events if event.kind == "notice"]  # pyright: ignore
+    return attempts
+
+
+def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(tmp_path: Path) -> None:
+    attempts = fit(tmp_path / "run", TOO_STRONG)
+    said = attempts.said  # pyright: ignore[reportAttributeAccessIssue]
+    assert any("collapsed" in line for line in said)
+    assert any("weaker penalty" in line for line in said)
+    assert attempts.given_up[0]["loss"] == TOO_STRONG
+    record = read_record(tmp_path / "run")
+    assert record is not None
+    assert record.configuration["loss"] == attempts.loss
+    assert record.curve["predicted_classes"][-1] > 3
+    kept = read_attempts(tmp_path / "run")
+    assert kept == Attempts(attempts.asked, attempts.loss, attempts.given_up)
+
+
+def test_a_loss_that_was_asked_for_is_kept_and_the_collapse_said_once(tmp_path: Path) -> None:
+    attempts = fit(tmp_path / "run", TOO_STRONG, weaken=False)
+    assert attempts.given_up == []
+    assert len([line for line in attempts.said if "collapsed" in line]) == 1  # pyright: ignore
+    record = read_record(tmp_path / "run")
+    assert record is not None
+    assert len(record.curve["epoch"]) == 30
+
+
+def test_a_run_that_learns_is_left_alone(tmp_path: Path) -> None:
+    attempts = fit(tmp_path / "run", "ce", epochs=8)
+    assert attempts.given_up == []
+    assert attempts.said == []  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_notes_that_are_damaged_are_said_to_be(tmp_path: Path) -> None:
+    assert read_attempts(tmp_path) is None
+    (tmp_path / ATTEMPTS).write_text(json.dumps({"asked": {}}))
+    with pytest.raises(ValueError, match="--fresh"):
+        read_attempts(tmp_path)

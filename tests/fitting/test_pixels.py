@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_images import make_image, write_images
+
+from labelproof.data.folder import load_folder
+from labelproof.data.images import ImageFiles, UnreadableImageError
+from labelproof.fitting.pixels import bring_to_size, gather_squares, square_side
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for index in range(6):
+        size = [(90, 60), (60, 90), (64, 64)][index % 3]
+        write_images(tmp_path, [f"{'ab'[index % 2]}/{index}.png"], size=size)
+        make_image(index, size=size).save(tmp_path / f"{'ab'[index % 2]}/{index}.png")
+    return tmp_path
+
+
+def test_all_images_become_squares_that_fit_in_memory(folder: Path) -> None:
+    dataset = load_folder(folder)
+    told: list[tuple[int, int]] = []
+    found = bring_to_size(dataset, 28, memory=1 << 20, progress=lambda *said: told.append(said))
+    assert found.train.array.shape == (6, 3, 32, 32)
+    assert found.train.array.dtype == np.uint8
+    assert np.array_equal(found.train.labels, dataset.train.labels)
+    assert told[-1] == (6, 6)
+    assert found.mean == dataset.mean
+
+
+def test_too_many_for_memory_stay_files_of_that_size(folder: Path) -> None:
+    found = bring_to_size(load_folder(folder), 28, memory=6 * 3 * 32 * 32 - 1)
+    images = found.train.images
+    assert isinstance(images, ImageFiles)
+    assert min(images[0].shape[1:]) == 32
+
+
+def test_squares_are_the_middle_in_order(folder: Path) -> None:
+    images = load_folder(folder).train.images
+    assert isinstance(images, ImageFiles)
+    smaller = ImageFiles(images.files, mode="RGB", short_side=32)
+    for index, square in enumerate(gather_squares(smaller, 32)):
+        whole = smaller[index]
+        top, left = (whole.shape[1] - 32) // 2, (whole.shape[2] - 32) // 2
+        assert np.array_equal(square, whole[:, top : top + 32, left : left + 32])
+    assert square_side(28) == 32
+
+
+def test_an_image_that_went_bad_is_named(folder: Path) -> None:
+    dataset = load_folder(folder)
+    (folder / "a" / "2.png").write_bytes(b"gone")
+    with pytest.raises(UnreadableImageError, match=r"2\.png"):
+        bring_to_size(dataset, 28, memory=1 << 20)

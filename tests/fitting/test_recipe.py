@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from labelproof.data import load_digits
+from labelproof.fitting.recipe import Inputs, choose_recipe, look_at, network_for, robust_loss
+from labelproof.losses import SparseRegularized, parse_loss
+from labelproof.models import make_network
+
+SHAPES = [(1, 3, 3), (1, 8, 8), (3, 16, 16), (1, 28, 28), (3, 7, 28), (3, 32, 32), (3, 40, 40)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_network_takes_the_images_as_they_are(shape: tuple[int, int, int]) -> None:
+    found = network_for(Inputs("images", shape, 1000, 5))
+    assert "resized" not in found.get("augmentation", "")
+    make_network(found["network"], num_classes=5, input_shape=shape)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_files_and_large_images_are_looked_at_through_crops(fast: bool) -> None:
+    for inputs in (
+        Inputs("images", (3, 24, 24), 1000, 5, lazy=True),
+        Inputs("images", (3, 300, 200), 1000, 5),
+    ):
+        found = network_for(inputs, fast=fast)
+        side = 224 if fast else 48
+        assert found["augmentation"] == f"resized-crop:{side},flip"
+        make_network(found["network"], num_classes=5, input_shape=(3, side, side))
+
+
+def test_grey_images_are_not_mirrored() -> None:
+    assert "flip" not in network_for(Inputs("images", (1, 28, 28), 9, 2))["augmentation"]
+    assert "flip" in network_for(Inputs("images", (3, 28, 28), 9, 2))["augmentation"]
+
+
+def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
+    recipe = choose_recipe(
+        load_digits(), data="my digits", epochs=7, loss="gce(q=0.5)", network=None, seed=3
+    )
+    assert (recipe.data, recipe.epochs, recipe.loss, recipe.seed) == (
+        *("my digits", 7, "gce(q=0.5)", 3),
+    )
+    assert recipe.network == "cnn4(width=12)"
+    assert recipe.validation == 0.1
+
+
+@pytest.mark.parametrize("epochs", [1, 7, 50, 400])
+@pytest.mark.parametrize("base", ["ce", "gce(q=0.01)", "10*nce+0.1*mae"])
+def test_the_penalty_grows_alike_over_any_number_of_epochs(base: str, epochs: int) -> None:
+    loss = parse_loss(robust_loss(f"{base}+sr", epochs=epochs))
+    assert isinstance(loss, SparseRegularized)
+    first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
+    assert first < 1 / loss.p
+    assert 40 < last / first < 50
+
+
+def test_a_penalty_with_arguments_is_left_alone() -> None:
+    assert robust_loss("ce+sr(tau=0.1)", epochs=3) == "ce+sr(tau=0.1)"
+
+
+def test_small_sets_are_seen_often_and_large_ones_end() -> None:
+    few = choose_recipe(load_digits())
+    assert few.epochs * len(load_digits().train) >= 100_000
+    assert look_at(load_digits()).kind == "images"

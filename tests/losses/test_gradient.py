@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from labelproof import CrossEntropy, Loss, SparseRegularized, parse_loss
+from labelproof.losses import Outputs, PointwiseLoss
+from labelproof.losses.gradient import has_gradient, mean_and_gradient
+
+BASES = ["ce", "gce(q=0.7)", "gce(q=0.3,clamp=0.01)", "fl", "mae", "phuber"]
+KNOWN = [*BASES, *(f"{base}+sr(lambda0=2)" for base in BASES), "ce+sr(clamp=0.05,normalize=false)"]
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    draws = torch.Generator().manual_seed(5)
+    logits = 3 * torch.randn(13, 7, generator=draws, dtype=torch.float64)
+    logits[4] = 0
+    return logits, torch.randint(7, (13,), generator=draws)
+
+
+@pytest.mark.parametrize("spec", KNOWN)
+@pytest.mark.parametrize("weighed", [False, True])
+def test_it_is_what_torch_traces(spec: str, weighed: bool) -> None:
+    loss = parse_loss(spec)
+    loss.set_epoch(3)
+    logits, target = batch()
+    weight = torch.linspace(0, 2, 13, dtype=torch.float64) if weighed else None
+    assert has_gradient(loss)
+    found = mean_and_gradient(loss, logits, target, weight=weight)
+    given = logits.clone().requires_grad_()
+    values = loss.per_example(given, target)
+    value = (values if weight is None else values * weight).mean()
+    (gradient,) = torch.autograd.grad(value, given)
+    torch.testing.assert_close(found.mean, value.detach(), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found.gradient, gradient, rtol=1e-12, atol=1e-12)
+    assert not found.gradient.requires_grad
+    if isinstance(loss, SparseRegularized):
+        parts = loss.parts(logits, target)
+        assert found.penalty is not None
+        torch.testing.assert_close(found.penalty.mean(), parts.penalty)
+        assert found.penalty.shape == (13, 1)
+    else:
+        assert found.penalty is None
+        torch.testing.assert_close(found.log_probabilities, torch.log_softmax(logits, dim=1))
+
+
+@pytest.mark.parametrize("spec", BASES)
+def test_a_slope_is_the_derivative(spec: str) -> None:
+    loss = parse_loss(spec)
+    assert isinstance(loss, PointwiseLoss)
+    log_probability = torch.linspace(-6, -1e-3, 50, dtype=torch.float64)
+    traced = PointwiseLoss.slope(loss, log_probability)
+    torch.testing.assert_close(loss.slope(log_probability), traced, rtol=1e-12, atol=1e-12)
+
+
+class OfABatch(CrossEntropy):
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        return super().forward(logits, target).square()
+
+
+class OfALabel(CrossEntropy):
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        return 2 * super().index_values(outputs, target)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        parse_loss("nce+mae"),
+        parse_loss("rce"),
+        parse_loss("nl"),
+        CrossEntropy(reduction="sum"),
+        CrossEntropy(weight=torch.ones(7)),
+        CrossEntropy(check=True),
+        SparseRegularized(CrossEntropy(), vector=0.1),
+        SparseRegularized(torch.nn.CrossEntropyLoss()),
+        OfABatch(),
+        OfALabel(),
+        SparseRegularized(OfALabel()),
+    ],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_what_has_a_rule_of_its_own_is_not_known(loss: Loss) -> None:
+    assert not has_gradient(loss)

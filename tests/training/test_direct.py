@@ -1,0 +1,128 @@
+"""A step whose gradient is written down moves the weights as one whose gradient is traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_runs import CPU, small, small_digits, small_run, train_epoch
+
+from labelproof.training.direct import make_direct
+from labelproof.training.examples import choose_examples
+from labelproof.training.execution import Execution
+from labelproof.training.feed import ResidentImages
+from labelproof.training.optimization import Optimizer
+from labelproof.training.run import Run
+
+MLP = "mlp(hidden=16,depth=2)"
+
+
+def is_direct(**changes: Any) -> bool:
+    run = small_run(small(**{"network": MLP, **changes}))
+    return run.plain.direct is not None and run.plain.direct.ready
+
+
+def test_runs_that_take_the_direct_way() -> None:
+    assert is_direct()
+    assert is_direct(loss="gce(q=0.7)", optimizer="adamw", clip_norm=1.0, average=0.9)
+    assert not is_direct(loss="nce+mae")
+    assert not is_direct(loss="nl")
+    assert not is_direct(network="mlp(hidden=16,depth=1,batch_norm=true)")
+    assert not is_direct(network="cnn4(width=4)")
+    assert not is_direct(network="mlp(hidden=400,depth=2)")
+    assert not is_direct(precision="bf16")
+    assert not is_direct(precision="fp16")
+    assert not is_direct(algorithm="co-teaching")
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # torch's own use
+def test_a_compiled_run_does_not() -> None:
+    execution = Execution(torch.device("cpu"), compile=True, convolution="torch")
+    run = small_run(small(network=MLP), execution)
+    assert run.plain.direct is None
+    assert run.tally.backlog is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"loss": "ce"},
+        {"loss": "gce(q=0.7)"},
+        {"loss": "gce(q=0.01)+sr"},
+        {"loss": "fl+sr(clamp=0.01,normalize=false)"},
+        {"optimizer": "adamw", "learning_rate": 0.01, "weight_decay": 0.1},
+        {"clip_norm": 0.5, "nesterov": True},
+        {"average": 0.9},
+        {"network": "mlp(hidden=16,depth=0)"},
+    ],
+    ids=str,
+)
+def test_two_epochs_come_to_what_traced_ones_do(changes: dict[str, Any]) -> None:
+    configuration = small(**{"network": MLP, "learning_rate": 0.05, **changes})
+    direct, traced = small_run(configuration), small_run(configuration)
+    traced.plain.direct = None
+    for _ in range(2):
+        found, expected = train_epoch(direct), train_epoch(traced)
+        assert found["train_loss"] == pytest.approx(expected["train_loss"], rel=1e-4)
+    theirs = traced.evaluated.state_dict()
+    for name, tensor in direct.evaluated.state_dict().items():
+        torch.testing.assert_close(tensor, theirs[name], rtol=1e-3, atol=1e-4)
+
+
+def test_examples_that_count_differently() -> None:
+    configuration = small(network=MLP)
+    examples = choose_examples(configuration, small_digits())
+    weight = np.linspace(0, 2, len(examples.dataset.train)).astype(np.float32)
+    weighed = type(examples)(**{**vars(examples), "weight": weight})
+
+    def run_of(chosen: Any) -> Run:
+        images = ResidentImages(chosen.dataset, CPU.device)
+        return Run(configuration, chosen, images, CPU)
+
+    direct, traced, alike = run_of(weighed), run_of(weighed), run_of(examples)
+    assert direct.plain.direct is not None
+    traced.plain.direct = None
+    losses = [train_epoch(run)["train_loss"] for run in (direct, traced, alike)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert losses[0] != pytest.approx(losses[2], rel=1e-3)
+
+
+def test_whoever_listens_to_the_network_hears_every_step() -> None:
+    run, alone = small_run(small(network=MLP)), small_run(small(network=MLP))
+    heard: list[int] = []
+    hook = run.networks[0].register_forward_hook(lambda *_: heard.append(1))
+    run.begin()
+    run.advance()
+    hook.remove()
+    run.advance()
+    assert len(heard) == 1
+    alone.begin()
+    for _ in range(2):
+        alone.advance()
+    pairs = zip(run.networks[0].parameters(), alone.networks[0].parameters(), strict=True)
+    for mine, theirs in pairs:
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced() -> None:
+    run = small_run(small(network=MLP))
+    network, backlog = run.networks[0], run.tally.backlog
+    assert backlog is not None
+    frozen = [network.get_parameter(name) for name in ("head.bias", "body.3.weight")]
+    for parameter in frozen:
+        parameter.requires_grad_(False)
+    optimizer = Optimizer(run.configuration, network)
+    direct = make_direct(network, run.algorithm, optimizer, run.feed, backlog)
+    assert direct is not None
+    run.begin()
+    fetched = run.feed.fetch(32)
+    with torch.no_grad():
+        found = optimizer.flat.like(direct(fetched))
+    loss = run.algorithm.loss(network(fetched.inputs), fetched.target)
+    expected = torch.autograd.grad(loss, optimizer.parameters)
+    assert len(found) == len(list(network.parameters())) - len(frozen)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)

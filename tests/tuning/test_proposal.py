@@ -1,0 +1,91 @@
+"""What Optuna makes of the trials so far."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from made_trials import made
+
+from labelproof.tuning.proposal import import_optuna, propose
+from labelproof.tuning.space import coordinates, starts
+
+EPOCHS = 20
+
+
+def tried(good: str = "+sr") -> list:
+    losses = starts(epochs=EPOCHS, classes=10)
+    return [
+        made(number, [[50.0 + 8 * (good in loss)] * EPOCHS], loss=loss)
+        for number, loss in enumerate(losses)
+    ]
+
+
+def next_loss(trials: list, *, number: int | None = None, seed: int = 1, classes: int = 10) -> str:
+    number = len(trials) if number is None else number
+    return propose(trials, number=number, epochs=EPOCHS, classes=classes, seed=seed)
+
+
+def test_the_same_trials_and_seed_propose_the_same() -> None:
+    assert next_loss(tried()) == next_loss(tried())
+    assert len({next_loss(tried(), seed=seed) for seed in range(5)}) > 1
+
+
+def test_a_proposal_is_new() -> None:
+    trials = tried()
+    for _ in range(8):
+        loss = next_loss(trials)
+        assert loss not in [trial.loss for trial in trials]
+        trials.append(made(len(trials), [[58.0] * EPOCHS], loss=loss))
+
+
+def test_what_was_good_is_proposed_more_often() -> None:
+    sparse = [("+sr" in next_loss(tried(), seed=seed)) for seed in range(12)]
+    plain = [("+sr" in next_loss(tried(good="gce(q=0.7)"), seed=seed)) for seed in range(12)]
+    assert sum(sparse) > sum(plain)
+
+
+def test_every_other_proposal_is_near_one_of_the_best() -> None:
+    trials = tried()
+    places = [coordinates(trial.loss, epochs=EPOCHS) or {} for trial in trials]
+    for seed in range(8):
+        near = coordinates(next_loss(trials, number=9, seed=seed), epochs=EPOCHS)
+        assert near is not None
+        assert any(
+            near["kind"] == place.get("kind")
+            and all(0.49 < near[name] / place[name] < 2.05 for name in ("pull", "tau", "growth"))
+            for place in places
+            if "pull" in place
+        )
+
+
+def test_trials_of_any_outcome_and_of_other_losses_are_taken() -> None:
+    trials = [
+        *tried(),
+        made(20, [[10.0] * 5], loss="ce+sr(lambda0=9)", epochs=EPOCHS, state="collapsed"),
+        made(21, [[10.0] * 5], loss="ce+sr(lambda0=8)", epochs=EPOCHS, state="failed"),
+        made(22, [[50.0] * 15], loss="gce(q=0.5)", epochs=EPOCHS, state="pruned"),
+        made(23, [[50.0] * 3], loss="gce(q=0.4)", epochs=EPOCHS, state="waiting"),
+        made(24, [[60.0] * EPOCHS], loss="nce+mae"),
+    ]
+    assert coordinates(next_loss(trials), epochs=EPOCHS) is not None
+
+
+def test_hard_data_is_searched_with_weak_penalties() -> None:
+    for seed in range(8):
+        place = coordinates(next_loss(tried(), seed=seed, classes=100), epochs=EPOCHS)
+        assert place is not None
+        assert place.get("pull", 0) <= 0.3 * 1.01
+
+
+def test_without_optuna_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ImportError, match=r"pip install 'labelproof\[tune\]'"):
+        import_optuna()
+
+
+def test_optuna_keeps_the_voice_that_it_had() -> None:
+    optuna = import_optuna()
+    before = optuna.logging.get_verbosity()
+    next_loss(tried())
+    assert optuna.logging.get_verbosity() == before

@@ -1,0 +1,211 @@
+"""The whole search, on a few digits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_runs import CPU, StopAfter, small, small_digits
+
+from labelproof.data import Dataset, Split
+from labelproof.training import Event
+from labelproof.tuning import Trial, Tuning, tune
+from labelproof.tuning import course as course_module
+from labelproof.tuning.space import starts
+
+SETTING = small(loss="ce", epochs=2)
+STRONG = "ce+sr(tau=0.5,p=0.1,lambda0=80,rho=1,r=1,normalize=false)"
+
+
+def run(**options: Any) -> Tuning:
+    options = {"trials": 3, "folds": 1, "execution": CPU, **options}
+    dataset = options.pop("dataset", small_digits())
+    return tune(dataset, options.pop("configuration", SETTING), **options)
+
+
+def seen(found: Tuning) -> list[tuple[int, str, str, float | None]]:
+    return sorted((trial.number, trial.loss, trial.state, trial.accuracy) for trial in found.trials)
+
+
+def test_it_tries_what_is_known_and_then_what_is_proposed() -> None:
+    found = run(trials=10)
+    by_number = sorted(found.trials, key=lambda trial: trial.number)
+    assert [trial.loss for trial in by_number[:8]] == starts(epochs=2, classes=10)
+    assert [trial.origin for trial in by_number] == ["start"] * 8 + ["search"] * 2
+    assert len({trial.loss for trial in by_number}) == 10
+    assert found.choice is found.trials[0]
+    assert found.choice is not None
+    assert found.configuration == replace(SETTING, loss=found.choice.loss)
+    accuracies = [trial.accuracy or 0.0 for trial in found.trials if trial.state == "complete"]
+    assert accuracies == sorted(accuracies, reverse=True)
+
+
+def test_the_truth_changes_nothing() -> None:
+    digits = small_digits()
+    given = np.roll(digits.train.labels, 1)  # as wrong as can be, for all that anyone knows
+    wrong = Split(digits.train.images, given)
+    plain = replace(SETTING, noise="none")
+    without = replace(digits, splits={"train": wrong}, clean=False)
+    with_test = replace(digits, splits={"train": wrong, "test": digits.test}, clean=True)
+    assert seen(run(dataset=without, configuration=plain)) == seen(
+        run(dataset=with_test, configuration=plain)
+    )
+
+
+def test_runs_never_hear_of_the_test_set_or_of_clean_labels() -> None:
+    named: set[str] = set()
+
+    def listen(event: Event | Trial) -> None:
+        if isinstance(event, Event) and event.kind == "epoch":
+            named.update(event.value)
+
+    run(trials=2, on_event=listen)
+    assert "validation_accuracy" in named
+    assert not named & {"test_accuracy", "clean_fitted", "wrong_fitted", "wrong_corrected"}
+
+
+def test_folds_are_trained_one_after_the_other() -> None:
+    started: list[tuple[str, int]] = []
+
+    def listen(event: Event | Trial) -> None:
+        if isinstance(event, Event) and event.kind == "started":
+            started.append((event.job.configuration.loss, event.job.configuration.seed))
+
+    found = run(trials=2, folds=3, on_event=listen)
+    assert started == [(loss, seed) for loss in ("ce", "gce(q=0.7)") for seed in (1, 2, 3)]
+    assert all(sorted(trial.scores) == [0, 1, 2] for trial in found.trials)
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_several_at_once_come_to_the_same(folds: int) -> None:
+    assert seen(run(trials=4, folds=folds)) == seen(run(trials=4, folds=folds, at_once=3))
+
+
+def test_ones_own_losses_come_first() -> None:
+    found = run(trials=2, losses=["nce + mae", "ce"])
+    assert seen(found)[0][1] == "nce+mae"
+    assert [trial.origin for trial in found.trials] == ["asked", "asked"]
+
+
+def test_a_collapse_is_let_go_and_followed_by_a_weaker_penalty() -> None:
+    found = run(
+        trials=2,
+        losses=[STRONG],
+        configuration=replace(SETTING, epochs=12, learning_rate=0.02, batch_size=8),
+        dataset=small_digits(150, 0),
+    )
+    trials = sorted(found.trials, key=lambda trial: trial.number)
+    assert trials[0].state == "collapsed"
+    assert "the same class" in trials[0].why
+    assert trials[0].trained < 12
+    assert (trials[1].origin, trials[1].loss) == ("back-off", STRONG.replace("80", "5"))
+
+
+def test_what_is_not_a_number_is_no_choice() -> None:
+    found = run(trials=3, losses=["1e30*ce"], configuration=replace(SETTING, clip_norm=0))
+    states = {trial.loss: trial.state for trial in found.trials}
+    assert states["1e30*ce"] == "failed"
+    assert found.choice is not None
+    assert found.choice.state == "complete"
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> Tuning:
+    return run(trials=9, folds=2)
+
+
+@pytest.mark.parametrize("steps", [1, 25, 70])
+def test_a_search_that_was_stopped_goes_on_to_the_same_end(
+    tmp_path: Path, undisturbed: Tuning, steps: int
+) -> None:
+    file = tmp_path / "tuning.json"
+    first = run(trials=9, folds=2, file=file, stop=StopAfter(steps))
+    assert first.stopped
+    assert len(first.trials) < 9
+    again = run(trials=9, folds=2, file=file)
+    assert not again.stopped
+    assert seen(again) == seen(undisturbed)
+
+
+def test_a_stopped_search_gives_the_best_so_far() -> None:
+    found = run(trials=10, stop=StopAfter(40))
+    assert found.stopped
+    assert found.choice is not None
+    assert found.choice.accuracy == max(trial.accuracy or 0 for trial in found.trials)
+
+
+def test_a_finished_search_is_not_trained_again_but_can_be_extended(tmp_path: Path) -> None:
+    file = tmp_path / "tuning.json"
+    run(trials=2, file=file)
+    kinds: list[str] = []
+    listen: Callable[[Event | Trial], None] = lambda event: kinds.append(type(event).__name__)  # noqa: E731
+    run(trials=2, file=file, on_event=listen)
+    assert kinds == []
+    assert len(run(trials=4, file=file).trials) == 4
+    assert len(json.loads(file.read_text())["trials"]) == 4
+
+
+def test_the_file_is_written_as_it_goes(tmp_path: Path) -> None:
+    file = tmp_path / "tuning.json"
+    counted: list[int] = []
+
+    def listen(event: Event | Trial) -> None:
+        if isinstance(event, Trial):
+            counted.append(len(json.loads(file.read_text())["trials"]))
+
+    run(trials=3, file=file, on_event=listen)
+    assert counted == [1, 2, 3]
+
+
+def test_when_time_is_up_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(course_module.time, "monotonic", lambda: now[0])
+
+    def listen(event: Event | Trial) -> None:
+        if isinstance(event, Trial):
+            now[0] += 60
+
+    found = run(trials=9, seconds=90, on_event=listen)
+    assert len(found.trials) == 2
+    assert found.choice is not None
+    assert not found.stopped
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("trials", 0), ("at_once", 0), ("seconds", -1), ("seed", -1), ("folds", 0)]
+)
+def test_what_cannot_be_meant_is_refused(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: expected"):
+        run(**{name: value})
+
+
+def test_optuna_is_asked_for_only_where_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    assert run(trials=2).choice is not None
+    with pytest.raises(ImportError, match="labelproof"):
+        run(trials=30)
+
+
+def small_table() -> Dataset:
+    generator = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    rows = (generator.normal(size=(90, 4)) + labels[:, None]).astype(np.float32)
+    return Dataset(
+        "table",
+        {"train": Split(rows, labels)},
+        ("a", "b", "c"),
+        (0.0,) * 4,
+        (1.0,) * 4,
+        clean=False,
+    )
+
+
+def test_a_table_is_searched_like_images() -> None:
+    configuration = replace(SETTING, noise="none", network="mlp(hidden=8)", batch_size=16)
+    found = run(dataset=small_table(), configuration=configuration, folds="auto")
+    assert all(len(trial.scores) == 3 for trial in found.trials)

@@ -1,0 +1,118 @@
+"""The search's places and the losses that stand there."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelproof.losses import SparseRegularized, format_loss, parse_loss
+from labelproof.tuning.space import (
+    CHOICES,
+    KINDS,
+    RANGES,
+    Coordinates,
+    coordinates,
+    loss_at,
+    starts,
+    strongest,
+    suggest_coordinates,
+)
+
+steady = settings(deadline=None, derandomize=True, max_examples=100)
+epochs = st.integers(1, 300)
+
+
+@st.composite
+def places(draw: st.DrawFn) -> Coordinates:
+    class Drawn:
+        def suggest_float(self, name: str, low: float, high: float, *, log: bool = True) -> float:
+            return draw(st.floats(low, high))
+
+        def suggest_categorical(self, name: str, choices: tuple[object, ...]) -> object:
+            return draw(st.sampled_from(choices))
+
+    limit = draw(st.sampled_from([0.15, 0.3, 0.6]))
+    return suggest_coordinates(Drawn(), draw(st.sampled_from(KINDS)), limit=limit)
+
+
+@steady
+@given(places(), epochs)
+def test_every_place_is_a_loss_that_begins_below_the_rule(place: Coordinates, epochs: int) -> None:
+    text = loss_at(place, epochs=epochs)
+    loss = parse_loss(text)
+    assert format_loss(loss) == text
+    if isinstance(loss, SparseRegularized):
+        assert loss.weight_schedule(0) * loss.p < 1
+
+
+@steady
+@given(places(), st.integers(5, 300))
+def test_a_loss_is_found_where_it_stands(place: Coordinates, epochs: int) -> None:
+    found = coordinates(loss_at(place, epochs=epochs), epochs=epochs)
+    assert found is not None
+    for name, value in place.items():
+        # The text has three digits; over a hundred epochs the fifth decimal of the growth counts.
+        expected = pytest.approx(value, rel=0.02) if isinstance(value, float) else value
+        assert found[name] == expected, name
+    assert set(found) == set(place)
+
+
+@pytest.mark.parametrize("classes", [2, 10, 100, 1000])
+@pytest.mark.parametrize("epochs", [1, 10, 50, 200])
+def test_the_first_trials_are_different_losses_within_the_ranges(classes: int, epochs: int) -> None:
+    losses = starts(epochs=epochs, classes=classes)
+    assert losses[:2] == ["ce", "gce(q=0.7)"]
+    assert len(set(losses)) == len(losses) >= 6
+    for loss in losses[1:]:
+        place = coordinates(loss, epochs=epochs)
+        assert place is not None
+        assert place.pop("kind") in KINDS
+        for name, value in place.items():
+            if name in RANGES:
+                assert RANGES[name].low <= value <= RANGES[name].high
+            else:
+                assert value in CHOICES[name]
+
+
+@pytest.mark.parametrize("epochs", [12, 40, 120])
+def test_the_weight_grows_alike_over_any_number_of_epochs(epochs: int) -> None:
+    grown = []
+    for text in starts(epochs=epochs, classes=10)[2:]:
+        loss = parse_loss(text)
+        assert isinstance(loss, SparseRegularized)
+        grown.append(loss.weight_schedule(epochs) / loss.weight_schedule(0))
+    assert grown == pytest.approx([45, 35, 1024, 1024, 52, 1024], rel=0.01)
+
+
+def test_many_classes_begin_with_weak_regularizers() -> None:
+    def first_pull(classes: int) -> float:
+        place = coordinates(starts(epochs=50, classes=classes)[2], epochs=50)
+        assert place is not None
+        return place["pull"]
+
+    assert first_pull(100) < 0.2 * first_pull(10)
+
+
+@steady
+@given(st.integers(2, 1000), st.none() | st.floats(0, 100))
+def test_hard_data_is_never_allowed_more_than_easy_data(classes: int, plain: float | None) -> None:
+    limit = strongest(classes=classes, plain=plain)
+    assert RANGES["pull"].low < limit <= strongest(classes=2, plain=None)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["ce", "mae", "nce+mae", "ce+sr(clamp=1e-7)", "ce+sr(smoothing=0.1)", "ce+sr(tau_rho=0.9)"],
+)
+def test_other_losses_have_no_place(loss: str) -> None:
+    assert coordinates(loss, epochs=10) is None
+
+
+def test_what_is_beyond_an_edge_is_taken_for_the_edge() -> None:
+    place = coordinates("ce+sr(p=0.1,lambda0=100,tau=0.001,rho=2)", epochs=100)
+    assert place is not None
+    assert (place["pull"], place["tau"], place["growth"]) == (0.6, 0.1, 1024.0)
+    assert math.isfinite(place["growth"])
