@@ -12,6 +12,8 @@ Replace one line of a PyTorch loop:
 tensor(2.1697)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from labelproof.losses import (
     CrossEntropy,
     Focal,
@@ -36,6 +38,9 @@ from labelproof.losses import (
 from labelproof.schedules import constant, cosine, exponential, linear
 from labelproof.version import __version__
 
+if TYPE_CHECKING:
+    from labelproof.integrations.scikit_learn import RobustClassifier
+
 __all__ = [
     "CrossEntropy",
     "Focal",
@@ -47,6 +52,7 @@ __all__ = [
     "Normalized",
     "PartiallyHuberizedCrossEntropy",
     "ReverseCrossEntropy",
+    "RobustClassifier",
     "SparseParts",
     "SparseRegularized",
     "SymmetricCrossEntropy",
@@ -62,3 +68,16 @@ __all__ = [
     "sharpen",
     "smoothing_vector",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when it is asked for: whoever needs a loss alone should not wait for scikit-learn.
+    if name == "RobustClassifier":
+        from labelproof.integrations.scikit_learn import RobustClassifier
+
+        return RobustClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

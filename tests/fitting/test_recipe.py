@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from labelproof.data import load_digits
-from labelproof.fitting.recipe import Inputs, choose_recipe, look_at, network_for, robust_loss
+from labelproof.fitting.defaults import complete_loss
+from labelproof.fitting.recipe import (
+    Inputs,
+    choose_recipe,
+    default_loss,
+    look_at,
+    network_for,
+    sparse_for,
+)
 from labelproof.losses import SparseRegularized, parse_loss
 from labelproof.models import make_network
 
@@ -45,18 +53,39 @@ def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
     assert recipe.validation == 0.1
 
 
+ROWS = Inputs("rows", (30,), 500, 3)
+KINDS = {
+    "rows": ROWS,
+    "grey": Inputs("images", (1, 28, 28), 60_000, 10),
+    "colour": Inputs("images", (3, 32, 32), 50_000, 10),
+    "many": Inputs("images", (3, 32, 32), 50_000, 100),
+}
+
+
 @pytest.mark.parametrize("epochs", [1, 7, 50, 400])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("base", ["ce", "gce(q=0.01)", "10*nce+0.1*mae"])
-def test_the_penalty_grows_alike_over_any_number_of_epochs(base: str, epochs: int) -> None:
-    loss = parse_loss(robust_loss(f"{base}+sr", epochs=epochs))
+def test_the_penalty_grows_alike_over_any_number_of_epochs(
+    base: str, kind: str, epochs: int
+) -> None:
+    sparse = sparse_for(KINDS[kind])
+    loss = parse_loss(complete_loss(f"{base}+sr", epochs=epochs, sparse=sparse))
     assert isinstance(loss, SparseRegularized)
     first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
     assert first < 1 / loss.p
-    assert 40 < last / first < 50
+    assert last / first == pytest.approx(sparse.growth, rel=0.01)
 
 
 def test_a_penalty_with_arguments_is_left_alone() -> None:
-    assert robust_loss("ce+sr(tau=0.1)", epochs=3) == "ce+sr(tau=0.1)"
+    assert complete_loss("ce+sr(tau=0.1)", epochs=3) == "ce+sr(tau=0.1)"
+
+
+def test_hard_images_get_a_penalty_only_with_time_to_learn_first() -> None:
+    for name in ("colour", "many"):
+        assert default_loss(KINDS[name], epochs=20) == "gce(q=0.7)"
+        assert default_loss(KINDS[name], epochs=60) == "ce+sr"
+    for name in ("rows", "grey"):
+        assert default_loss(KINDS[name], epochs=5) == "ce+sr"
 
 
 def test_small_sets_are_seen_often_and_large_ones_end() -> None:

@@ -33,6 +33,7 @@ from labelproof.training.folder import RunFolder
 from labelproof.training.pack import Job
 from labelproof.training.record import RunRecord
 from labelproof.training.stopping import StopRequest
+from labelproof.tuning.proposal import default_trials
 from labelproof.tuning.search import Tuning, search
 from labelproof.tuning.validation import count_folds
 
@@ -70,14 +71,15 @@ def fit(
         ),
     ] = None,
     trials: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             help="With --loss auto: how many settings to try. More than eight need Optuna (pip "
             "install 'labelproof[tune]').",
+            show_default="12, without Optuna 8",
             rich_help_panel="What is trained",
         ),
-    ] = 12,
+    ] = None,
     network: Annotated[
         str | None,
         typer.Option(
@@ -238,7 +240,7 @@ def fit(
             found = _tuned(
                 prepared,
                 configuration,
-                trials=trials,
+                trials=trials or default_trials(),
                 file=folder / "tuning.json",
                 execution=execution,
                 stop=stop,

@@ -2,6 +2,7 @@
 
 from labelproof.tuning.collapse import back_off, collapse, patience_for
 from labelproof.tuning.journal import OtherSearchError
+from labelproof.tuning.proposal import default_trials
 from labelproof.tuning.search import Tuning, search, tune
 from labelproof.tuning.space import starts
 from labelproof.tuning.trial import Trial
@@ -12,6 +13,7 @@ __all__ = [
     "Tuning",
     "back_off",
     "collapse",
+    "default_trials",
     "patience_for",
     "search",
     "starts",

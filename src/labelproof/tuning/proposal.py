@@ -6,6 +6,7 @@ own, so a search that was stopped proposes what it would have proposed.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,7 +27,7 @@ from labelproof.tuning.space import (
 )
 from labelproof.tuning.trial import Trial, settled
 
-__all__ = ["choose_kind", "import_optuna", "propose"]
+__all__ = ["choose_kind", "default_trials", "import_optuna", "propose"]
 
 _ATTEMPTS = 25
 """What is proposed is now and then what was tried already."""
@@ -44,6 +45,11 @@ def import_optuna() -> Any:
             "the search for hyperparameters needs Optuna: pip install 'labelproof[tune]'"
         ) from error
     return optuna
+
+
+def default_trials() -> int:
+    """How many settings to try where no one says: the known ones, and four more with Optuna."""
+    return 12 if importlib.util.find_spec("optuna") is not None else 8
 
 
 def propose(trials: Sequence[Trial], *, number: int, epochs: int, classes: int, seed: int) -> str:

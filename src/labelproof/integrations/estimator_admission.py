@@ -1,0 +1,230 @@
+"""The door of the estimator: what `fit` and `predict` are given, checked once and in one form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from labelproof.data.columns import Columns
+from labelproof.integrations.estimator_inputs import (
+    admit_images,
+    admit_label_kinds,
+    is_frame,
+    learn_columns,
+)
+
+__all__ = ["Admitted", "Form", "admit_examples", "admit_inputs"]
+
+_NUMBERS = (np.float64, np.float32)
+_validate: Any = validate_data  # whose annotations are guessed from its defaults
+
+
+@dataclass(frozen=True)
+class Form:
+    """How inputs came to `fit`, and so must come to `predict`.
+
+    Attributes:
+        columns: How a table with text, dates or missing values becomes rows.
+        image_shape: Height, width and channels; `None` for rows.
+    """
+
+    columns: Columns | None = None
+    image_shape: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """Examples to learn from; those that count nothing are left out.
+
+    Attributes:
+        inputs: Rows `(N, F)`, or images `(N, C, H, W)` of uint8.
+        form: How they came.
+        labels: A class index for each.
+        classes: What the indices stand for.
+        weight: How much each counts, above 0.
+    """
+
+    inputs: NDArray[Any]
+    form: Form
+    labels: NDArray[np.int64]
+    classes: NDArray[Any]
+    weight: NDArray[np.float64]
+
+
+def admit_examples(
+    estimator: BaseEstimator,
+    features: Any,
+    labels: Any,
+    sample_weight: Any,
+    class_weight: Any,
+    *,
+    known: Form | None,
+) -> Admitted:
+    """What `fit` is given.
+
+    Args:
+        estimator: Takes note of the number and names of the features.
+        features: Rows, a table or images.
+        labels: One for each.
+        sample_weight: How much each counts, or `None`.
+        class_weight: `"balanced"`, a weight for each class, or `None`.
+        known: How the inputs of an earlier `fit` came, which is gone on from.
+
+    Raises:
+        ValueError: These are no examples that a classifier can be trained on.
+    """
+    if labels is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    admit_label_kinds(labels)
+    inputs, form, given = _admit_both(estimator, features, labels, known)
+    _check_one_each(given)
+    check_classification_targets(given)
+    classes, indices = np.unique(given, return_inverse=True)
+    indices = indices.astype(np.int64)
+    weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        raise ValueError(
+            f"sample_weight: expected no negative weights, got {weight.min():g}; leave rows out "
+            "with a weight of 0"
+        )
+    if class_weight is not None:
+        _check_class_weight(class_weight)
+        weight = weight * compute_sample_weight(class_weight, given)
+    counting = weight > 0
+    counted = np.unique(indices[counting])
+    if len(counted) < 2:
+        found = f"the class {classes[counted[0]]!r} alone" if len(counted) else "none"
+        having = "" if counting.all() else " in rows that count something"
+        raise ValueError(
+            f"y: expected at least 2 classes to tell apart{having}, got {found}; "
+            f"{type(estimator).__name__} learns from one class nothing that predicts another"
+        )
+    kept = inputs if counting.all() else inputs[counting]
+    return Admitted(kept, form, indices[counting], classes, weight[counting])
+
+
+def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArray[Any]:
+    """What `predict` is given, as it came to `fit`: rows, or images `(N, C, H, W)`.
+
+    Raises:
+        ValueError: It is something else than what was learned from.
+    """
+    if known.image_shape is not None or _dimensions(features) > 2:
+        return _images(features, known)
+    if known.columns is None:
+        return _validate(estimator, features, reset=False, dtype=_NUMBERS)
+    return _encode(estimator, features, known.columns)
+
+
+def _admit_both(
+    estimator: BaseEstimator, features: Any, labels: Any, known: Form | None
+) -> tuple[NDArray[Any], Form, NDArray[Any]]:
+    reset = known is None
+    if _dimensions(features) > 2 or (known is not None and known.image_shape is not None):
+        images = _images(features, known)
+        shape = (*images.shape[2:], images.shape[1])
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = math.prod(shape)  # pyright: ignore[reportAttributeAccessIssue]
+        return images, Form(image_shape=shape), _labels(labels, images)
+    columns = None if known is None else known.columns
+    if reset and is_frame(features):
+        columns = learn_columns(*_cells(features))
+    if columns is None:
+        rows, given = _validate(
+            estimator, features, labels, reset=reset, dtype=_NUMBERS, y_numeric=False
+        )
+        return rows, Form(), given
+    if reset:
+        _validate(estimator, features, skip_check_array=True)
+    rows = _encode(estimator, features, columns)
+    return rows, Form(columns), _labels(labels, rows)
+
+
+def _encode(estimator: BaseEstimator, features: Any, columns: Columns) -> NDArray[np.float32]:
+    if is_frame(features):
+        _validate(estimator, features, reset=False, skip_check_array=True)
+        return columns.encode(*_cells(features), place="X")
+    array = _check(features, ensure_all_finite=False, input_name="X")
+    _validate(estimator, array, reset=False, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", range(array.shape[1]))
+    return columns.encode(list(names), list(array.T), place="X")
+
+
+def _cells(table: Any) -> tuple[list[Any], list[Any]]:
+    names = list(table.columns)
+    return names, [table[name] for name in names]
+
+
+def _dimensions(features: Any) -> int:
+    if hasattr(features, "ndim"):
+        return int(features.ndim)
+    if not isinstance(features, (list, tuple)):
+        return 2
+    try:
+        return np.ndim(features)
+    except ValueError:  # rows of different lengths, which scikit-learn says better
+        return 2
+
+
+def _images(features: Any, known: Form | None) -> NDArray[np.uint8]:
+    array = np.asarray(features)
+    if known is not None and known.image_shape is None:
+        raise ValueError(
+            f"X: expected rows (N, F), as the classifier was fitted on, got {array.ndim} "
+            f"dimensions: {array.shape}"
+        )
+    if known is not None and known.image_shape is not None:
+        shape = known.image_shape
+        if array.shape[1:] not in (shape, shape[:2] if shape[2] == 1 else shape):
+            raise ValueError(
+                f"X: expected images (N, {', '.join(map(str, shape))}), as the classifier was "
+                f"fitted on, got {array.shape}"
+            )
+    return admit_images(array)
+
+
+def _labels(labels: Any, inputs: NDArray[Any]) -> NDArray[Any]:
+    given = _check(labels, ensure_2d=False, ensure_min_samples=0, input_name="y")
+    given = column_or_1d(given, warn=True)
+    check_consistent_length(inputs, given)
+    return given
+
+
+def _check(array: Any, **options: Any) -> NDArray[Any]:
+    """As scikit-learn checks an array, with the numbers or text in it left as they are."""
+    untouched: Any = None
+    return check_array(array, dtype=untouched, **options)
+
+
+def _check_one_each(labels: NDArray[Any]) -> None:
+    if labels.dtype.kind == "f" and (labels % 1 != 0).any():
+        return  # measurements, which scikit-learn refuses as such
+    if len(labels) > 2 and len(np.unique(labels)) == len(labels):
+        raise ValueError(
+            f"y: expected classes that rows share, got {len(labels):,} different ones in "
+            f"{len(labels):,} rows; these look like names of rows, or like measurements"
+        )
+
+
+def _check_class_weight(class_weight: Any) -> None:
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            "class_weight: expected None, 'balanced' or a dictionary of weights by class, got "
+            f"{class_weight!r}"
+        )
+    for name, value in class_weight.items():
+        if not value >= 0:
+            raise ValueError(f"class_weight: expected no negative weights, got {name!r}: {value!r}")

@@ -1,0 +1,205 @@
+"""What the scikit-learn estimator is given, as the engine takes it: rows or images, and labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.columns import Columns
+from labelproof.data.images import channel_statistics
+from labelproof.data.notices import few
+
+__all__ = [
+    "Standard",
+    "admit_images",
+    "admit_label_kinds",
+    "is_frame",
+    "learn_columns",
+    "merge_duplicates",
+    "standardize_rows",
+]
+
+_FARTHEST = 1e6
+"""In deviations from the mean: past it a row is so far out that its distance says nothing."""
+_CHANNELS = (1, 3, 4)
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What inputs are brought to mean 0 and deviation 1 with.
+
+    Attributes:
+        mean: Of each feature, or of each channel scaled to 0..1.
+        std: Likewise; 1 for a feature that is always the same.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @classmethod
+    def of_rows(cls, rows: NDArray[np.float64], weight: NDArray[np.float64]) -> Standard:
+        """Of weighed rows, so that a weight of 2 is a row twice here too.
+
+        >>> Standard.of_rows(np.array([[1.0, 5.0], [4.0, 5.0]]), np.array([2.0, 1.0]))
+        Standard(mean=(2.0, 5.0), std=(1.4142135623730951, 1.0))
+        """
+        share = weight / weight.sum()
+        # Scaled by the largest number, or the squares of 1e200 would be infinite.
+        scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(np.float64).tiny)
+        mean = share @ (rows / scale)
+        std = np.sqrt(share @ np.square(rows / scale - mean)) * scale
+        # Not std == 0: rounding gives equal numbers a little spread.
+        flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < 1e-30)
+        centre = (mean * scale).tolist()
+        return cls(tuple(centre), tuple(np.where(flat, 1.0, std).tolist()))
+
+    @classmethod
+    def of_images(cls, images: NDArray[np.uint8]) -> Standard:
+        """Of images `(N, C, H, W)`.
+
+        >>> Standard.of_images(np.array([[[[0, 255]]]], np.uint8)).mean
+        (0.5,)
+        """
+        return cls(*channel_statistics(images))
+
+
+def standardize_rows(rows: NDArray[Any], standard: Standard) -> NDArray[np.float32]:
+    """Rows as the network sees them.
+
+    In float64 until the mean is off: a year of dates in seconds is lost beside its mean in less.
+
+    >>> standardize_rows(np.array([[3.0, 1e300]]), Standard((1.0, 0.0), (2.0, 1.0)))
+    array([[1.e+00, 1.e+06]], dtype=float32)
+    """
+    wide = (rows.astype(np.float64) - standard.mean) / standard.std
+    return np.clip(wide, -_FARTHEST, _FARTHEST).astype(np.float32)
+
+
+def admit_images(images: NDArray[Any]) -> NDArray[np.uint8]:
+    """Images `(N, H, W)` or `(N, H, W, C)`, of bytes or of numbers from 0 to 1, as `(N, C, H, W)`.
+
+    Raises:
+        ValueError: They have other axes, or numbers that are no pixels.
+
+    Example:
+        >>> admit_images(np.ones((2, 8, 6))).shape
+        (2, 1, 8, 6)
+        >>> admit_images(np.full((2, 8, 8, 3), 200.0))
+        Traceback (most recent call last):
+            ...
+        ValueError: X: expected images of uint8, or of numbers from 0 to 1, got float64 from 200 to
+        200; bytes that became floats are divided by 255, or brought back with X.astype("uint8")
+    """
+    if images.ndim not in (3, 4):
+        raise ValueError(
+            f"X: expected rows (N, F), images (N, H, W) or images (N, H, W, C), got {images.ndim} "
+            f"dimensions: {images.shape}"
+        )
+    if 0 in images.shape:
+        raise ValueError(f"X: expected at least one image with pixels, got shape {images.shape}")
+    if images.ndim == 4 and images.shape[1] in _CHANNELS and images.shape[3] not in _CHANNELS:
+        raise ValueError(
+            f"X: expected images with their channels last, (N, H, W, C), got {images.shape}, which "
+            "looks like channels first; turn them with X.transpose(0, 2, 3, 1)"
+        )
+    if images.dtype != np.uint8:
+        images = _bytes(images)
+    last = images[..., np.newaxis] if images.ndim == 3 else images
+    return np.ascontiguousarray(last.transpose(0, 3, 1, 2))
+
+
+def _bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
+    if images.dtype.kind not in "fiub":
+        raise ValueError(
+            f"X: expected images of uint8, or of numbers from 0 to 1, got {images.dtype}"
+        )
+    low, high = images.min(), images.max()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError("X: expected images without NaN or infinity, got some")
+    if images.dtype.kind in "iu" and low >= 0 and high <= 255:
+        return images.astype(np.uint8)
+    if low < 0 or high > 1:
+        raise ValueError(
+            f"X: expected images of uint8, or of numbers from 0 to 1, got {images.dtype} from "
+            f"{low:g} to {high:g}; bytes that became floats are divided by 255, or brought back "
+            'with X.astype("uint8")'
+        )
+    return np.rint(images.astype(np.float32) * 255).astype(np.uint8)
+
+
+def is_frame(data: Any) -> bool:
+    """Whether data is a table with named columns, of pandas or alike."""
+    return hasattr(data, "columns") and hasattr(data, "dtypes") and hasattr(data, "__array__")
+
+
+def learn_columns(names: list[Any], cells: list[Any]) -> Columns | None:
+    """How a table's columns become features, or `None` where all of them are plain numbers.
+
+    >>> learn_columns(["a"], [np.array([1.0, 2.0])])
+    >>> learn_columns(["a", "b"], [np.array([1.0, 2.0]), ["x", None]]).feature_names
+    ('a', ...)
+    """
+    if all(_is_plain(content) for content in cells):
+        return None
+    return Columns.learn(names, cells, place="X")
+
+
+def _is_plain(content: Any) -> bool:
+    kind = getattr(getattr(content, "dtype", None), "kind", "O")
+    if kind not in "iufb":
+        return False
+    values = np.asarray(content)
+    # Infinity is left to scikit-learn's own check, which says so; only NaN is a missing value.
+    return values.dtype.kind != "f" or not bool(np.isnan(values).any())
+
+
+def admit_label_kinds(labels: Any) -> None:
+    """Refuse labels of different kinds, and missing ones among text, in words that help.
+
+    >>> admit_label_kinds(np.array(["cat", 3], dtype=object))
+    Traceback (most recent call last):
+        ...
+    ValueError: y: expected labels of one kind, got int and str, such as 3 and 'cat'; make them
+    all text: [str(label) for label in y]
+    """
+    found = np.asarray(labels) if not isinstance(labels, list) else np.array(labels, dtype=object)
+    if found.dtype.kind != "O" or found.ndim != 1:
+        return
+    values = found.tolist()
+    missing = [row for row, value in enumerate(values) if value is None or value != value]
+    if missing and any(isinstance(value, str) for value in values):
+        raise ValueError(
+            f"y: expected a label for each row, got none in {len(missing):,} of them: row "
+            f"{few([str(row) for row in missing])}; leave those rows out"
+        )
+    kinds = {type(value).__name__: value for value in values}
+    if "str" in kinds and len({name == "str" or name.startswith("str") for name in kinds}) > 1:
+        others = sorted(name for name in kinds if not name.startswith("str"))
+        raise ValueError(
+            f"y: expected labels of one kind, got {others[0]} and str, such as "
+            f"{kinds[others[0]]!r} and {kinds['str']!r}; make them all text: "
+            "[str(label) for label in y]"
+        )
+
+
+def merge_duplicates(
+    rows: NDArray[np.float64], labels: NDArray[np.int64], weight: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Take equal rows with equal labels for one that counts as much as all of them.
+
+    They come back in an order of their own, so that examples that are repeated, examples that are
+    weighed and examples in another order are all learned from in the same way.
+
+    >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
+    >>> merge_duplicates(rows, labels, weight)
+    (array([[1.],
+           [2.]]), array([1, 0]), array([1., 2.]))
+    """
+    keys = np.column_stack([rows, labels]).astype(np.float64)
+    unique, place = np.unique(keys, axis=0, return_inverse=True)
+    merged = np.zeros(len(unique))
+    np.add.at(merged, place.ravel(), weight)
+    return unique[:, :-1], unique[:, -1].astype(np.int64), merged

@@ -1,0 +1,291 @@
+"""scikit-learn: a classifier over arrays, tables and images that is robust to wrong labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from typing_extensions import Self
+
+from labelproof.fitting.defaults import choose_setting
+from labelproof.integrations.estimator_admission import Form, admit_examples, admit_inputs
+from labelproof.integrations.estimator_collapse import CollapseWarning, train_backing_off
+from labelproof.integrations.estimator_examples import make_examples
+from labelproof.integrations.estimator_fitting import Weights, predict_logits
+from labelproof.integrations.estimator_inputs import Standard, standardize_rows
+from labelproof.losses import Loss, as_loss
+from labelproof.ranges import flag, whole, within
+from labelproof.training.augmentation import prepare_images
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.execution import choose_device, choose_execution
+from labelproof.training.randomness import derive_seed
+from labelproof.tuning import default_trials, tune
+
+__all__ = ["CollapseWarning", "RobustClassifier"]
+
+_CHUNK = 4096
+"""Inputs at a time, where they are only predicted."""
+
+
+class RobustClassifier(ClassifierMixin, BaseEstimator):
+    """A neural network that stays right when its training labels are wrong.
+
+    It is used as scikit-learn's `MLPClassifier` is. Rows need not be standardised. A table of
+    pandas may have categories, dates and missing values; images come as they are, `(N, H, W)` or
+    `(N, H, W, C)`, of bytes or of numbers from 0 to 1.
+
+    Args:
+        loss: What is minimised: a text such as `"gce(q=0.7)"`, a loss of this package, any
+            module over (logits, target), or `"auto"` to have it chosen by validation on the noisy
+            labels. An `sr` without arguments, as in `"ce+sr"`, gets a weight that starts below the
+            paper's bound of 1 / p and grows fortyfold over the epochs, however many they are, and
+            is halved should the network collapse; an `sr` with arguments is taken as it is
+            written.
+        network: A text such as `"mlp(hidden=100,depth=1)"`, or `"auto"`: one hidden layer of 100
+            for rows, and for images `cnn4`, `cnn8` or `resnet18` by their size.
+        epochs: Passes over the training examples, or `"auto"`: 50 for images, and for rows as many
+            as make some hundred steps, at least 20.
+        batch_size: Examples in a step, or `"auto"`: 32 to 256, by the number of examples.
+        optimizer: `"sgd"`, with a momentum of 0.9, or `"adamw"`.
+        learning_rate: Of the first epoch, from which it falls to zero along a cosine; `"auto"` is
+            0.02 for SGD and 0.001 for AdamW.
+        weight_decay: Of all parameters, or `"auto"`: for rows the more, the more features there are
+            for an example; 0.001 for images.
+        early_stopping: Whether to hold out a part of the examples, stop when their labels, wrong
+            ones among them, are no longer predicted better, and keep the best weights.
+        validation_fraction: Share of the examples that early stopping holds out.
+        n_iter_no_change: Epochs without a better score, after which it stops.
+        class_weight: `"balanced"`, or a weight for each class; all count alike unless given.
+        warm_start: Whether `fit` goes on from the weights of the last one.
+        random_state: A number, for the same bytes every time; a `RandomState`; or `None`.
+        device: `"auto"`, `"cpu"`, `"cuda"`, `"mps"`; `auto` is the fastest there is for images, and
+            the CPU for rows, whose networks are too small to gain from any other.
+        verbose: Whether to print a line for every epoch.
+
+    Attributes:
+        classes_: The classes, sorted.
+        n_features_in_: Number of columns; of numbers in an image.
+        feature_names_in_: Names of the columns, where all of them are text.
+        image_shape_: Height, width and channels; only after images.
+        loss_: The loss that was minimised, as text where it has one.
+        network_: The network, as text.
+        loss_curve_: Mean loss of each epoch.
+        validation_scores_: Accuracy on what was held out, by its noisy labels, epoch by epoch; only
+            after early stopping.
+        best_validation_score_: The best of them.
+        n_iter_: Number of epochs.
+        weights_: The parameters by name, as arrays.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> features, species = load_iris(return_X_y=True)
+        >>> species[::5] = 0  # a fifth of the labels is not to be trusted
+        >>> classifier = RobustClassifier(random_state=0).fit(features, species)
+        >>> classifier.predict(features[[3, 80, 120]])
+        array([0, 1, 2])
+    """
+
+    classes_: NDArray[Any]
+    weights_: Weights
+    loss_curve_: list[float]
+    network_: str
+    _form: Form
+    _standard: Standard
+
+    def __init__(
+        self,
+        loss: str | nn.Module = "ce+sr",
+        network: str = "auto",
+        *,
+        epochs: int | str = "auto",
+        batch_size: int | str = "auto",
+        optimizer: str = "sgd",
+        learning_rate: float | str = "auto",
+        weight_decay: float | str = "auto",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        class_weight: Mapping[Any, float] | str | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.network = network
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
+        """Learn from examples, some of whose labels may be wrong.
+
+        Args:
+            X: Rows `(N, F)`, a table, or images `(N, H, W)` or `(N, H, W, C)`.
+            y: A label for each: numbers or text.
+            sample_weight: How much each counts; a weight of 2 is the example twice.
+
+        Raises:
+            ValueError: A setting or the data cannot be used; the message says which and why.
+
+        Warns:
+            CollapseWarning: The network came to predict one class for everything.
+        """
+        goes_on = flag("warm_start", self.warm_start) and hasattr(self, "weights_")
+        stops = flag("early_stopping", self.early_stopping)
+        seed = self._draw_seed()
+        known = self._form if goes_on else None
+        admitted = admit_examples(self, X, y, sample_weight, self.class_weight, known=known)
+        if goes_on and not np.array_equal(admitted.classes, self.classes_):
+            raise ValueError(
+                f"warm_start: expected the classes of the first fit, {self.classes_}, got "
+                f"{admitted.classes}"
+            )
+        examples, standard = make_examples(
+            admitted,
+            standard=self._standard if goes_on else None,
+            validation=_share(self.validation_fraction) if stops else 0.0,
+            seed=seed,
+        )
+        before = len(self.loss_curve_) if goes_on else 0
+        setting = choose_setting(
+            examples.dataset.input_shape,
+            len(examples.used),
+            network=self.network,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            optimizer=self.optimizer,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            seed=derive_seed(seed, "fit", before),
+        )
+        if goes_on and setting.network != self.network_:
+            raise ValueError(
+                f"warm_start: expected the network of the first fit, {self.network_}, got "
+                f"{setting.network}"
+            )
+        device = self._choose_device(images=not examples.dataset.tabular)
+        trained, self.loss_ = train_backing_off(
+            self._choose_loss(examples, setting),
+            setting,
+            examples,
+            choose_execution(str(device)),
+            start=self.weights_ if goes_on else None,
+            patience=whole("n_iter_no_change", self.n_iter_no_change, 1) if stops else None,
+            verbose=bool(self.verbose),
+        )
+        self.classes_, self._form, self._standard = admitted.classes, admitted.form, standard
+        self.__dict__.pop("image_shape_", None)
+        if admitted.form.image_shape is not None:
+            self.image_shape_ = admitted.form.image_shape
+        self.network_, self.weights_ = setting.network, trained.weights
+        self.loss_curve_ = [*(self.loss_curve_ if goes_on else []), *trained.losses]
+        self.n_iter_ = len(self.loss_curve_)
+        self._keep_scores(trained.scores, goes_on=goes_on)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """The probability of each class for each example, `(N, C)`, as the network's softmax."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """The logarithm of each class's probability, `(N, C)`."""
+        logits = torch.from_numpy(self._logits(X))
+        return torch.log_softmax(logits, dim=1).numpy()
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """The most probable class of each example."""
+        chosen = self._logits(X).argmax(axis=1)
+        return self.classes_[chosen]
+
+    def _logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        check_is_fitted(self)
+        inputs = admit_inputs(self, X, self._form)
+        images = self._form.image_shape is not None
+        device = self._choose_device(images=images)
+        # In float64 where it costs little, so that what is said about a row is the same to the last
+        # digits whether it comes alone or among others.
+        exact = not images and device.type == "cpu"
+        return predict_logits(
+            self.network_,
+            self.weights_,
+            self._batches(inputs, images=images),
+            num_classes=len(self.classes_),
+            input_shape=inputs.shape[1:],
+            device=device,
+            dtype=torch.float64 if exact else torch.float32,
+        )
+
+    def _batches(self, inputs: NDArray[Any], *, images: bool) -> Iterator[Tensor]:
+        mean, std = torch.tensor(self._standard.mean), torch.tensor(self._standard.std)
+        for start in range(0, len(inputs), _CHUNK):
+            chunk = inputs[start : start + _CHUNK]
+            if images:
+                pixels = torch.from_numpy(chunk).permute(0, 2, 3, 1)
+                yield prepare_images(pixels, mean=mean, std=std)
+            else:
+                yield torch.from_numpy(standardize_rows(chunk, self._standard))
+
+    def _keep_scores(self, scores: list[float], *, goes_on: bool) -> None:
+        before = getattr(self, "validation_scores_", []) if goes_on else []
+        self.__dict__.pop("validation_scores_", None)
+        self.__dict__.pop("best_validation_score_", None)
+        if before or scores:
+            self.validation_scores_ = [*before, *scores]
+            self.best_validation_score_ = max(self.validation_scores_)
+
+    def _draw_seed(self) -> int:
+        if self.random_state is None:
+            # Not NumPy's global state, which belongs to the program and would be moved on.
+            return int(np.random.SeedSequence().generate_state(1)[0])
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _choose_device(self, *, images: bool) -> torch.device:
+        if self.device == "auto" and not images:
+            return torch.device("cpu")
+        return choose_device(self.device)
+
+    def _choose_loss(self, examples: Examples, setting: Configuration) -> str | Loss:
+        if isinstance(self.loss, nn.Module):
+            return as_loss(self.loss)
+        if not isinstance(self.loss, str):
+            raise TypeError(
+                f"loss: expected a text such as 'ce+sr', 'auto' or a loss, got {self.loss!r}"
+            )
+        if self.loss.strip().lower() == "auto":
+            return self._tune_loss(examples, setting)
+        return self.loss
+
+    def _tune_loss(self, examples: Examples, setting: Configuration) -> str:
+        """The text of the loss that predicts held-out noisy labels best; weights are not used."""
+        found = tune(
+            examples.dataset,
+            setting,
+            trials=default_trials(),
+            execution=choose_execution(
+                str(self._choose_device(images=not examples.dataset.tabular))
+            ),
+        )
+        return found.configuration.loss
+
+
+def _share(value: object) -> float:
+    return within("validation_fraction", value, 0, 0.9, open_low=True)

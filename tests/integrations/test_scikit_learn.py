@@ -1,0 +1,496 @@
+"""The estimator keeps scikit-learn's contract, and withstands what users bring."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone as _clone
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+import labelproof
+from labelproof import (
+    CrossEntropy,
+    LossSyntaxError,
+    RobustClassifier,
+    SparseRegularized,
+    constant,
+    cosine,
+    parse_loss,
+)
+from labelproof.data.notices import DataWarning
+from labelproof.fitting.defaults import Sparse, complete_loss
+from labelproof.integrations import estimator_collapse, scikit_learn
+from labelproof.integrations.scikit_learn import CollapseWarning
+
+pandas = pytest.importorskip("pandas")
+clone: Any = _clone
+
+
+def small(**options: Any) -> Any:
+    """A classifier that is fitted in a blink."""
+    chosen: dict[str, Any] = {
+        "network": "mlp(hidden=16,depth=1)",
+        "epochs": 8,
+        "learning_rate": 0.1,
+        "random_state": 0,
+    }
+    return RobustClassifier(**(chosen | options))
+
+
+def blobs(count: int = 90, **options: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    centers = [[0, 0], [6, 0], [0, 6]]
+    made: Any = make_blobs(count, centers=centers, random_state=0, **options)
+    return made[0], made[1]
+
+
+def flowers() -> tuple[Any, Any]:
+    iris: Any = load_iris()
+    return iris.data, iris.target
+
+
+def bytes_of(classifier: Any) -> list[bytes]:
+    return [array.tobytes() for array in classifier.weights_.values()]
+
+
+# scikit-learn's own checks, all of them: none is expected to fail.
+
+
+@parametrize_with_checks([small()])
+def test_the_contract_of_scikit_learn_is_kept(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        # Some checks give labels that nothing predicts, and scikit-learn warns of its own data.
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def test_no_check_is_missing_that_its_own_perceptron_has() -> None:
+    def names(estimator: Any) -> set[str]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found: Any = estimator_checks_generator(estimator)
+            return {getattr(check, "func", check).__name__ for _, check in found}
+
+    missing = names(MLPClassifier()) - names(small())
+    assert {name for name in missing if "multilabel" not in name and "sparse" not in name} == set()
+
+
+# What is learned.
+
+
+@pytest.mark.parametrize("loss", ["ce+sr", "gce(q=0.7)", parse_loss("10*nce+mae"), CrossEntropy()])
+def test_wrong_labels_do_not_hurt_what_is_plain(loss: Any) -> None:
+    features, clean = blobs(300)
+    noisy = clean.copy()
+    noisy[::3] = (noisy[::3] + 1) % 3
+    classifier = small(loss=loss, epochs=15).fit(features, noisy)
+    assert classifier.score(features, clean) > 0.9
+
+
+def test_labels_of_text_come_back_as_text() -> None:
+    features, labels = blobs()
+    words = np.array(["cat", "dog", "eel"])[labels]
+    classifier = small().fit(features, words)
+    assert classifier.classes_.tolist() == ["cat", "dog", "eel"]
+    assert set(classifier.predict(features)) <= {"cat", "dog", "eel"}
+    chances = classifier.predict_proba(features)
+    assert chances.shape == (90, 3)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    np.testing.assert_allclose(np.log(chances), classifier.predict_log_proba(features), atol=1e-12)
+
+
+def test_the_loss_falls_and_the_curve_tells() -> None:
+    classifier = small(loss="ce").fit(*blobs())
+    assert classifier.n_iter_ == len(classifier.loss_curve_) == 8
+    assert classifier.loss_curve_[-1] < classifier.loss_curve_[0]
+    assert not hasattr(classifier, "validation_scores_")
+
+
+def test_features_of_any_scale_and_constant_ones_are_fine() -> None:
+    features, labels = blobs()
+    stretched = np.column_stack([features * [1e-12, 1e12] + [0, 1e15], np.full(90, 7.0)])
+    assert small(epochs=15).fit(stretched, labels).score(stretched, labels) > 0.9
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others() -> None:
+    features, labels = blobs()
+    first, second = small().fit(features, labels), small().fit(features, labels)
+    assert bytes_of(first) == bytes_of(second)
+    assert bytes_of(first) != bytes_of(small(random_state=1).fit(features, labels))
+
+
+@pytest.mark.parametrize("random_state", [None, 3])
+def test_nothing_global_is_touched(random_state: int | None) -> None:
+    numpy_state: Any = np.random.get_state()
+    torch_state, threads = torch.get_rng_state(), torch.get_num_threads()
+    classifier = small(random_state=random_state).fit(*blobs())
+    classifier.predict(blobs()[0])
+    assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # pyright: ignore
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert torch.get_num_threads() == threads
+
+
+def test_a_random_state_is_moved_on() -> None:
+    shared = np.random.RandomState(0)
+    features, labels = blobs()
+    first = small(random_state=shared).fit(features, labels)
+    assert bytes_of(first) != bytes_of(small(random_state=shared).fit(features, labels))
+
+
+# Weights of examples.
+
+
+def test_a_weight_of_two_is_the_example_twice_and_of_zero_is_none() -> None:
+    features, labels = blobs(40, cluster_std=4.0)
+    weight = np.random.default_rng(0).integers(0, 3, 40)
+    weighed = small().fit(features, labels, sample_weight=weight)
+    repeated = small().fit(features.repeat(weight, axis=0), labels.repeat(weight))
+    np.testing.assert_array_equal(weighed.predict_proba(features), repeated.predict_proba(features))
+
+
+def test_weights_of_classes_move_the_border() -> None:
+    features, labels = make_blobs(200, centers=[[0], [1]], n_features=1, random_state=0)[:2]
+    plain = small(loss="ce").fit(features, labels).predict(features).mean()
+    heavy = small(loss="ce", class_weight={0: 1, 1: 9}).fit(features, labels)
+    assert heavy.predict(features).mean() > plain + 0.2
+    rare = np.arange(200) % 10 == 0
+    uneven = np.where(rare, labels, 0)
+    balanced = small(loss="ce", class_weight="balanced").fit(features, uneven)
+    assert balanced.predict(features).mean() > uneven.mean()
+
+
+def test_equal_weights_of_any_size_change_nothing() -> None:
+    features, labels = blobs(300)
+    plain = small().fit(features, labels)
+    assert bytes_of(plain) == bytes_of(small().fit(features, labels, np.full(300, 0.25)))
+
+
+# Stopping, going on, keeping.
+
+
+def test_early_stopping_keeps_the_best_epoch() -> None:
+    features, labels = blobs(300, cluster_std=3.0)
+    classifier = small(early_stopping=True, n_iter_no_change=3, epochs=40).fit(features, labels)
+    scores = classifier.validation_scores_
+    assert len(scores) == classifier.n_iter_ < 40
+    assert classifier.best_validation_score_ == max(scores)
+    assert scores.index(max(scores)) == len(scores) - 4
+    shorter = clone(classifier).set_params(early_stopping=False).fit(features, labels)
+    assert not hasattr(shorter, "best_validation_score_")
+
+
+def test_a_warm_start_goes_on_from_the_weights() -> None:
+    features, labels = blobs()
+    classifier = small(warm_start=True, loss="ce", epochs=3).fit(features, labels)
+    before = classifier.loss_curve_[-1]
+    classifier.fit(features, labels)
+    assert classifier.n_iter_ == 6
+    assert classifier.loss_curve_[3] < before * 1.1
+    with pytest.raises(ValueError, match="warm_start: expected the classes of the first fit"):
+        classifier.fit(features, labels + 1)
+    with pytest.raises(ValueError, match="warm_start: expected the network of the first fit"):
+        classifier.set_params(network="mlp(hidden=8,depth=1)").fit(features, labels)
+
+
+def test_it_is_pickled_small_and_predicts_the_same_elsewhere() -> None:
+    features, labels = blobs(2000)
+    classifier = small(epochs=2).fit(features, labels)
+    kept = pickle.dumps(classifier)
+    assert len(kept) < 8000 < features.nbytes
+    again = pickle.loads(kept)  # noqa: S301
+    np.testing.assert_array_equal(again.predict_proba(features), classifier.predict_proba(features))
+    assert bytes_of(again) == bytes_of(classifier)
+
+
+def test_it_serves_in_pipelines_and_parallel_searches() -> None:
+    features, labels = blobs()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), small(epochs=3)),
+        {"robustclassifier__loss": ["ce", "ce+sr"]},
+        cv=2,
+        n_jobs=2,
+    ).fit(features, labels)
+    assert search.best_score_ > 0.8
+    assert search.predict(features[:5]).shape == (5,)
+
+
+def test_settings_are_looked_at_in_fit_and_not_before() -> None:
+    classifier = RobustClassifier(loss="nonsense", epochs=-3, device="abacus")
+    assert clone(classifier).get_params()["loss"] == "nonsense"
+    with pytest.raises(NotFittedError):
+        classifier.predict([[0.0]])
+
+
+# Losses.
+
+
+def test_a_bare_regulariser_follows_the_number_of_epochs() -> None:
+    for epochs in (5, 50, 500):
+        loss = parse_loss(complete_loss("ce+sr", epochs=epochs))
+        assert isinstance(loss, SparseRegularized)
+        first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
+        assert first < 1 / loss.p
+        assert last / first == pytest.approx(40, rel=0.01)
+    assert complete_loss("ce + SR()", epochs=5) == complete_loss("ce + sr", epochs=5)
+
+
+def test_arguments_are_taken_literally() -> None:
+    written = "ce+sr(tau=0.7,p=0.2,lambda0=0.5,rho=1.01,r=2,normalize=true)"
+    assert small(loss=written, epochs=2).fit(*blobs()).loss_ == written
+
+
+def test_a_loss_without_a_text_is_minimised_as_it_is() -> None:
+    features, labels = blobs()
+    torchs = small(loss=torch.nn.CrossEntropyLoss()).fit(features, labels)
+    ours = small(loss="ce").fit(features, labels)
+    for name, weights in ours.weights_.items():
+        np.testing.assert_allclose(torchs.weights_[name], weights, rtol=1e-3, atol=1e-5)
+    moving = SparseRegularized(CrossEntropy(), weight=cosine(2, 0, epochs=8), normalize=False)
+    classifier = small(loss=moving).fit(features, labels)
+    assert classifier.loss_ is moving
+    assert moving.epoch == 0, "the caller's loss is not moved"
+    still = SparseRegularized(CrossEntropy(), weight=constant(2), normalize=False)
+    assert classifier.loss_curve_[0] == pytest.approx(
+        small(loss=still).fit(features, labels).loss_curve_[0], rel=1e-4
+    )
+    assert classifier.loss_curve_[-1] < 1
+
+
+def test_what_a_loss_was_told_beside_its_text_counts() -> None:
+    features, labels = blobs(150, cluster_std=4.0)
+    weight = torch.tensor([1.0, 1.0, 9.0])
+    plain = small(loss=CrossEntropy()).fit(features, labels).predict(features)
+    heavy = small(loss=CrossEntropy(weight=weight)).fit(features, labels).predict(features)
+    assert (heavy == 2).sum() > (plain == 2).sum() + 20
+    with pytest.raises(ValueError, match="loss: expected the reduction 'mean', got 'sum'"):
+        small(loss=CrossEntropy(reduction="sum")).fit(features, labels)
+
+
+def test_a_penalty_that_is_too_strong_is_weakened_when_it_was_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    too_strong = partial(complete_loss, sparse=Sparse(first=200))
+    monkeypatch.setattr(estimator_collapse, "complete_loss", too_strong)
+    features, labels = flowers()
+    with pytest.warns(CollapseWarning, match=r"lambda0=200,.* collapsed to a few classes, so ce"):
+        classifier = small(epochs=30).fit(features, labels)
+    assert len(np.unique(classifier.predict(features))) > 1
+    assert "lambda0=200," not in classifier.loss_
+
+
+def test_a_penalty_that_was_written_is_only_warned_of() -> None:
+    written = "ce+sr(lambda0=200,normalize=false)"
+    with pytest.warns(CollapseWarning, match="the same class .* a smaller lambda0"):
+        classifier = small(loss=written, epochs=40).fit(*flowers())
+    assert "lambda0=200," in classifier.loss_
+
+
+def test_one_class_for_all_is_no_collapse_where_it_is_nearly_all_there_is() -> None:
+    features = np.random.default_rng(0).normal(size=(200, 2))
+    classifier = small(epochs=30, loss="ce").fit(features, np.arange(200) % 50 == 0)
+    assert not classifier.predict(features).any()
+
+
+def test_the_loss_is_chosen_on_noisy_labels_where_that_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scikit_learn, "default_trials", lambda: 2)
+    features, labels = blobs()
+    classifier = small(loss="auto", epochs=4).fit(features, labels)
+    assert classifier.loss_ in ("ce", "gce(q=0.7)")
+    assert classifier.score(features, labels) > 0.5
+    again = small(loss="auto", epochs=4).fit(features, labels)
+    assert again.loss_ == classifier.loss_
+    assert np.array_equal(again.predict_proba(features), classifier.predict_proba(features))
+
+
+# Tables and images.
+
+
+def table(count: int = 120) -> Any:
+    colours = np.array(["red", "green", "blue"])[np.arange(count) % 3]
+    sizes = np.linspace(0, 1, count)
+    sizes[5] = np.nan
+    return pandas.DataFrame({"colour": colours, "size": sizes, "count": np.arange(count) % 7})
+
+
+def test_a_table_may_have_categories_and_gaps() -> None:
+    data = table()
+    labels = np.where(data["colour"] == "red", "warm", "cold")
+    classifier = small(epochs=15).fit(data, labels)
+    assert classifier.score(data, labels) == 1
+    assert classifier.n_features_in_ == 3
+    assert classifier.feature_names_in_.tolist() == ["colour", "size", "count"]
+    again = pickle.loads(pickle.dumps(classifier))  # noqa: S301
+    assert (again.predict(data[:9]) == labels[:9]).all()
+    with pytest.raises(ValueError, match="feature names"):
+        classifier.predict(data.rename(columns={"size": "weight"}))
+    with pytest.warns(UserWarning, match="valid feature names"):
+        plain = classifier.predict(data.to_numpy(dtype=object))
+    assert (plain == labels).all()
+
+
+def test_columns_that_say_nothing_are_left_out_with_a_word() -> None:
+    data = table().assign(note="same")
+    with pytest.warns(DataWarning, match="note"):
+        small(epochs=1).fit(data, np.arange(120) % 2)
+
+
+def test_a_table_of_numbers_is_as_the_array_of_them() -> None:
+    features, labels = blobs()
+    named = pandas.DataFrame(features, columns=["width", "height"])
+    classifier = small().fit(named, pandas.Series(labels))
+    assert bytes_of(classifier) == bytes_of(small().fit(features, labels))
+    assert classifier.feature_names_in_.tolist() == ["width", "height"]
+
+
+def pictures(count: int = 40) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    labels = np.arange(count) % 2
+    images = np.random.default_rng(0).integers(0, 100, (count, 8, 8, 3))
+    images[labels == 1, :, :4] += 100
+    return images.astype(np.uint8), labels
+
+
+def test_images_are_taken_as_bytes_or_as_numbers_grey_or_coloured() -> None:
+    images, labels = pictures()
+    classifier = small(network="auto", epochs=6, learning_rate=0.02).fit(images, labels)
+    assert classifier.network_ == "cnn4"
+    assert classifier.score(images, labels) > 0.9
+    assert classifier.image_shape_ == (8, 8, 3)
+    assert classifier.n_features_in_ == 192
+    numbers = clone(classifier).fit(images / 255, labels)
+    assert bytes_of(numbers) == bytes_of(classifier)
+    grey = images[..., 0]
+    options = {"network": "cnn4(width=4,hidden=16)", "epochs": 4, "learning_rate": 0.01}
+    flat = small(**options).fit(grey, labels)
+    assert bytes_of(flat) == bytes_of(small(**options).fit(grey[..., np.newaxis], labels))
+    assert (flat.predict(grey) == flat.predict(grey[..., np.newaxis])).all()
+    with pytest.raises(ValueError, match=r"X: expected images \(N, 8, 8, 3\), as the classifier"):
+        classifier.predict(grey)
+
+
+def test_a_classifier_of_images_can_be_given_rows_next() -> None:
+    images, labels = pictures()
+    classifier = small(epochs=1).fit(images, labels)
+    classifier.fit(*blobs())
+    assert not hasattr(classifier, "image_shape_")
+    assert classifier.n_features_in_ == 2
+    with pytest.raises(ValueError, match=r"X: expected rows \(N, F\), as the classifier"):
+        classifier.predict(images)
+    named = pandas.DataFrame(blobs()[0], columns=["width", "height"])
+    assert not hasattr(classifier.fit(named, blobs()[1]).fit(images, labels), "feature_names_in_")
+
+
+# What cannot be learned from is refused in words that help.
+
+FEATURES, LABELS = blobs(30)
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "message"),
+    [
+        (FEATURES, np.zeros(30), "y: expected at least 2 classes to tell apart, got the class"),
+        (FEATURES, np.arange(30), "y: expected classes that rows share, got 30 different"),
+        (FEATURES, FEATURES[:, 0], "continuous"),
+        (FEATURES, [*["a"] * 20, *range(10)], "y: expected labels of one kind, got int and str"),
+        (
+            FEATURES,
+            [*["a", "b"] * 14, "a", None],
+            "y: expected a label for each row, got none in 1",
+        ),
+        (FEATURES[:0], LABELS[:0], "0 sample"),
+        (FEATURES, LABELS[:9], "inconsistent numbers of samples"),
+        (np.where(FEATURES > 5, np.nan, FEATURES), LABELS, "NaN"),
+        (np.where(FEATURES > 5, np.inf, FEATURES), LABELS, "infinity"),
+        (np.zeros((30, 2, 2, 2, 2)), LABELS, r"X: expected rows \(N, F\), images \(N, H, W\)"),
+        (np.zeros((0, 8, 8)), LABELS[:0], "X: expected at least one image with pixels"),
+        (np.full((30, 8, 8), 200.0), LABELS, "from 200 to 200; bytes that became floats"),
+        (np.full((30, 8, 8), -0.5), LABELS, "numbers from 0 to 1"),
+        (np.full((30, 8, 8), np.nan), LABELS, "NaN"),
+        (np.zeros((30, 3, 32, 32)), LABELS, r"channels first; turn them with X.transpose"),
+        ([[1, 2], [3]], [0, 1], "inhomogeneous|setting an array"),
+    ],
+    ids=range(16),
+)
+def test_data_that_cannot_be_used_is_refused(features: Any, labels: Any, message: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=message):
+            small().fit(features, labels)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"loss": "cee"}, LossSyntaxError, "did you mean 'ce'"),
+        ({"loss": 3}, TypeError, "loss: expected a text such as 'ce"),
+        ({"network": "cnn4"}, ValueError, "image_shape: expected"),
+        ({"network": "mpl"}, ValueError, "did you mean 'mlp'"),
+        ({"epochs": 0}, ValueError, "epochs: expected a whole number of at least 1"),
+        ({"epochs": "many"}, TypeError, "epochs: expected a number"),
+        ({"batch_size": 1}, ValueError, "batch_size: expected"),
+        ({"optimizer": "adam"}, ValueError, "did you mean 'adamw'"),
+        ({"learning_rate": 0}, ValueError, "learning_rate: expected"),
+        ({"weight_decay": -1}, ValueError, "weight_decay: expected"),
+        ({"early_stopping": True, "validation_fraction": 0}, ValueError, "validation_fraction"),
+        ({"early_stopping": True, "validation_fraction": 0.001}, ValueError, "leaves none"),
+        ({"early_stopping": "yes"}, TypeError, "early_stopping: expected true or false"),
+        ({"class_weight": "even"}, ValueError, "class_weight: expected None, 'balanced'"),
+        ({"class_weight": {0: -1.0}}, ValueError, "class_weight: expected no negative"),
+        ({"device": "abacus"}, ValueError, "device: expected auto, cpu"),
+        ({"learning_rate": 1e30, "loss": "ce"}, ArithmeticError, "a lower learning rate"),
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be_used_are_refused_in_fit(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        small(**options).fit(FEATURES, LABELS)
+
+
+def test_weights_must_not_be_negative_nor_leave_one_class() -> None:
+    with pytest.raises(ValueError, match="sample_weight: expected no negative"):
+        small().fit(FEATURES, LABELS, np.full(30, -1.0))
+    with pytest.raises(ValueError, match="at least 2 classes to tell apart in rows that count"):
+        small().fit(FEATURES, LABELS, (LABELS == 1).astype(float))
+
+
+def test_a_class_of_a_single_row_is_learned_from_and_not_held_out() -> None:
+    labels = LABELS.copy()
+    labels[0] = 7
+    classifier = small(early_stopping=True, validation_fraction=0.3).fit(FEATURES, labels)
+    assert classifier.classes_.tolist() == [0, 1, 2, 7]
+
+
+def test_two_rows_are_the_least() -> None:
+    classifier = small().fit([[0.0], [1.0]], ["no", "yes"])
+    assert classifier.predict([[0.0], [1.0]]).tolist() == ["no", "yes"]
+
+
+def test_scores_of_cross_validation_come_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cross_val_score(small(verbose=1), *blobs(), cv=2).mean() > 0.8
+    assert capsys.readouterr().out.count("epoch 8, loss") == 2
+
+
+def test_the_package_loads_scikit_learn_only_for_the_estimator() -> None:
+    assert "RobustClassifier" in labelproof.__all__
+    assert "RobustClassifier" in dir(labelproof)
+    with pytest.raises(AttributeError, match="no attribute 'RobustRegressor'"):
+        labelproof.RobustRegressor  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+    code = "import sys, labelproof; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
