@@ -7,7 +7,7 @@ is lucky on few test images, and two trainings of one setting differ; so there a
 each, and the last column compares means over the seeds.
 
     python benchmarks/tuning.py --dataset digits --noise symmetric:0.4 --output results.json
-    python benchmarks/tuning.py --table results.json
+    python benchmarks/tuning.py --table results.json --markdown tuning.md
 
 Given again, the command goes on where it was cut off; searches under way are kept in files of their
 own beside the results.
@@ -90,9 +90,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="begin no further cell after so long")
     parser.add_argument("--output", type=Path, default=Path("tuning-results.json"))
     parser.add_argument("--table", type=Path, nargs="+", help="print the table of these results")
+    parser.add_argument("--markdown", type=Path, help="with --table: write the means here, too")
     options = parser.parse_args()
     if options.table:
-        print(table([cell for path in options.table for cell in read(path)]))
+        cells = [cell for path in options.table for cell in read(path)]
+        print(table(cells))
+        if options.markdown is not None:
+            options.markdown.write_text(means_table(cells) + "\n", encoding="utf-8")
         return
     if options.dataset is None:
         parser.error("--dataset: expected one of " + ", ".join(SETTINGS))
@@ -234,15 +238,23 @@ def line(cell: dict[str, Any]) -> str:
 
 def table(cells: Sequence[dict[str, Any]]) -> str:
     """Every cell, and for each dataset and noise the means over its seeds."""
-    done = [cell for cell in cells if cell["choice"] and len(cell["test"]) == len(cell["trials"])]
+    return "\n".join([*(line(cell) for cell in _done(cells)), "", means_table(cells)])
+
+
+def _done(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [cell for cell in cells if cell["choice"] and len(cell["test"]) == len(cell["trials"])]
+
+
+def means_table(cells: Sequence[dict[str, Any]]) -> str:
+    """For each dataset and noise the means over its seeds."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for cell in done:
+    for cell in _done(cells):
         values = cell["configuration"]
         groups.setdefault((values["data"], values["noise"]), []).append(cell)
-    lines = [line(cell) for cell in done]
-    lines.append("")
-    lines.append("| data | noise | seeds | CE | chosen | best | regret | regret of the means |")
-    lines.append("|---|---|---|---|---|---|---|---|")
+    lines = [
+        "| data | noise | seeds | CE | chosen | best | regret | regret of the means |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
     for (data, noise), group in groups.items():
         chosen = fmean(cell["test"][cell["choice"]] for cell in group)
         best = fmean(max(cell["test"].values()) for cell in group)

@@ -68,3 +68,20 @@ def test_packed_runs_came_to_what_they_came_to_alone() -> None:
     for runs in json.loads(numbers.read_text())["equal"].values():
         assert runs
         assert all(all(found.values()) for found in runs.values())
+
+
+def test_the_estimators_tables_are_the_numbers() -> None:
+    tables = load("estimator").tables(ROOT / "benchmarks" / "results")
+    assert sorted(tables) == ["estimator-accuracy.md", "estimator-time.md"]
+    for name, text in tables.items():
+        written = (ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8")
+        assert written == text, f"{name} is not of the numbers"
+
+
+def test_the_tuners_table_is_the_numbers() -> None:
+    folder = ROOT / "benchmarks" / "results"
+    cells = []
+    for name in ("digits", "mnist", "cifar10"):
+        cells += json.loads((folder / f"tuning-{name}.json").read_text())
+    written = (folder / "tuning.md").read_text(encoding="utf-8")
+    assert written == load("tuning").means_table(cells) + "\n"

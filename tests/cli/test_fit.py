@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from made_images import write_images
+from rich.console import Console
 from trained import labelproof
+
+from labelproof.cli.carrying import carry_out
+from labelproof.training.configuration import Configuration
+from labelproof.training.execution import Execution
+from labelproof.training.pack import Event, Job
+from labelproof.training.record import read_record
+from labelproof.training.stopping import StopRequest
 
 SMALL = ("--epochs", "3", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
 TINY = ("--epochs", "2", "--device", "cpu", "--network", "cnn4(width=4,hidden=8)")
@@ -97,11 +108,51 @@ def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
     assert "epochs 25" in str(other.exception)
 
 
+def test_a_search_is_asked_for_in_a_folder_of_its_own(table_run: tuple[Path, str]) -> None:
+    folder, _ = table_run
+    other = labelproof(
+        *("fit", folder.parent / "things.csv", "--output", folder, "--epochs", "25"),
+        *("--device", "cpu", "--loss", "auto"),
+    )
+    assert "--fresh" in str(other.exception)
+
+
+def test_a_notice_after_the_end_hides_no_result(table_run: tuple[Path, str]) -> None:
+    folder, _ = table_run
+    record = read_record(folder)
+    assert record is not None
+    job = Job(Configuration.from_values(record.configuration), folder)
+    shown = io.StringIO()
+    code = carry_out(
+        [Event(job, "started", 25), Event(job, "finished", record), Event(job, "notice", "oh")],
+        job,
+        Execution(torch.device("cpu")),
+        console=Console(file=shown),
+        stop=StopRequest(),
+        finish=lambda _: "it is done",
+    )
+    assert code == 0
+    assert "it is done" in shown.getvalue()
+    assert "Stopped" not in shown.getvalue()
+
+
+def test_the_label_column_that_was_named_is_remembered(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    text = (tmp_path / "t.csv").read_text().replace(",label", ",group").splitlines()
+    rows = [f"{line},{'last' if number == 0 else number % 2}" for number, line in enumerate(text)]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    result = labelproof(
+        *("fit", tmp_path / "t.csv", "--label", "group", *SMALL, "--output", tmp_path / "run"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "3 classes (kind 0" in result.stdout
+    measured = labelproof("evaluate", tmp_path / "run", "--split", "train", "--format", "json")
+    assert measured.exit_code == 0, measured.output
+
+
 def test_a_run_on_a_table_is_evaluated_and_exported(
     table_run: tuple[Path, str], tmp_path: Path
 ) -> None:
-    import torch
-
     folder, _ = table_run
     measured = labelproof("evaluate", folder, "--split", "train", "--format", "json")
     assert measured.exit_code == 0, measured.output
@@ -137,6 +188,24 @@ def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(
     strict = labelproof("fit", photos, *TINY_CROP, "--output", tmp_path / "other", "--strict")
     assert "0-3.png" in str(strict.exception)
     assert not (tmp_path / "other" / "record.json").exists()
+
+
+def test_a_run_without_its_record_predicts_and_is_finished_again(
+    table_run: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(table_run[0], folder)
+    (folder / "record.json").unlink()
+    table = table_run[0].parent / "things.csv"
+    predicted = labelproof("predict", folder, table)
+    assert predicted.exit_code == 0, predicted.output
+    again = labelproof("fit", table, "--output", folder, "--epochs", "25", "--device", "cpu")
+    assert again.exit_code == 0, again.output
+    assert (folder / "record.json").exists()
+    curves = [
+        json.loads((each / "record.json").read_text())["curve"] for each in (folder, table_run[0])
+    ]
+    assert curves[0] == curves[1]
 
 
 def test_a_known_dataset_with_noise_put_on(tmp_path: Path) -> None:

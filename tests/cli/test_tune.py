@@ -83,6 +83,11 @@ def test_fresh_starts_anew(tmp_path: Path) -> None:
     (tmp_path / "tuning.json").write_text("something else")
     refused = tune_digits(tmp_path, trials=1)
     assert "is not the file of a search" in str(refused.exception)
+    refused = tune_digits(tmp_path, "--fresh", trials=1)
+    assert "left as it is" in str(refused.exception)
+    assert (tmp_path / "tuning.json").read_text() == "something else"
+    other = {"format": 0, "about": {}, "trials": []}
+    (tmp_path / "tuning.json").write_text(json.dumps(other))
     result = tune_digits(tmp_path, "--fresh", trials=1)
     assert result.exit_code == 0, result.output
 

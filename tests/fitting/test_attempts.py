@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from small_runs import small_digits
+from small_runs import StopAfter, outcome, small_digits
 
-from labelproof.fitting.attempts import ATTEMPTS, Attempts, read_attempts, train_robustly
+from labelproof.fitting.attempts import Attempts, read_attempts, train_robustly
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution
 from labelproof.training.pack import Job
 from labelproof.training.record import read_record
+from labelproof.training.saved import ATTEMPTS, SEARCH
+from labelproof.training.stopping import StopRequest
 
 # What one of the settings for MNIST does to the digits: everything becomes one class.
 TOO_STRONG = "ce+sr(tau=0.1,p=0.1,lambda0=60,rho=1,r=1,normalize=false)"
@@ -30,16 +33,25 @@ def configuration(loss: str, epochs: int) -> Configuration:
     )
 
 
-def fit(folder: Path, loss: str, *, weaken: bool = True, epochs: int = 30) -> Attempts:
+def fit(
+    folder: Path,
+    loss: str,
+    *,
+    weaken: bool = True,
+    epochs: int = 30,
+    stop: StopRequest | None = None,
+) -> Attempts:
+    """As the command does it: what the folder tells of earlier attempts is gone on with."""
     dataset = small_digits()
-    chosen = configuration(loss, epochs)
-    attempts = Attempts(chosen.as_values(), loss)
+    asked = configuration(loss, epochs)
+    attempts = read_attempts(folder) or Attempts(asked.as_values(), loss)
     events = train_robustly(
-        Job(chosen, folder),
+        Job(replace(asked, loss=attempts.loss), folder),
         Execution(torch.device("cpu")),
         load=lambda each: choose_examples(each, dataset),
         attempts=attempts,
         weaken=weaken,
+        stop=stop,
     )
     attempts.said = [str(event.value) for event in events if event.kind == "notice"]  # pyright: ignore
     return attempts
@@ -57,6 +69,34 @@ def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(tmp_path: P
     assert record.curve["predicted_classes"][-1] > 3
     kept = read_attempts(tmp_path / "run")
     assert kept == Attempts(attempts.asked, attempts.loss, attempts.given_up)
+
+
+def test_stopped_again_and_again_it_comes_to_the_same(tmp_path: Path) -> None:
+    whole = fit(tmp_path / "whole", TOO_STRONG)
+    for _ in range(60):
+        fit(tmp_path / "cut", TOO_STRONG, stop=StopAfter(47))
+        if read_record(tmp_path / "cut") is not None:
+            break
+    kept = read_attempts(tmp_path / "cut")
+    assert kept is not None
+    assert kept.given_up == whole.given_up
+    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
+
+
+def test_killed_between_the_note_and_the_removal_it_goes_on_with_the_weaker_loss(
+    tmp_path: Path,
+) -> None:
+    fit(tmp_path, TOO_STRONG, epochs=40, stop=StopAfter(90))
+    assert read_record(tmp_path) is None
+    (tmp_path / SEARCH).write_text("{}")
+    weaker = "ce+sr(tau=0.1,p=0.1,lambda0=1,rho=1,r=1,normalize=false)"
+    asked = configuration(TOO_STRONG, 40).as_values()
+    Attempts(asked, weaker, [{"loss": TOO_STRONG, "reason": "it collapsed"}]).write(tmp_path)
+    attempts = fit(tmp_path, TOO_STRONG, epochs=40)
+    record = read_record(tmp_path)
+    assert record is not None
+    assert record.configuration["loss"] == attempts.loss == weaker
+    assert (tmp_path / SEARCH).exists()
 
 
 def test_a_loss_that_was_asked_for_is_kept_and_the_collapse_said_once(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ def carry_out(
                     scalars.start(event.value)
                 elif scalars is not None and event.kind == "epoch":
                     scalars.add(event.value)
-                last = event
+                if event.kind != "notice":
+                    last = event
     except DeviceMemoryError as error:
         return _fail(error, OUT_OF_MEMORY, execution)
     assert job.folder is not None  # noqa: S101

@@ -18,6 +18,7 @@ from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import few
+from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.ranges import choose, suggest
 from labelproof.training.saved import SavedRun, load_run
@@ -34,6 +35,13 @@ def evaluate(
         typer.Option(
             help="A dataset's name or path, with the same classes.",
             show_default="what the run was trained on",
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="The column with the labels, for a table of features.",
+            show_default="the one that 'labelproof fit' was told, or finds by itself",
         ),
     ] = None,
     split: Annotated[
@@ -64,12 +72,18 @@ def evaluate(
             data or saved.configuration.data,
             root=data_root,
             on_error="skip" if skip_unreadable else "raise",
+            label=label if label is not None else _told_label(run),
         )
     found = _measure(saved, dataset, split)
     if format == "json":
         typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
     else:
         _show(Console(), found)
+
+
+def _told_label(run: Path) -> str | None:
+    attempts = read_attempts(run)
+    return None if attempts is None else attempts.asked.get("label")
 
 
 def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:

@@ -30,8 +30,10 @@ from labelproof.training.description import FILE as MODEL
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import Execution, choose_execution
 from labelproof.training.folder import RunFolder
+from labelproof.training.ownership import owning
 from labelproof.training.pack import Job
 from labelproof.training.record import RunRecord
+from labelproof.training.saved import SEARCH
 from labelproof.training.stopping import StopRequest
 from labelproof.tuning.proposal import default_trials
 from labelproof.tuning.search import Tuning, search
@@ -52,14 +54,7 @@ def fit(
             "file of arrays (.npz), or a dataset's name.",
         ),
     ],
-    label: Annotated[
-        str | None,
-        typer.Option(
-            help="The column with the labels, for a table of features.",
-            show_default="one called label, class, target, ...; else the last",
-            rich_help_panel="What is trained",
-        ),
-    ] = None,
+    label: flags.Label = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -205,7 +200,7 @@ def fit(
         dataset = load_dataset(
             path, root=data_root, on_error="raise" if strict else "skip", label=label
         )
-    asked: dict[str, Any] = {
+    given: dict[str, Any] = {
         "network": network,
         "epochs": epochs,
         "batch_size": batch_size,
@@ -218,16 +213,23 @@ def fit(
         "loss": None if loss == "auto" else loss,
     }
     configuration = choose_recipe(
-        dataset, data=_name(path), fast=execution.device.type != "cpu", **asked
+        dataset, data=_name(path), fast=execution.device.type != "cpu", **given
     )
     folder = output if output is not None else Path(f"{_stem(configuration.data)}-fit")
     say(console, _seen(dataset, configuration))
     if dry_run:
         typer.echo(format_settings(configuration), nl=False)
+        if label is not None:
+            typer.echo(f"# and on the command line: --label {shlex.quote(label)}")
         return
     with StopRequest() as stop:
         take_over(folder, execution, fresh=fresh)
-        attempts = _go_on(folder, configuration, label)
+        asked = configuration.as_values() | {
+            "label": label,
+            "auto": loss == "auto",
+            "image_memory": image_memory,
+        }
+        attempts = _go_on(folder, asked, configuration.loss)
         configuration = _with_loss(configuration, attempts.loss)
         record = RunFolder(folder).record(configuration)
         if record is not None:
@@ -237,14 +239,15 @@ def fit(
             dataset, configuration, execution.device, console, megabytes=image_memory
         )
         if loss == "auto" and not attempts.given_up and not (folder / MODEL).exists():
-            found = _tuned(
-                prepared,
-                configuration,
-                trials=trials or default_trials(),
-                file=folder / "tuning.json",
-                execution=execution,
-                stop=stop,
-            )
+            with owning(folder):
+                found = _tuned(
+                    prepared,
+                    configuration,
+                    trials=trials or default_trials(),
+                    file=folder / SEARCH,
+                    execution=execution,
+                    stop=stop,
+                )
             say(console, describe(found, num_classes=dataset.num_classes))
             if found.stopped:
                 say(console, f"Stopped; the same command goes on from {folder}.")
@@ -310,12 +313,11 @@ def _seen(dataset: Dataset, configuration: Configuration) -> str:
     )
 
 
-def _go_on(folder: Path, configuration: Configuration, label: str | None) -> Attempts:
+def _go_on(folder: Path, asked: dict[str, Any], loss: str) -> Attempts:
     """What the folder has of the same settings, or a new beginning."""
-    asked = configuration.as_values() | {"label": label}
     kept = read_attempts(folder)
     if kept is None:
-        return Attempts(asked, configuration.loss)
+        return Attempts(asked, loss)
     different = [name for name in asked if kept.asked.get(name) != asked[name]]
     if different:
         told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)

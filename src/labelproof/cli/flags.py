@@ -142,6 +142,14 @@ ClassWeight = Annotated[
         "it has.",
     ),
 ]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        help="The column with the labels, for a table of features.",
+        show_default="one called label, class, target, ...; else the last",
+        rich_help_panel="What is trained",
+    ),
+]
 Preset = Annotated[
     str | None,
     typer.Option(

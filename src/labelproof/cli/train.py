@@ -36,6 +36,7 @@ HOW = "How it is carried out"
 
 def train(
     data: flags.Data = None,
+    label: flags.Label = None,
     noise: flags.Noise = None,
     loss: flags.LossText = None,
     preset: flags.Preset = None,
@@ -187,6 +188,7 @@ def train(
                 values["data"],
                 root=data_root,
                 on_error="skip" if skip_unreadable else "raise",
+                label=label,
             )
 
     configuration = choose_configuration(values, preset=preset, look=dataset)

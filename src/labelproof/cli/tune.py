@@ -23,6 +23,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.pack import DeviceMemoryError, Event
 from labelproof.training.stopping import StopRequest
+from labelproof.tuning.journal import remove_journal
 from labelproof.tuning.search import Tuning, search
 from labelproof.tuning.trial import Trial
 from labelproof.tuning.validation import count_folds
@@ -74,13 +75,7 @@ def tune(
             "--prune/--no-prune", help="Whether settings that are clearly behind are let go early."
         ),
     ] = True,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            help="The column with the labels, for a table of features.",
-            show_default="one called label, class, target, ...; else the last",
-        ),
-    ] = None,
+    label: flags.Label = None,
     network: Annotated[
         str | None,
         typer.Option(
@@ -149,7 +144,7 @@ def tune(
     configuration = choose_recipe(dataset, data=data, fast=fast, validation=0.0, **given)
     dataset = decode_images(dataset, configuration, execution.device, Console(stderr=True))
     if fresh:
-        output.unlink(missing_ok=True)
+        remove_journal(output)
     console, progress = Console(), Console(stderr=True)
     runs = trials * count_folds(folds or "auto", len(dataset.train))
     try:
@@ -290,7 +285,9 @@ def next_command(found: Tuning, given: dict[str, Any]) -> str:
     else:
         words = ["labelproof", "fit", configuration.data]
         named = {
-            name: value for name, value in given.items() if value is not None and value != "none"
+            name: value
+            for name, value in given.items()
+            if value is not None and (name, value) != ("noise", "none")
         }
     words += ["--loss", configuration.loss]
     for name, value in named.items():

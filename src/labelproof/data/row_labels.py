@@ -103,8 +103,16 @@ def read_labels(
                 "looks like a measurement (regression); write the classes as whole numbers or "
                 "words, or choose another column with --label NAME (label='NAME')"
             )
-        return [str(int(v)) if t else "" for v, t in zip(values.tolist(), texts, strict=True)]
+        # By their text, since a long number is not the same any more as a float.
+        return [_whole(text) if text else "" for text in texts]
     return [text.split(".")[0] if _WHOLE.fullmatch(text) else text for text in texts]
+
+
+def _whole(text: str) -> str:
+    digits = text.strip().split(".")[0]
+    if re.fullmatch(r"[+-]?\d+", digits) and re.fullmatch(r"[+-]?\d+(\.0*)?", text.strip()):
+        return str(int(digits))
+    return str(int(float(text.replace(",", "."))))
 
 
 def check_labels(

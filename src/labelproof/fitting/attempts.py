@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.durable import write_text
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
+from labelproof.training.folder import METRICS
 from labelproof.training.metrics import spread
+from labelproof.training.ownership import owning
 from labelproof.training.pack import Event, Job, train_runs
-from labelproof.training.saved import remove_run
+from labelproof.training.saved import ATTEMPTS, SEARCH, remove_run
 from labelproof.training.stopping import StopRequest
 from labelproof.tuning.collapse import back_off, collapse, patience_for
 
-__all__ = ["ATTEMPTS", "Attempts", "read_attempts", "train_robustly"]
-
-ATTEMPTS = "fit.json"
-"""Kept beside a run's record: what was asked for, and what was tried for it."""
+__all__ = ["Attempts", "read_attempts", "train_robustly"]
 
 
 @dataclass
@@ -89,6 +89,7 @@ def train_robustly(
     """
     folder = job.folder
     assert folder is not None  # noqa: S101
+    _remove_given_up(folder, attempts)
     while True:
         examples = load(job.configuration)
         watch = _Watch(examples, job.configuration)
@@ -103,6 +104,8 @@ def train_robustly(
             give_up=lambda event, watch=watch, weaker=weaker: watch(event) and weaker is not None,
         ):
             abandoned |= event.kind == "abandoned"
+            if event.kind == "started" and event.value:
+                watch.remember(folder, event.value)
             yield event
             if watch.news:
                 yield Event(job, "notice", watch.news)
@@ -114,10 +117,19 @@ def train_robustly(
         attempts.loss = weaker
         # First the note, then the removal: whoever is killed in between goes on with the new loss.
         attempts.write(folder)
-        remove_run(folder)
-        attempts.write(folder)
+        _remove_given_up(folder, attempts)
         job = replace(job, configuration=replace(job.configuration, loss=weaker))
         yield Event(job, "notice", f"Starting over with a weaker penalty: {weaker}")
+
+
+def _remove_given_up(folder: Path, attempts: Attempts) -> None:
+    """Remove the run in a folder if it is of a loss that was given up."""
+    checkpoint = load_checkpoint(folder / "checkpoint", on_problem=lambda _: None)
+    given_up = {each["loss"] for each in attempts.given_up}
+    begun = attempts.given_up and checkpoint is None
+    if begun or (checkpoint is not None and checkpoint.values["configuration"]["loss"] in given_up):
+        with owning(folder):
+            remove_run(folder, keep=(ATTEMPTS, SEARCH))
 
 
 class _Watch:
@@ -133,12 +145,21 @@ class _Watch:
         self.reason = ""
         self.news = ""
 
+    def remember(self, folder: Path, epochs: int) -> None:
+        """Look back at the epochs that were done before the run was stopped."""
+        lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
+        for line in lines[:epochs]:
+            self._look(json.loads(line))
+
     def __call__(self, event: Event) -> bool:
+        self._look(event.value)
+        return bool(self.reason)
+
+    def _look(self, metrics: dict[str, float]) -> None:
         for name in ("validation_accuracy", "predicted_classes"):
-            self.curve.setdefault(name, []).append(event.value[name])
+            self.curve.setdefault(name, []).append(metrics[name])
         if not self.reason:
             found = collapse(self.curve, classes=self.classes, patience=self.patience)
             if found is not None:
                 self.reason = found
                 self.news = f"The network has collapsed: {found}"
-        return bool(self.reason)

@@ -127,7 +127,11 @@ def predict_logits(
     """
     # A generator of its own: the first weights are overwritten, and the program's draws stay its.
     model = make_network(
-        network, num_classes=num_classes, input_shape=input_shape, generator=torch.Generator()
+        network,
+        num_classes=num_classes,
+        input_shape=input_shape,
+        generator=torch.Generator(),
+        pretrained=False,
     )
     model.load_state_dict(
         {name: torch.from_numpy(array.copy()) for name, array in weights.items()}, strict=False

@@ -284,7 +284,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 str(self._choose_device(images=not examples.dataset.tabular))
             ),
         )
-        return found.configuration.loss
+        if found.stopped:
+            raise KeyboardInterrupt
+        if found.choice is None:
+            raise ValueError("loss: 'auto' found none whose training came to an end; name one")
+        return found.choice.loss
 
 
 def _share(value: object) -> float:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from labelproof.models.chain import chain, fits, linear_layers
+from labelproof.models.chain import chain, fits, linear_layers, listened_to
 from labelproof.models.initialization import global_state_kept, initialize
 from labelproof.models.network import Network
 from labelproof.models.shapes import sizes
@@ -68,7 +68,8 @@ class MLP(Network):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits, `(N, num_classes)`."""
-        layers = linear_layers(self.layers)
+        # Whoever waits for the layers to be called is not passed by.
+        layers = None if listened_to(self.body) else linear_layers(self.layers)
         if layers is not None and fits(inputs, layers):
             return chain(inputs.flatten(1), layers)
         return super().forward(inputs)

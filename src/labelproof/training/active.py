@@ -128,6 +128,9 @@ class ActiveRun:
             yield from self._finish()
         else:
             self.run.begin()
+            if self.run.step == self.run.steps:
+                # Saved after an epoch's last step because its evaluation was cut short.
+                yield from self._end_epoch()
             self.between_steps = True
 
     def advance(self) -> Iterator[Event]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,14 @@ from labelproof.training.record import RECORD, RunRecord, read_record
 from labelproof.training.rows import standardize
 from labelproof.training.streaming import StreamedImages
 
-__all__ = ["SavedRun", "check_removable", "load_run", "remove_run"]
+__all__ = ["ATTEMPTS", "SEARCH", "SavedRun", "check_removable", "load_run", "remove_run"]
 
-_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, MODEL, "fit.json", "tuning.json")
+ATTEMPTS = "fit.json"
+"""What was asked of `labelproof fit`, and what was tried for it."""
+SEARCH = "tuning.json"
+"""The search for a loss."""
+
+_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, MODEL, ATTEMPTS, SEARCH)
 _FOLDERS = ("checkpoint", "tensorboard")
 
 
@@ -252,20 +257,26 @@ def check_removable(folder: Path) -> None:
         ) from None
 
 
-def remove_run(folder: Path) -> None:
+def remove_run(folder: Path, *, keep: Collection[str] = ()) -> None:
     """Remove what a run wrote into its folder, and leave whatever else is there.
 
-    >>> folder = getfixture("tmp_path")
-    >>> for name in ("model.json", "record.json"):
-    ...     _ = (folder / name).write_text("{}")
-    >>> remove_run(folder)
-    >>> list(folder.iterdir())
-    []
+    Args:
+        folder: The run's.
+        keep: Names of files that stay, such as notes of what was tried.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> for name in ("model.json", "record.json"):
+        ...     _ = (folder / name).write_text("{}")
+        >>> remove_run(folder)
+        >>> list(folder.iterdir())
+        []
     """
     check_removable(folder)
     # The record first: without its other files a run must not seem to be finished.
     for name in _FILES:
-        (folder / name).unlink(missing_ok=True)
+        if name not in keep:
+            (folder / name).unlink(missing_ok=True)
     for name in _FOLDERS:
         if (folder / name).is_dir():
             remove_folder(folder / name)

@@ -12,7 +12,7 @@ from labelproof.tuning.ranking import choose_trial
 from labelproof.tuning.trial import Trial
 from labelproof.version import __version__
 
-__all__ = ["OtherSearchError", "read_journal", "write_journal"]
+__all__ = ["OtherSearchError", "read_journal", "remove_journal", "write_journal"]
 
 _FORMAT = 1
 
@@ -84,6 +84,24 @@ def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
     for trial in trials:
         trial.forget_begun()
     return trials
+
+
+def remove_journal(path: Path) -> None:
+    """Remove the file of a search, of whatever; any other file is refused.
+
+    Raises:
+        OtherSearchError: The file is not that of a search.
+    """
+    if not path.exists():
+        return
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        known = {"format", "about", "trials"} <= set(values)
+    except (ValueError, TypeError):
+        known = False
+    if not known:
+        raise OtherSearchError(f"{path} is not the file of a search, and is left as it is")
+    path.unlink()
 
 
 def _difference(name: str, found: Any, wanted: Any) -> str:

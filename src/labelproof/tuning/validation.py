@@ -17,7 +17,7 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.data.holdout import Holdout, folds, hold_out
 from labelproof.ranges import whole
 from labelproof.training.configuration import Configuration
-from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.examples import Examples, balanced_weights, choose_examples
 from labelproof.training.metrics import spread
 from labelproof.training.randomness import derive_seed
 
@@ -38,11 +38,13 @@ class Validation:
         dataset: Training images and given labels; no test set.
         parts: For each fold, what is learned from and what is validated on.
         classes: For each fold, over how many classes its labels to validate on spread.
+        balanced: Whether every class counts the same.
     """
 
     dataset: Dataset
     parts: tuple[Holdout, ...]
     classes: tuple[float, ...]
+    balanced: bool = False
 
     @property
     def rows(self) -> list[int]:
@@ -52,7 +54,10 @@ class Validation:
     def examples(self, fold: int) -> Examples:
         """What the run of a fold gets."""
         labels, part = self.dataset.train.labels, self.parts[fold]
-        return Examples(self.dataset, part.train, labels, None, 0.0, part.validation)
+        weight = None
+        if self.balanced:
+            weight = balanced_weights(labels, part.train, num_classes=self.dataset.num_classes)
+        return Examples(self.dataset, part.train, labels, None, 0.0, part.validation, weight)
 
     def fingerprint(self) -> dict[str, Any]:
         """What tells whether another search was of the same labels, cut in the same way."""
@@ -102,7 +107,12 @@ def choose_validation(
         )
     noisy = replace(dataset, splits={"train": Split(dataset.train.images, given)}, clean=False)
     counted = [np.bincount(given[part.validation], minlength=dataset.num_classes) for part in cut]
-    return Validation(noisy, tuple(cut), tuple(spread(counts.tolist()) for counts in counted))
+    return Validation(
+        noisy,
+        tuple(cut),
+        tuple(spread(counts.tolist()) for counts in counted),
+        balanced=configuration.class_weight == "balanced",
+    )
 
 
 def count_folds(parts: int | str, examples: int) -> int:
