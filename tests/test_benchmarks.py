@@ -4,6 +4,7 @@ import importlib.util
 import json
 import shutil
 import statistics
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -14,10 +15,13 @@ RESULTS = sorted((ROOT / "benchmarks" / "results").glob("losses-*.json"))
 
 
 def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"benchmark_{name}", ROOT / "benchmarks" / f"{name}.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for the module they are in
     spec.loader.exec_module(module)
     return module
 

@@ -136,6 +136,60 @@ def test_a_notice_after_the_end_hides_no_result(table_run: tuple[Path, str]) -> 
     assert "Stopped" not in shown.getvalue()
 
 
+def test_a_further_table_is_evaluated_by_the_runs_own_columns(
+    table_run: tuple[Path, str], tmp_path: Path
+) -> None:
+    (tmp_path / "clean.csv").write_text(
+        "label,colour,height,width\nkind 0,red,0,0\nkind 1,blue,-2,3\nkind 0,green,0.1,0.1\n"
+    )
+    found = labelproof(
+        "evaluate", table_run[0], "--data", tmp_path / "clean.csv", "--format", "json"
+    )
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["accuracy"] == 100
+    (tmp_path / "odd.csv").write_text("label,colour,height,width\nkind 9,red,0,0\n")
+    odd = labelproof("evaluate", table_run[0], "--data", tmp_path / "odd.csv")
+    assert "kind 9" in str(odd.exception)
+
+
+def test_changed_labels_are_not_taken_for_the_old_ones(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    command = ("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "run")
+    assert labelproof(*command).exit_code == 0
+    again = labelproof(*command)
+    assert "Finished before, and not trained again" in again.stdout
+    text = (tmp_path / "t.csv").read_text()
+    (tmp_path / "t.csv").write_text(text.replace("kind 1", "kind 2", 1))
+    changed = labelproof(*command)
+    assert "have changed since" in str(changed.exception)
+    assert labelproof(*command, "--fresh").exit_code == 0
+
+
+def test_what_cannot_be_trained_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    place = ("--output", tmp_path / "run", "--epochs", "2", "--device", "cpu")
+    failed = labelproof("fit", tmp_path / "t.csv", "--network", "cnn8", *place)
+    assert failed.exit_code != 0
+    assert labelproof("fit", tmp_path / "t.csv", *place).exit_code == 0
+
+
+def test_a_recipe_is_a_file_that_train_reads(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    recipe = labelproof("fit", tmp_path / "t.csv", *SMALL, "--dry-run")
+    (tmp_path / "recipe.toml").write_text(recipe.stdout)
+    result = labelproof(
+        *("train", "--config", tmp_path / "recipe.toml", "--output", tmp_path / "run"),
+        *("--device", "cpu"),
+    )
+    assert result.exit_code == 0, result.output
+
+
+def test_trials_without_a_search_are_refused(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    result = labelproof("fit", tmp_path / "t.csv", "--trials", "3", *SMALL)
+    assert "--loss auto" in str(result.exception)
+
+
 def test_the_label_column_that_was_named_is_remembered(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv")
     text = (tmp_path / "t.csv").read_text().replace(",label", ",group").splitlines()

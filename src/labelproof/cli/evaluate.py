@@ -16,8 +16,9 @@ from rich.table import Table
 from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
-from labelproof.data.loading import load_dataset
+from labelproof.data.loading import TABLES, load_dataset
 from labelproof.data.notices import few
+from labelproof.data.rows import load_rows
 from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.ranges import choose, suggest
@@ -52,7 +53,10 @@ def evaluate(
     data_root: Root = None,
     skip_unreadable: Annotated[
         bool,
-        typer.Option("--skip-unreadable", help="Leave out images that cannot be read, and say so."),
+        typer.Option(
+            "--skip-unreadable",
+            help="Leave out images that cannot be read and rows without a label, and say so.",
+        ),
     ] = False,
 ) -> None:
     """Measure a trained network: accuracy, that of each class, and what is taken for what.
@@ -67,13 +71,17 @@ def evaluate(
     """
     choose("format", format, _FORMATS)
     saved = load_run(run, device)
+    name = data or saved.configuration.data
+    on_error = "skip" if skip_unreadable else "raise"
+    label = label if label is not None else _told_label(run)
     with told():
-        dataset = load_dataset(
-            data or saved.configuration.data,
-            root=data_root,
-            on_error="skip" if skip_unreadable else "raise",
-            label=label if label is not None else _told_label(run),
-        )
+        if saved.tabular and Path(name).suffix.lower() in TABLES:
+            like = (saved.columns, saved.description.class_names)
+            dataset = load_rows(name, label=label, on_error=on_error, like=like)
+        else:
+            dataset = load_dataset(name, root=data_root, on_error=on_error, label=label)
+    if data is not None and split == "test" and "test" not in dataset.splits:
+        split = "train"  # all there is in a file that was made to measure on
     found = _measure(saved, dataset, split)
     if format == "json":
         typer.echo(json.dumps(found, indent=1, ensure_ascii=False))

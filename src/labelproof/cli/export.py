@@ -29,7 +29,7 @@ def export(
         typer.Option(help="The file.", show_default="model.onnx or model.pt2 in the run's folder"),
     ] = None,
 ) -> None:
-    """Write a trained network as one file that runs without labelproof.
+    r"""Write a trained network as one file that runs without labelproof.
 
     For example:
 
@@ -40,7 +40,7 @@ def export(
     classes are stored in the file, as JSON under the key labelproof. A network for a table takes
     rows of numbers, encoded as that JSON says.
 
-    ONNX needs two more packages: pip install 'labelproof[onnx]'.
+    ONNX needs two more packages: pip install 'labelproof\[onnx]'.
     """
     choose("format", format, tuple(EXPORTS))
     saved = load_run(run)

@@ -23,6 +23,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count, few
 from labelproof.fitting.attempts import Attempts, read_attempts, train_robustly
+from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.intervals import wilson_interval
 from labelproof.training.configuration import Configuration
@@ -70,7 +71,7 @@ def fit(
         typer.Option(
             min=1,
             help="With --loss auto: how many settings to try. More than eight need Optuna (pip "
-            "install 'labelproof[tune]').",
+            "install 'labelproof\\[tune]').",
             show_default="12, without Optuna 8",
             rich_help_panel="What is trained",
         ),
@@ -216,29 +217,37 @@ def fit(
         dataset, data=_name(path), fast=execution.device.type != "cpu", **given
     )
     folder = output if output is not None else Path(f"{_stem(configuration.data)}-fit")
-    say(console, _seen(dataset, configuration))
+    auto = loss == "auto"
+    if trials is not None and not auto:
+        raise ValueError("--trials: expected with --loss auto, got it without")
+    seen = _seen(dataset, configuration, auto=auto)
     if dry_run:
-        typer.echo(format_settings(configuration), nl=False)
+        typer.echo(
+            "".join(f"# {line}\n" for line in seen) + format_settings(configuration), nl=False
+        )
         if label is not None:
             typer.echo(f"# and on the command line: --label {shlex.quote(label)}")
         return
+    say(console, "\n".join(seen))
     with StopRequest() as stop:
         take_over(folder, execution, fresh=fresh)
         asked = configuration.as_values() | {
             "label": label,
-            "auto": loss == "auto",
+            "auto": auto,
             "image_memory": image_memory,
+            "fingerprint": fingerprint(dataset),
         }
         attempts = _go_on(folder, asked, configuration.loss)
         configuration = _with_loss(configuration, attempts.loss)
         record = RunFolder(folder).record(configuration)
         if record is not None:
+            say(console, "Finished before, and not trained again; --fresh trains it anew:")
             say(console, _finished(record, folder, dataset))
             return
         prepared = decode_images(
             dataset, configuration, execution.device, console, megabytes=image_memory
         )
-        if loss == "auto" and not attempts.given_up and not (folder / MODEL).exists():
+        if auto and not attempts.given_up and not (folder / MODEL).exists():
             with owning(folder):
                 found = _tuned(
                     prepared,
@@ -254,7 +263,6 @@ def fit(
                 raise typer.Exit(stop.exit_code)
             attempts.loss = found.configuration.loss
             configuration = _with_loss(configuration, attempts.loss)
-        attempts.write(folder)
 
         def load(chosen: Configuration) -> Examples:
             return choose_examples(chosen, prepared)
@@ -265,7 +273,7 @@ def fit(
             execution,
             load=load,
             attempts=attempts,
-            weaken=loss in (None, "auto"),
+            weaken=loss is None or auto,
             stop=stop,
         )
         code = carry_out(
@@ -291,7 +299,7 @@ def _stem(data: str) -> str:
     return place.stem if place.suffix and not place.is_dir() else place.resolve().name
 
 
-def _seen(dataset: Dataset, configuration: Configuration) -> str:
+def _seen(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
     """What the data are, and what is going to be done with them."""
     labels = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
     sizes = [
@@ -303,14 +311,13 @@ def _seen(dataset: Dataset, configuration: Configuration) -> str:
     what = "row" if dataset.tabular else "image"
     classes = count(dataset.num_classes, "class", "classes")
     held = round(configuration.validation * len(dataset.train))
-    return "\n".join(
-        [
-            f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)})",
-            f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
-            f"of {configuration.batch_size}, {configuration.loss}",
-            f"Held out: about {count(held, what)} to validate on, by their labels as they are",
-        ]
-    )
+    loss = "a loss that is chosen first" if auto else configuration.loss
+    return [
+        f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)})",
+        f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
+        f"of {configuration.batch_size}, {loss}",
+        f"Held out: about {count(held, what)} to validate on, by their labels as they are",
+    ]
 
 
 def _go_on(folder: Path, asked: dict[str, Any], loss: str) -> Attempts:
@@ -318,7 +325,13 @@ def _go_on(folder: Path, asked: dict[str, Any], loss: str) -> Attempts:
     kept = read_attempts(folder)
     if kept is None:
         return Attempts(asked, loss)
-    different = [name for name in asked if kept.asked.get(name) != asked[name]]
+    # What an earlier version did not write down is not compared.
+    different = [name for name in asked if name in kept.asked and kept.asked[name] != asked[name]]
+    if "fingerprint" in different:
+        raise ValueError(
+            f"{folder} holds a run on other data: labels, files or rows have changed since. "
+            "--fresh trains on them anew; --output keeps both"
+        )
     if different:
         told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
         raise ValueError(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-__all__ = ["say", "told"]
+__all__ = ["for_flags", "say", "told"]
 
 
 def say(console: Console, text: str, *, style: str = "") -> None:
@@ -18,6 +18,16 @@ def say(console: Console, text: str, *, style: str = "") -> None:
     runs/[a]: 12% of 3 labels
     """
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def for_flags(message: str) -> str:
+    """A message of the library's as who uses the program needs it: with flags, not arguments.
+
+    >>> for_flags("mend them, or leave them out with on_error='skip'")
+    'mend them, or leave them out with --skip-unreadable (of fit: without --strict)'
+    """
+    skipped = "--skip-unreadable (of fit: without --strict)"
+    return message.replace("on_error='skip'", skipped).replace(" (label='NAME')", "")
 
 
 @contextmanager
@@ -30,4 +40,4 @@ def told() -> Iterator[None]:
         finally:
             console = Console(stderr=True)
             for warning in caught:
-                say(console, f"warning: {warning.message}", style="yellow")
+                say(console, f"warning: {for_flags(str(warning.message))}", style="yellow")

@@ -14,6 +14,7 @@ from labelproof.cli.evaluate import evaluate
 from labelproof.cli.export import export
 from labelproof.cli.figure import figure
 from labelproof.cli.fit import fit
+from labelproof.cli.lines import for_flags
 from labelproof.cli.losses import losses
 from labelproof.cli.predict import predict
 from labelproof.cli.show import show
@@ -69,7 +70,7 @@ def run() -> None:
     try:
         app()
     except (ValueError, OSError, ImportError, FolderInUseError, LaterFormatError) as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
+        typer.secho(f"error: {for_flags(str(error))}", fg="red", err=True)
         sys.exit(2)
 
 

@@ -61,7 +61,11 @@ def summary(record: RunRecord, examples: Examples, folder: Path) -> str:
         )
         lines.append(f"Memorised: {right}{wrong if record.noise_rate else ''}")
     lines.append(f"Run: {folder}")
-    lines.append(f"Next: labelproof evaluate {shlex.quote(str(folder))}")
+    place = shlex.quote(str(folder))
+    tested = "test_accuracy" in record.curve
+    lines.append(
+        f"Next: labelproof {f'evaluate {place}' if tested else f'predict {place} NEW-FILES'}"
+    )
     return "\n".join(lines)
 
 

@@ -47,7 +47,11 @@ def predict(
     ] = False,
     skip_unreadable: Annotated[
         bool,
-        typer.Option("--skip-unreadable", help="Exit with 0 also where images cannot be read."),
+        typer.Option(
+            "--skip-unreadable",
+            help="Exit with 0 also where images cannot be read; in tables, take cells that are not "
+            "numbers for missing.",
+        ),
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
 ) -> None:

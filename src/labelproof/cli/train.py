@@ -119,7 +119,7 @@ def train(
         typer.Option(
             "--skip-unreadable",
             rich_help_panel=HOW,
-            help="Leave out images that cannot be read, and say so.",
+            help="Leave out images that cannot be read and rows without a label, and say so.",
         ),
     ] = False,
     tensorboard: Annotated[

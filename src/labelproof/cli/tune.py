@@ -276,14 +276,17 @@ def next_command(found: Tuning, given: dict[str, Any]) -> str:
     Example:
         >>> chosen = Tuning(Configuration("photos", loss="gce(q=0.7)", epochs=5), (), None)
         >>> next_command(chosen, {"epochs": 5, "noise": "none"})
-        "labelproof fit photos --loss 'gce(q=0.7)' --epochs 5"
+        "labelproof fit photos --output photos-tuned --loss 'gce(q=0.7)' --epochs 5"
     """
     configuration = found.configuration
     if configuration.data.strip().lower() in (*DATASETS, *BY_HAND):
         words = ["labelproof", "train", "--data", configuration.data]
         named = _beside_defaults(configuration)
     else:
-        words = ["labelproof", "fit", configuration.data]
+        # A folder of its own, since the data's may hold what was trained before the search.
+        place = Path(configuration.data)
+        stem = place.stem if place.suffix else place.name
+        words = ["labelproof", "fit", configuration.data, "--output", f"{stem}-tuned"]
         named = {
             name: value
             for name, value in given.items()

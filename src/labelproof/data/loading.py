@@ -17,9 +17,9 @@ from labelproof.data.root import ROOT_VARIABLE, data_root
 from labelproof.data.table_kind import find_image_column
 from labelproof.data.tables import read_table
 
-__all__ = ["find_dataset", "how_to_get", "load_coarse_labels", "load_dataset"]
+__all__ = ["TABLES", "find_dataset", "how_to_get", "load_coarse_labels", "load_dataset"]
 
-_TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
+TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
 _ARRAYS = (".npz", ".npy")
 
 
@@ -175,7 +175,7 @@ def _load_table(path: Path, on_error: OnError, label: str | None) -> Dataset:
 
 def _load_path(path: Path, on_error: OnError, label: str | None) -> Dataset:
     # Each reader brings what it needs, so only the one that is asked for is imported.
-    if path.suffix.lower() in _TABLES:
+    if path.suffix.lower() in TABLES:
         return _load_table(path, on_error, label)
     _refuse_label(label, path)
     if path.suffix.lower() in _ARRAYS:
@@ -183,7 +183,7 @@ def _load_path(path: Path, on_error: OnError, label: str | None) -> Dataset:
 
         return load_arrays(path)
     if not path.is_dir():
-        expected = ", ".join((*_TABLES, *_ARRAYS))
+        expected = ", ".join((*TABLES, *_ARRAYS))
         raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         from labelproof.data.huggingface import load_huggingface

@@ -27,7 +27,11 @@ _SMALLEST = 1e-30
 
 
 def load_rows(
-    path: str | os.PathLike[str], *, label: str | None = None, on_error: OnError = "raise"
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    on_error: OnError = "raise",
+    like: tuple[Columns, Sequence[str]] | None = None,
 ) -> Dataset:
     r"""Read a table with a row for each example: its features, its label and, if you like, a split.
 
@@ -45,6 +49,8 @@ def load_rows(
         on_error: What becomes of rows without a label, and of text and infinite values between
             numbers: `"raise"` refuses the table and names the first few, `"skip"` leaves the rows
             out and takes the cells for missing, with a warning.
+        like: Columns and class names that were learned elsewhere, to read a further table of the
+            same kind by; some of the classes may be missing here.
 
     Returns:
         A dataset in memory, with the rows in the table's order. Its labels count as not clean.
@@ -67,11 +73,16 @@ def load_rows(
         ('weight', 'weight: missing', 'colour=red', 'colour=yellow')
     """
     file = Path(path)
-    return rows_from_table(file, read_table(file), label=label, on_error=on_error)
+    return rows_from_table(file, read_table(file), label=label, on_error=on_error, like=like)
 
 
 def rows_from_table(
-    path: Path, source: Table, *, label: str | None = None, on_error: OnError = "raise"
+    path: Path,
+    source: Table,
+    *,
+    label: str | None = None,
+    on_error: OnError = "raise",
+    like: tuple[Columns, Sequence[str]] | None = None,
 ) -> Dataset:
     """As `load_rows`, of a table that is open already."""
     check_on_error(on_error)
@@ -87,17 +98,26 @@ def rows_from_table(
     if not train:
         found = few(sorted({splits[index] for index in kept})) or "rows without a label"
         raise ValueError(f"{place}: expected rows of the split train, got only {found}")
-    class_names = order_classes(labels[index] for index in kept)
-    check_labels(
-        [labels[index] for index in train], class_names, chosen, place, chosen=label is not None
-    )
-    columns = Columns.learn(
-        table,
-        [_pick(cells, train) for cells in table.values()],
-        place=place,
-        places=_pick(places, train),
-        on_error=on_error,
-    )
+    if like is not None:
+        columns, class_names = like[0], list(like[1])
+        strange = sorted({labels[index] for index in kept} - set(class_names))
+        if strange:
+            raise ValueError(
+                f"{place}: expected labels among {few(class_names)}, got {few(strange)} in the "
+                f"column {chosen!r}"
+            )
+    else:
+        class_names = order_classes(labels[index] for index in kept)
+        check_labels(
+            [labels[index] for index in train], class_names, chosen, place, chosen=label is not None
+        )
+        columns = Columns.learn(
+            table,
+            [_pick(cells, train) for cells in table.values()],
+            place=place,
+            places=_pick(places, train),
+            on_error=on_error,
+        )
     numbers = {name: number for number, name in enumerate(class_names)}
     contents: dict[str, tuple[Rows, NDArray[np.int64]]] = {}
     for split in ("train", *sorted({splits[index] for index in kept} - {"train"})):

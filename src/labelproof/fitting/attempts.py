@@ -104,7 +104,9 @@ def train_robustly(
             give_up=lambda event, watch=watch, weaker=weaker: watch(event) and weaker is not None,
         ):
             abandoned |= event.kind == "abandoned"
-            if event.kind == "started" and event.value:
+            if event.kind == "started":
+                # Not before: what cannot be trained at all must not stand in a folder's way.
+                attempts.write(folder)
                 watch.remember(folder, event.value)
             yield event
             if watch.news:
@@ -147,7 +149,8 @@ class _Watch:
 
     def remember(self, folder: Path, epochs: int) -> None:
         """Look back at the epochs that were done before the run was stopped."""
-        lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
+        file = folder / METRICS
+        lines = file.read_text(encoding="utf-8").splitlines() if epochs else []
         for line in lines[:epochs]:
             self._look(json.loads(line))
 

@@ -104,7 +104,7 @@ def admit_examples(
     counting = weight > 0
     counted = np.unique(indices[counting])
     if len(counted) < 2:
-        found = f"the class {classes[counted[0]]!r} alone" if len(counted) else "none"
+        found = f"the class {str(classes[counted[0]])!r} alone" if len(counted) else "none"
         having = "" if counting.all() else " in rows that count something"
         raise ValueError(
             f"y: expected at least 2 classes to tell apart{having}, got {found}; "

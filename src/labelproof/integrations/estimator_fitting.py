@@ -139,7 +139,7 @@ def predict_logits(
     model = model.to(device, dtype).eval()
     with torch.no_grad():
         found = [model(batch.to(device, dtype)).double().cpu().numpy() for batch in inputs]
-    return np.concatenate(found)
+    return np.concatenate(found) if found else np.zeros((0, num_classes))
 
 
 def _replace_loss(run: Run, loss: Loss) -> None:

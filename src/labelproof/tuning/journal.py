@@ -77,7 +77,8 @@ def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
     if different:
         told = "; ".join(_difference(name, found.get(name), wanted[name]) for name in different)
         raise OtherSearchError(
-            f"{path} holds a search of something else ({told}); choose another file, or remove it"
+            f"{path} holds a search of something else ({told}); choose another file with --output "
+            "(file=), or start anew with --fresh"
         )
     rows, epochs = wanted["validation"]["rows"], wanted["configuration"]["epochs"]
     trials = [Trial.from_values(entry, rows=rows, epochs=epochs) for entry in values["trials"]]
