@@ -7,6 +7,8 @@ Photos are made, not fetched: smooth colours with texture, as JPEG files of qual
 folders as classes. Measured in one run on one machine:
 
 - `decode`: Pillow alone, opening every file and decoding it whole, with a process for each core;
+- `feed`: what `fit` streams from: decoded, cropped and in batches, with as many processes, and
+  nothing that trains;
 - `resident`: `labelproof fit` that decodes once to what the network sees and keeps that in memory;
 - `streamed`: the same with no memory for images, so that every epoch decodes them anew.
 
@@ -30,9 +32,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
 
+from labelproof.data.images import ImageFiles
+from labelproof.fitting.pixels import square_side
+from labelproof.training.augmentation import draw_augmentation, parse_augmentation
+from labelproof.training.streaming import StreamedImages
+
 SIDE = 224
+CROP = 48
 CLASSES = 8
 
 
@@ -55,11 +64,14 @@ def main() -> None:
             "workers": arguments.workers,
             "network": arguments.network,
             "decode": decode_all(files, arguments.workers),
+            "feed": feed_all(files, arguments.workers),
         }
         for name, memory in (("resident", None), ("streamed", 0)):
             found[name] = fit(photos, Path(scratch) / name, memory, arguments)
             arguments.output.write_text(json.dumps(found, indent=1) + "\n")
-    print(describe(found))
+    table = describe(found)
+    arguments.output.with_suffix(".md").write_text(table + "\n")
+    print(table)
 
 
 def make_photos(folder: Path, count: int, workers: int) -> None:
@@ -101,6 +113,22 @@ def decode_all(files: list[str], workers: int) -> dict[str, float]:
     return {"seconds": round(seconds, 2), "images_per_second": round(len(files) / seconds, 1)}
 
 
+def feed_all(files: list[str], workers: int) -> dict[str, float]:
+    """Batches as a streamed training gets them, without the training."""
+    augmentation = parse_augmentation(f"resized-crop:{CROP},flip")
+    images = ImageFiles(files, mode="RGB", short_side=square_side(CROP))
+    draws = draw_augmentation(augmentation, len(files), torch.Generator().manual_seed(0))
+    with StreamedImages(images, augmentation, workers=workers) as stream:
+        first = range(256)
+        for _ in stream.batches(first, 128, draws=draws[:256]):
+            pass  # the processes are there now
+        start = time.perf_counter()
+        for _ in stream.batches(range(len(files)), 128, draws=draws):
+            pass
+        seconds = time.perf_counter() - start
+    return {"seconds": round(seconds, 2), "images_per_second": round(len(files) / seconds, 1)}
+
+
 def decode_one(file: str) -> None:
     """Open one file and decode all of it."""
     with Image.open(file) as image:
@@ -113,7 +141,7 @@ def fit(
     """Train for one epoch in a process of its own, and look at its memory and its pace."""
     command = [sys.executable, "-m", "labelproof", "fit", str(photos), "--output", str(folder)]
     command += ["--epochs", "1", "--device", "cpu", "--network", arguments.network]
-    command += ["--batch-size", "128", "--augmentation", "resized-crop:48,flip"]
+    command += ["--batch-size", "128", "--augmentation", f"resized-crop:{CROP},flip"]
     command += ["--workers", str(arguments.workers)]
     command += [] if memory is None else ["--image-memory", str(memory)]
     start = time.perf_counter()
@@ -168,6 +196,8 @@ def describe(found: dict[str, Any]) -> str:
         "| what | images/s of an epoch | of bare decoding | seconds in all | memory, MB |",
         "|---|---|---|---|---|",
         f"| Pillow decodes | {bare:,.0f} | 1.00 | {found['decode']['seconds']:.1f} | |",
+        f"| fit's feed, nothing trained | {found['feed']['images_per_second']:,.0f} "
+        f"| {found['feed']['images_per_second'] / bare:.2f} | {found['feed']['seconds']:.1f} | |",
     ]
     for name in ("resident", "streamed"):
         entry = found[name]

@@ -89,3 +89,10 @@ def test_the_tuners_table_is_the_numbers() -> None:
         cells += json.loads((folder / f"tuning-{name}.json").read_text())
     written = (folder / "tuning.md").read_text(encoding="utf-8")
     assert written == load("tuning").means_table(cells) + "\n"
+
+
+def test_the_table_of_what_fit_costs_is_the_numbers() -> None:
+    numbers = ROOT / "benchmarks" / "results" / "fit-aarch64.json"
+    found = json.loads(numbers.read_text())
+    assert numbers.with_suffix(".md").read_text() == load("fit").describe(found) + "\n"
+    assert max(found[name]["megabytes"] for name in ("resident", "streamed")) < 2000
