@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -14,18 +13,17 @@ from labelproof.cli import flags
 from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
+from labelproof.cli.fit_words import describe_end, describe_start
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
 from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, follow
-from labelproof.data.catalogue import BY_HAND, DATASETS
+from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
-from labelproof.data.notices import count, few
 from labelproof.fitting.attempts import Attempts, read_attempts, train_robustly
 from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe
-from labelproof.intervals import wilson_interval
 from labelproof.training.configuration import Configuration
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.examples import Examples, choose_examples
@@ -33,7 +31,6 @@ from labelproof.training.execution import Execution, choose_execution
 from labelproof.training.folder import RunFolder
 from labelproof.training.ownership import owning
 from labelproof.training.pack import Job
-from labelproof.training.record import RunRecord
 from labelproof.training.saved import SEARCH
 from labelproof.training.stopping import StopRequest
 from labelproof.tuning.proposal import default_trials
@@ -214,13 +211,13 @@ def fit(
         "loss": None if loss == "auto" else loss,
     }
     configuration = choose_recipe(
-        dataset, data=_name(path), fast=execution.device.type != "cpu", **given
+        dataset, data=plain_name(path), fast=execution.device.type != "cpu", **given
     )
     folder = output if output is not None else Path(f"{_stem(configuration.data)}-fit")
     auto = loss == "auto"
     if trials is not None and not auto:
         raise ValueError("--trials: expected with --loss auto, got it without")
-    seen = _seen(dataset, configuration, auto=auto)
+    seen = describe_start(dataset, configuration, auto=auto)
     if dry_run:
         typer.echo(
             "".join(f"# {line}\n" for line in seen) + format_settings(configuration), nl=False
@@ -242,7 +239,7 @@ def fit(
         record = RunFolder(folder).record(configuration)
         if record is not None:
             say(console, "Finished before, and not trained again; --fresh trains it anew:")
-            say(console, _finished(record, folder, dataset))
+            say(console, describe_end(record, folder, dataset))
             return
         prepared = decode_images(
             dataset, configuration, execution.device, console, megabytes=image_memory
@@ -282,42 +279,16 @@ def fit(
             execution,
             console=console,
             stop=stop,
-            finish=lambda record: _finished(record, folder, dataset),
+            finish=lambda record: describe_end(record, folder, dataset),
             fresh=fresh,
         )
     if code:
         raise typer.Exit(code)
 
 
-def _name(path: str) -> str:
-    name = path.strip().lower()
-    return name if name in (*DATASETS, *BY_HAND) else path
-
-
 def _stem(data: str) -> str:
     place = Path(data)
     return place.stem if place.suffix and not place.is_dir() else place.resolve().name
-
-
-def _seen(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
-    """What the data are, and what is going to be done with them."""
-    labels = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
-    sizes = [
-        f"{name} {size:,}"
-        for size, name in sorted(
-            zip(labels.tolist(), dataset.class_names, strict=True), key=lambda pair: -pair[0]
-        )
-    ]
-    what = "row" if dataset.tabular else "image"
-    classes = count(dataset.num_classes, "class", "classes")
-    held = round(configuration.validation * len(dataset.train))
-    loss = "a loss that is chosen first" if auto else configuration.loss
-    return [
-        f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)})",
-        f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
-        f"of {configuration.batch_size}, {loss}",
-        f"Held out: about {count(held, what)} to validate on, by their labels as they are",
-    ]
 
 
 def _go_on(folder: Path, asked: dict[str, Any], loss: str) -> Attempts:
@@ -370,30 +341,3 @@ def _tuned(
             ),
             display,
         )
-
-
-def _finished(record: RunRecord, folder: Path, dataset: Dataset) -> str:
-    """What the run came to, in words, and what to do next."""
-    with np.load(folder / "predictions.npz") as predictions:
-        held = len(predictions["held"])
-    accuracy = record.curve["validation_accuracy"][-1]
-    low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
-    what = "rows" if dataset.tabular else "images"
-    lines = [
-        f"Validation: the labels of {accuracy:.1f}% of {held:,} held-out {what} are predicted "
-        f"(95% interval: {low:.1f}% to {high:.1f}%).",
-        "Those labels are as they came, so wrong ones among them count against the network: where "
-        "20% are wrong, a perfect network is at about 80%.",
-    ]
-    if "test_accuracy" in record.curve:
-        lines.append(
-            f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
-            "predicted as they are labelled."
-        )
-    quoted = shlex.quote(str(folder))
-    new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
-    lines += [
-        f"Run: {folder} (weights, classes and what is done to inputs)",
-        f"Next: labelproof predict {quoted} {new}",
-    ]
-    return "\n".join(lines)

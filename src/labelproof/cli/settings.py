@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from labelproof.data.catalogue import BY_HAND, DATASETS
+from labelproof.data.catalogue import DATASETS, plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.experiments.presets import paper_configuration, paper_noise
 from labelproof.fitting.recipe import look_at, network_for
@@ -94,8 +94,8 @@ def choose_configuration(
         raise ValueError(
             "data: expected a dataset's name or a path, such as --data digits, got nothing"
         )
-    if isinstance(given["data"], str) and given["data"].strip().lower() in (*DATASETS, *BY_HAND):
-        given["data"] = given["data"].strip().lower()
+    if isinstance(given["data"], str):
+        given["data"] = plain_name(given["data"])
     try:
         if preset is not None:
             choose("preset", preset, PRESETS)

@@ -15,7 +15,7 @@ from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
-from labelproof.data.catalogue import BY_HAND, DATASETS
+from labelproof.data.catalogue import is_known, plain_name
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
 from labelproof.fitting.recipe import choose_recipe
@@ -138,8 +138,7 @@ def tune(
     execution = choose_execution(device)
     with told():
         dataset = load_dataset(data, root=data_root, on_error="skip", label=label)
-    if data.strip().lower() in (*DATASETS, *BY_HAND):
-        data = data.strip().lower()
+    data = plain_name(data)
     fast = execution.device.type != "cpu"
     configuration = choose_recipe(dataset, data=data, fast=fast, validation=0.0, **given)
     dataset = decode_images(dataset, configuration, execution.device, Console(stderr=True))
@@ -279,7 +278,7 @@ def next_command(found: Tuning, given: dict[str, Any]) -> str:
         "labelproof fit photos --output photos-tuned --loss 'gce(q=0.7)' --epochs 5"
     """
     configuration = found.configuration
-    if configuration.data.strip().lower() in (*DATASETS, *BY_HAND):
+    if is_known(configuration.data):
         words = ["labelproof", "train", "--data", configuration.data]
         named = _beside_defaults(configuration)
     else:

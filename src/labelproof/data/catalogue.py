@@ -16,7 +16,15 @@ from labelproof.data.class_names import CIFAR10, CIFAR100, DIGITS, FASHION_MNIST
 from labelproof.data.idx_layout import IdxLayout
 from labelproof.data.layouts import Layout
 
-__all__ = ["BY_HAND", "DATASETS", "KnownDataset", "PublishedFile", "known_dataset"]
+__all__ = [
+    "BY_HAND",
+    "DATASETS",
+    "KnownDataset",
+    "PublishedFile",
+    "is_known",
+    "known_dataset",
+    "plain_name",
+]
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,24 @@ BY_HAND: Mapping[str, str] = {
     ),
 }
 """Datasets that have a name and whose files only a person can get."""
+
+
+def is_known(name: str) -> bool:
+    """Whether a text is the name of a dataset that is known here, in any case.
+
+    >>> is_known(" MNIST "), is_known("photos/")
+    (True, False)
+    """
+    return name.strip().lower() in (*DATASETS, *BY_HAND)
+
+
+def plain_name(name: str) -> str:
+    """The name of a known dataset as it is written here; any other text, such as a path, as it is.
+
+    >>> plain_name(" MNIST "), plain_name("Photos/")
+    ('mnist', 'Photos/')
+    """
+    return name.strip().lower() if is_known(name) else name
 
 
 def known_dataset(name: str) -> KnownDataset:

@@ -1,0 +1,64 @@
+"""What is said about a fit before it begins and when it is over."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+
+from labelproof.data.dataset import Dataset
+from labelproof.data.notices import count, few
+from labelproof.intervals import wilson_interval
+from labelproof.training.configuration import Configuration
+from labelproof.training.record import RunRecord
+
+__all__ = ["describe_end", "describe_start"]
+
+
+def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
+    """What the data are, and what is going to be done with them."""
+    labels = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
+    sizes = [
+        f"{name} {size:,}"
+        for size, name in sorted(
+            zip(labels.tolist(), dataset.class_names, strict=True), key=lambda pair: -pair[0]
+        )
+    ]
+    what = "row" if dataset.tabular else "image"
+    classes = count(dataset.num_classes, "class", "classes")
+    held = round(configuration.validation * len(dataset.train))
+    loss = "a loss that is chosen first" if auto else configuration.loss
+    return [
+        f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)})",
+        f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
+        f"of {configuration.batch_size}, {loss}",
+        f"Held out: about {count(held, what)} to validate on, by their labels as they are",
+    ]
+
+
+def describe_end(record: RunRecord, folder: Path, dataset: Dataset) -> str:
+    """What the run came to, in words, and what to do next."""
+    with np.load(folder / "predictions.npz") as predictions:
+        held = len(predictions["held"])
+    accuracy = record.curve["validation_accuracy"][-1]
+    low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
+    what = "rows" if dataset.tabular else "images"
+    lines = [
+        f"Validation: the labels of {accuracy:.1f}% of {held:,} held-out {what} are predicted "
+        f"(95% interval: {low:.1f}% to {high:.1f}%).",
+        "Those labels are as they came, so wrong ones among them count against the network: where "
+        "20% are wrong, a perfect network is at about 80%.",
+    ]
+    if "test_accuracy" in record.curve:
+        lines.append(
+            f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
+            "predicted as they are labelled."
+        )
+    quoted = shlex.quote(str(folder))
+    new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
+    lines += [
+        f"Run: {folder} (weights, classes and what is done to inputs)",
+        f"Next: labelproof predict {quoted} {new}",
+    ]
+    return "\n".join(lines)
