@@ -16,6 +16,7 @@ from labelproof.training.augmentation import Augmentation, draw_augmentation
 from labelproof.training.geometry import (
     ATTEMPTS,
     centre_box,
+    choose_box,
     choose_boxes,
     resample,
     trace_pixels,
@@ -185,3 +186,12 @@ def test_the_centre_box_lies_in_the_image(height: int, width: int, size: int):
     left, top, right, bottom = centre_box(height, width, size)
     assert 0 <= left < right <= width
     assert 0 <= top < bottom <= height
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(st.integers(1, 700), st.integers(1, 700), st.integers(0, 10**6))
+def test_one_box_is_chosen_as_many_are(height: int, width: int, seed: int) -> None:
+    augmentation = Augmentation(resized_crop=8)
+    draws = draw_augmentation(augmentation, 4, torch.Generator().manual_seed(seed))
+    many = choose_boxes(draws, height, width).tolist()
+    assert [list(choose_box(row, height, width)) for row in draws.numpy()] == many

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["ATTEMPTS", "RATIO", "centre_box", "choose_boxes", "resample", "trace_pixels"]
+__all__ = [
+    "ATTEMPTS",
+    "RATIO",
+    "centre_box",
+    "choose_box",
+    "choose_boxes",
+    "resample",
+    "trace_pixels",
+]
 
 ATTEMPTS = 10
 """How often a box that does not fit the image is drawn anew before the centre is taken."""
@@ -100,14 +110,40 @@ def choose_boxes(draws: Tensor, height: int, width: int) -> Tensor:
     left = (draws[:, -1] * (width - wide + 1)).floor()
     top = (draws[:, -2] * (height - high + 1)).floor()
     found = torch.stack([left, top, left + wide, top + high], dim=1)
-    ratio = min(max(width / height, RATIO[0]), RATIO[1])
-    wide_centre = min(width, round(height * ratio))
-    high_centre = min(height, round(width / ratio))
-    sides = [(width - wide_centre) // 2, (height - high_centre) // 2]
-    edges = [*sides, sides[0] + wide_centre, sides[1] + high_centre]
+    edges = _largest_centre(height, width)
     # One column at a time: a tensor made from a list would be a copy from the host.
     centre = torch.stack([torch.full_like(left, edge) for edge in edges], dim=1)
     return torch.where(fits.any(dim=1, keepdim=True), found, centre)
+
+
+def choose_box(
+    draws: NDArray[np.float32], height: int, width: int
+) -> tuple[float, float, float, float]:
+    """As `choose_boxes`, for one image, to the last bit.
+
+    A process that decodes images does this for one after the other, and for one the two dozen
+    operations of the other take as long as half a decoding.
+
+    >>> draws = np.array([2.0, 0.5] + [0.5, 0.25] * (ATTEMPTS - 1) + [0.5, 0.0], np.float32)
+    >>> choose_box(draws, 8, 8)
+    (0.0, 3.0, 4.0, 5.0)
+    """
+    sizes = np.rint(draws[:-2] * np.float32(math.sqrt(height * width))).tolist()
+    for wide, high in zip(sizes[::2], sizes[1::2], strict=True):
+        if 1 <= wide <= width and 1 <= high <= height:
+            left = float(np.floor(draws[-1] * np.float32(width - wide + 1)))
+            top = float(np.floor(draws[-2] * np.float32(height - high + 1)))
+            return left, top, left + wide, top + high
+    left, top, right, bottom = _largest_centre(height, width)
+    return float(left), float(top), float(right), float(bottom)
+
+
+def _largest_centre(height: int, width: int) -> tuple[int, int, int, int]:
+    """Edges of the largest box in the centre that is not too narrow or wide."""
+    ratio = min(max(width / height, RATIO[0]), RATIO[1])
+    wide, high = min(width, round(height * ratio)), min(height, round(width / ratio))
+    left, top = (width - wide) // 2, (height - high) // 2
+    return left, top, left + wide, top + high
 
 
 def centre_box(height: int, width: int, size: int) -> tuple[float, float, float, float]:

@@ -20,7 +20,7 @@ from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
 from labelproof.training.augmentation import Augmentation
-from labelproof.training.geometry import centre_box, choose_boxes
+from labelproof.training.geometry import centre_box, choose_box
 from labelproof.training.workers import deaf_to_interrupts
 
 __all__ = ["StreamedImages"]
@@ -215,10 +215,7 @@ def _box(
     height, width, _ = image.shape
     if draws is None:
         return centre_box(height, width, size)
-    left, top, right, bottom = choose_boxes(torch.from_numpy(draws[None]), height, width)[
-        0
-    ].tolist()
-    return left, top, right, bottom
+    return choose_box(draws, height, width)
 
 
 def _resize(
