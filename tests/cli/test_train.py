@@ -33,7 +33,7 @@ def test_a_run_shows_every_epoch_and_sums_up(finished: tuple[Path, str]) -> None
     record = json.loads((folder / "record.json").read_text())
     for epoch in (1, 2, 3):
         assert f"epoch {epoch} of 3  accuracy " in printed
-    for word in ("loss ", "sparse rate ", "images/s", "left"):
+    for word in ("loss ", "sparse rate ", "examples/s", "left"):
         assert word in printed
     assert f"{record['curve']['test_accuracy'][-1]:.2f}% of 450 test images" in printed
     assert f"{100 * record['noise_rate']:.1f}% of the training labels are wrong" in printed

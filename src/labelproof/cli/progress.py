@@ -35,14 +35,14 @@ def describe_epoch(metrics: Mapping[str, float]) -> str:
     """What an epoch came to, in a few words; what is not known is left out.
 
     >>> describe_epoch({"test_accuracy": 91.52, "train_loss": 0.25, "images_per_second": 8123.4})
-    'accuracy 91.52%  loss 0.2500  8,123 images/s'
+    'accuracy 91.52%  loss 0.2500  8,123 examples/s'
     """
     words = {
         "test_accuracy": "accuracy {:.2f}%",
         "validation_accuracy": "validation {:.2f}%",
         "train_loss": "loss {:.4f}",
         "sparse_rate": "sparse rate {:.3f}",
-        "images_per_second": "{:,.0f} images/s",
+        "images_per_second": "{:,.0f} examples/s",
     }
     return "  ".join(word.format(metrics[name]) for name, word in words.items() if name in metrics)
 
