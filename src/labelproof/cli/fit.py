@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,33 +14,26 @@ from labelproof.cli import flags
 from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
-from labelproof.cli.fit_words import describe_end, describe_start
+from labelproof.cli.fit_words import describe_end, describe_start, stem_of
 from labelproof.cli.lines import say, told
-from labelproof.cli.progress import RunDisplay
 from labelproof.cli.settings import format_settings
-from labelproof.cli.tune import describe, follow
+from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
-from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.fitting.attempts import Attempts, read_attempts, train_robustly
 from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe
-from labelproof.training.configuration import Configuration
 from labelproof.training.description import FILE as MODEL
-from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.examples import choose_examples
+from labelproof.training.execution import choose_execution
 from labelproof.training.folder import RunFolder
 from labelproof.training.ownership import owning
 from labelproof.training.pack import Job
 from labelproof.training.saved import SEARCH
 from labelproof.training.stopping import StopRequest
 from labelproof.tuning.proposal import default_trials
-from labelproof.tuning.search import Tuning, search
-from labelproof.tuning.validation import count_folds
 
 __all__ = ["fit"]
-
-HOW = "How it is carried out"
 
 
 def fit(
@@ -73,28 +67,11 @@ def fit(
             rich_help_panel="What is trained",
         ),
     ] = None,
-    network: Annotated[
-        str | None,
-        typer.Option(
-            help="Such as cnn8, resnet18-imagenet or 'mlp(hidden=64)'; timm/NAME or "
-            "torchvision/NAME start from pretrained weights; package.module:factory is a network "
-            "of your own, whose code is run.",
-            show_default="one that fits the data",
-            rich_help_panel="What is trained",
-        ),
-    ] = None,
+    network: flags.RecipeNetwork = None,
     epochs: flags.RecipeEpochs = None,
     batch_size: flags.RecipeBatchSize = None,
     learning_rate: flags.RecipeLearningRate = None,
-    augmentation: Annotated[
-        str | None,
-        typer.Option(
-            help="What is done to training images, such as crop:4,flip or resized-crop:224,flip; "
-            "or none.",
-            show_default="what fits the data",
-            rich_help_panel="What is trained",
-        ),
-    ] = None,
+    augmentation: flags.RecipeAugmentation = None,
     balanced: Annotated[
         bool,
         typer.Option(
@@ -115,31 +92,19 @@ def fit(
     noise: Annotated[
         str | None,
         typer.Option(
-            help="Wrong labels to put on, to see what they do: such as symmetric:0.4.",
+            help="Wrong labels to put on it first, such as symmetric:0.4: a rehearsal on data "
+            "whose labels are right.",
             show_default="none",
             rich_help_panel="What is trained",
         ),
     ] = None,
     seed: flags.Seed = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=HOW, help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps."
-        ),
-    ] = "auto",
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            rich_help_panel=HOW,
-            min=0,
-            help="Processes that decode images which do not fit in memory; 0 for none.",
-            show_default="one for each core, at most 16",
-        ),
-    ] = None,
+    device: flags.Device = "auto",
+    workers: flags.Workers = None,
     image_memory: Annotated[
         int | None,
         typer.Option(
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             min=0,
             help="Megabytes that images may take once they are decoded and made small; where they "
             "would take more, they are decoded anew in every epoch.",
@@ -149,20 +114,22 @@ def fit(
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=HOW, help="The run's folder.", show_default="NAME-OF-THE-DATA-fit"
+            rich_help_panel=flags.HOW, help="The run's folder.", show_default="NAME-OF-THE-DATA-fit"
         ),
     ] = None,
     fresh: Annotated[
         bool,
         typer.Option(
-            "--fresh", rich_help_panel=HOW, help="Remove the run that is in the folder; start anew."
+            "--fresh",
+            rich_help_panel=flags.HOW,
+            help="Remove the run that is in the folder; start anew.",
         ),
     ] = False,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="Refuse data of which some examples cannot be used, instead of leaving them out.",
         ),
     ] = False,
@@ -171,7 +138,7 @@ def fit(
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="Train nothing; print the recipe as a file that 'labelproof train' reads.",
         ),
     ] = False,
@@ -213,7 +180,7 @@ def fit(
     configuration = choose_recipe(
         dataset, data=plain_name(path), fast=execution.device.type != "cpu", **given
     )
-    folder = output if output is not None else Path(f"{_stem(configuration.data)}-fit")
+    folder = output if output is not None else Path(f"{stem_of(configuration.data)}-fit")
     auto = loss == "auto"
     if trials is not None and not auto:
         raise ValueError("--trials: expected with --loss auto, got it without")
@@ -235,7 +202,7 @@ def fit(
             "fingerprint": fingerprint(dataset),
         }
         attempts = _go_on(folder, asked, configuration.loss)
-        configuration = _with_loss(configuration, attempts.loss)
+        configuration = replace(configuration, loss=attempts.loss)
         record = RunFolder(folder).record(configuration)
         if record is not None:
             say(console, "Finished before, and not trained again; --fresh trains it anew:")
@@ -246,7 +213,7 @@ def fit(
         )
         if auto and not attempts.given_up and not (folder / MODEL).exists():
             with owning(folder):
-                found = _tuned(
+                found = show_search(
                     prepared,
                     configuration,
                     trials=trials or default_trials(),
@@ -259,16 +226,12 @@ def fit(
                 say(console, f"Stopped; the same command goes on from {folder}.")
                 raise typer.Exit(stop.exit_code)
             attempts.loss = found.configuration.loss
-            configuration = _with_loss(configuration, attempts.loss)
-
-        def load(chosen: Configuration) -> Examples:
-            return choose_examples(chosen, prepared)
-
+            configuration = replace(configuration, loss=attempts.loss)
         job = Job(configuration, folder)
         events = train_robustly(
             job,
             execution,
-            load=load,
+            load=lambda chosen: choose_examples(chosen, prepared),
             attempts=attempts,
             weaken=loss is None or auto,
             stop=stop,
@@ -284,11 +247,6 @@ def fit(
         )
     if code:
         raise typer.Exit(code)
-
-
-def _stem(data: str) -> str:
-    place = Path(data)
-    return place.stem if place.suffix and not place.is_dir() else place.resolve().name
 
 
 def _go_on(folder: Path, asked: dict[str, Any], loss: str) -> Attempts:
@@ -310,34 +268,3 @@ def _go_on(folder: Path, asked: dict[str, Any], loss: str) -> Attempts:
             "--output, or start anew with --fresh"
         )
     return kept
-
-
-def _with_loss(configuration: Configuration, loss: str) -> Configuration:
-    return Configuration.from_values(configuration.as_values() | {"loss": loss})
-
-
-def _tuned(
-    dataset: Dataset,
-    configuration: Configuration,
-    *,
-    trials: int,
-    file: Path,
-    execution: Execution,
-    stop: StopRequest,
-) -> Tuning:
-    """Try several losses on parts that are held out, and choose."""
-    runs = trials * count_folds("auto", len(dataset.train))
-    with RunDisplay(
-        Console(stderr=True), runs=max(runs, 2), epochs=runs * configuration.epochs
-    ) as display:
-        return follow(
-            search(
-                dataset,
-                configuration,
-                trials=trials,
-                execution=execution,
-                file=file,
-                stop=stop,
-            ),
-            display,
-        )

@@ -13,7 +13,17 @@ from labelproof.intervals import wilson_interval
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RunRecord
 
-__all__ = ["describe_end", "describe_start"]
+__all__ = ["describe_end", "describe_start", "stem_of"]
+
+
+def stem_of(data: str) -> str:
+    """What folders of runs on some data are called after.
+
+    >>> stem_of("tables/customers.csv"), stem_of("photos/")
+    ('customers', 'photos')
+    """
+    place = Path(data)
+    return place.stem if place.suffix and not place.is_dir() else place.resolve().name
 
 
 def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:

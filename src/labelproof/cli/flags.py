@@ -64,6 +64,24 @@ NetworkText = Annotated[
 ]
 Epochs = Annotated[int | None, _setting("epochs", "Passes over the training examples.")]
 BatchSize = Annotated[int | None, _setting("batch_size", "Examples in a step, over all devices.")]
+RecipeNetwork = Annotated[
+    str | None,
+    _setting(
+        "network",
+        "Such as cnn8, resnet18-imagenet or 'mlp(hidden=64)'; timm/NAME or torchvision/NAME start "
+        "from pretrained weights; package.module:factory is a network of your own, whose code is "
+        "run.",
+        default="one that fits the data",
+    ),
+]
+RecipeAugmentation = Annotated[
+    str | None,
+    _setting(
+        "augmentation",
+        "What is done to training images, such as crop:4,flip or resized-crop:224,flip; or none.",
+        default="what fits the data",
+    ),
+]
 RecipeEpochs = Annotated[
     int | None,
     _setting("epochs", "Passes over the training examples.", default="what fits the data"),
@@ -148,6 +166,22 @@ Label = Annotated[
         help="The column with the labels, for a table of features.",
         show_default="one called label, class, target, ...; else the last",
         rich_help_panel="What is trained",
+    ),
+]
+HOW = "How it is carried out"
+Device = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=HOW, help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        rich_help_panel=HOW,
+        min=0,
+        help="Processes that decode images which do not lie in memory; 0 for none.",
+        show_default="one for each core, at most 16",
     ),
 ]
 Preset = Annotated[

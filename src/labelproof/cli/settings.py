@@ -17,7 +17,7 @@ import numpy as np
 from labelproof.data.catalogue import DATASETS, plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.experiments.presets import paper_configuration, paper_noise
-from labelproof.fitting.recipe import look_at, network_for
+from labelproof.fitting.recipe import look_at, network_for, small_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, suggest
 from labelproof.training.configuration import Configuration
@@ -137,11 +137,7 @@ def _fitting(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str,
         # A network that was chosen for images in memory may be made for just their size.
         crop = {"augmentation": "resized-crop:224,flip"}
         return {"network": "resnet18-imagenet", **crop} if "network" not in given or lazy else {}
-    if min(height, width) < 4:
-        return {"network": "mlp"}
-    if max(height, width) <= 16:
-        return {"network": "cnn4(width=12)"}
-    return {"network": "cnn4" if max(height, width) <= 28 or min(height, width) < 8 else "cnn8"}
+    return {"network": small_network(height, width)}
 
 
 def _toml(value: str | bool | float) -> str:

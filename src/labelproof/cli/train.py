@@ -31,8 +31,6 @@ from labelproof.training.stopping import StopRequest
 
 __all__ = ["EXIT_CODES", "train"]
 
-HOW = "How it is carried out"
-
 
 def train(
     data: flags.Data = None,
@@ -59,34 +57,21 @@ def train(
     seed: flags.Seed = None,
     validation: flags.Validation = None,
     class_weight: flags.ClassWeight = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=HOW, help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps."
-        ),
-    ] = "auto",
+    device: flags.Device = "auto",
     compile: Annotated[
         bool | None,
         typer.Option(
             "--compile/--no-compile",
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="Whether network and loss are compiled, which takes a minute at the start.",
             show_default="on CUDA",
         ),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            rich_help_panel=HOW,
-            min=0,
-            help="Processes that decode images which do not lie in memory; 0 for none.",
-            show_default="one for each core, at most 16",
-        ),
-    ] = None,
+    workers: flags.Workers = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="The run's folder.",
             show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION",
         ),
@@ -95,21 +80,23 @@ def train(
         float,
         typer.Option(
             min=0,
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="Time between two checkpoints; 0 writes one after every epoch.",
         ),
     ] = 30.0,
     fresh: Annotated[
         bool,
         typer.Option(
-            "--fresh", rich_help_panel=HOW, help="Remove the run that is in the folder; start anew."
+            "--fresh",
+            rich_help_panel=flags.HOW,
+            help="Remove the run that is in the folder; start anew.",
         ),
     ] = False,
     data_root: Root = None,
     human_labels: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="The file of human labels, for --noise human:WHICH.",
             show_default="none",
         ),
@@ -118,7 +105,7 @@ def train(
         bool,
         typer.Option(
             "--skip-unreadable",
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="Leave out images that cannot be read and rows without a label, and say so.",
         ),
     ] = False,
@@ -126,7 +113,7 @@ def train(
         bool,
         typer.Option(
             "--tensorboard",
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="Write TensorBoard's event files into the folder.",
         ),
     ] = False,
@@ -134,7 +121,7 @@ def train(
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=HOW,
+            rich_help_panel=flags.HOW,
             help="Train nothing; print all settings as a file that --config reads.",
         ),
     ] = False,

@@ -11,11 +11,14 @@ import typer
 from rich.console import Console
 
 from labelproof.cli import flags
+from labelproof.cli.carrying import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
+from labelproof.cli.fit_words import stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
 from labelproof.data.catalogue import is_known, plain_name
+from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
 from labelproof.fitting.recipe import choose_recipe
@@ -24,21 +27,21 @@ from labelproof.training.execution import choose_execution
 from labelproof.training.pack import DeviceMemoryError, Event
 from labelproof.training.stopping import StopRequest
 from labelproof.tuning.journal import remove_journal
-from labelproof.tuning.search import Tuning, search
+from labelproof.tuning.search import Tuning
+from labelproof.tuning.search import tune as search
 from labelproof.tuning.trial import Trial
 from labelproof.tuning.validation import count_folds
 
-__all__ = ["describe", "follow", "next_command", "tune"]
-
-FAILED, OUT_OF_MEMORY = 3, 4
+__all__ = ["describe", "next_command", "show_search", "tune"]
 
 
 def tune(
     data: Annotated[
         str,
         typer.Argument(
+            metavar="PATH",
             help="The path of your own data, as 'labelproof fit' takes it, or a dataset's name "
-            "(digits, mnist, cifar10, ...; see 'labelproof data list')."
+            "(digits, mnist, cifar10, ...; see 'labelproof data list').",
         ),
     ],
     noise: Annotated[
@@ -76,32 +79,16 @@ def tune(
         ),
     ] = True,
     label: flags.Label = None,
-    network: Annotated[
-        str | None,
-        typer.Option(
-            help="Such as cnn8 or 'mlp(hidden=64)'.",
-            show_default="one that fits the data",
-            rich_help_panel="What is trained",
-        ),
-    ] = None,
+    network: flags.RecipeNetwork = None,
     epochs: flags.RecipeEpochs = None,
     batch_size: flags.RecipeBatchSize = None,
     learning_rate: flags.RecipeLearningRate = None,
-    augmentation: Annotated[
-        str | None,
-        typer.Option(
-            help="What is done to training images, such as crop:4,flip; or none.",
-            show_default="what fits the data",
-            rich_help_panel="What is trained",
-        ),
-    ] = None,
+    augmentation: flags.RecipeAugmentation = None,
     seed: flags.Seed = None,
     at_once: Annotated[
         int, typer.Option(min=1, help="Runs at a time, which fill a GPU; more take more memory.")
     ] = 1,
-    device: Annotated[
-        str, typer.Option(help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps.")
-    ] = "auto",
+    device: flags.Device = "auto",
     output: Annotated[
         Path, typer.Option(help="The file of the search, written after every run.")
     ] = Path("tuning.json"),
@@ -144,28 +131,21 @@ def tune(
     dataset = decode_images(dataset, configuration, execution.device, Console(stderr=True))
     if fresh:
         remove_journal(output)
-    console, progress = Console(), Console(stderr=True)
-    runs = trials * count_folds(folds or "auto", len(dataset.train))
+    console = Console()
     try:
-        with (
-            StopRequest() as stop,
-            RunDisplay(progress, runs=max(runs, 2), epochs=runs * configuration.epochs) as display,
-        ):
-            found = follow(
-                search(
-                    dataset,
-                    configuration,
-                    trials=trials,
-                    at_once=at_once,
-                    seconds=seconds,
-                    execution=execution,
-                    folds=folds or "auto",
-                    losses=loss or (),
-                    prune=prune,
-                    file=output,
-                    stop=stop,
-                ),
-                display,
+        with StopRequest() as stop:
+            found = show_search(
+                dataset,
+                configuration,
+                trials=trials,
+                folds=folds or "auto",
+                at_once=at_once,
+                seconds=seconds,
+                execution=execution,
+                losses=loss or (),
+                prune=prune,
+                file=output,
+                stop=stop,
             )
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
@@ -179,24 +159,45 @@ def tune(
     if found.stopped:
         raise typer.Exit(stop.exit_code)
     if found.choice is None:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(DIVERGED)
 
 
-def follow(events: Any, display: RunDisplay) -> Tuning:
-    """Follow a search to its end, showing how it comes along."""
-    while True:
-        try:
-            event = next(events)
-        except StopIteration as end:
-            return end.value
-        if isinstance(event, Trial):
-            if event.why:
-                display.say(f"{event.loss}: {event.state}; {event.why}")
-        else:
-            _show(display, event)
+def show_search(
+    dataset: Dataset,
+    configuration: Configuration,
+    *,
+    trials: int,
+    folds: int | str = "auto",
+    **options: Any,
+) -> Tuning:
+    """Search, and show how it comes along.
+
+    Args:
+        dataset: What to learn from.
+        configuration: What all runs have in common.
+        trials: How many settings are tried.
+        folds: Parts that are held out in turn.
+        options: Of `labelproof.tuning.tune`.
+    """
+    runs = trials * count_folds(folds, len(dataset.train))
+    with RunDisplay(
+        Console(stderr=True), runs=max(runs, 2), epochs=runs * configuration.epochs
+    ) as display:
+        return search(
+            dataset,
+            configuration,
+            trials=trials,
+            folds=folds,
+            on_event=lambda event: _show(display, event),
+            **options,
+        )
 
 
-def _show(display: RunDisplay, event: Event) -> None:
+def _show(display: RunDisplay, event: Event | Trial) -> None:
+    if isinstance(event, Trial):
+        if event.why:
+            display.say(f"{event.loss}: {event.state}; {event.why}")
+        return
     job = event.job
     if event.kind == "started":
         display.start(job, job.configuration.loss, epochs=job.configuration.epochs)
@@ -283,9 +284,8 @@ def next_command(found: Tuning, given: dict[str, Any]) -> str:
         named = _beside_defaults(configuration)
     else:
         # A folder of its own, since the data's may hold what was trained before the search.
-        place = Path(configuration.data)
-        stem = place.stem if place.suffix else place.name
-        words = ["labelproof", "fit", configuration.data, "--output", f"{stem}-tuned"]
+        folder = f"{stem_of(configuration.data)}-tuned"
+        words = ["labelproof", "fit", configuration.data, "--output", folder]
         named = {
             name: value
             for name, value in given.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -210,7 +211,7 @@ def _by_name(
             f"got {len(words)}"
         )
     wanted = set(words if only is None else only)
-    twice = sorted({word for word in words if words.count(word) > 1} & wanted)
+    twice = sorted({word for word, times in Counter(words).items() if times > 1} & wanted)
     if twice:
         raise ValueError(
             f"{place}: expected columns of different names, got more than one called "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -224,7 +225,7 @@ def _read(
     """The cells of each column that has a name, and how a person finds each row."""
     names = [name.strip() for name in table.columns]
     _check_header(names, place)
-    twice = sorted({name for name in names if name and names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
     if only is not None:
         twice = [name for name in twice if name in only]
     if twice:

@@ -32,6 +32,7 @@ __all__ = [
     "default_loss",
     "look_at",
     "network_for",
+    "small_network",
     "sparse_for",
 ]
 
@@ -174,14 +175,23 @@ def network_for(inputs: Inputs, *, fast: bool = False) -> dict[str, str]:
         if fast:
             return {"network": "resnet18-imagenet", "augmentation": f"resized-crop:224{flip}"}
         return {"network": "cnn8(width=32)", "augmentation": f"resized-crop:48{flip}"}
+    network = {"network": small_network(height, width)}
+    if max(height, width) <= 16 or min(height, width) < 4:
+        return network
+    return network | {"augmentation": f"crop:{max(height, width) // 8}{flip}"}
+
+
+def small_network(height: int, width: int) -> str:
+    """A network for small images that are looked at whole.
+
+    >>> small_network(8, 8), small_network(28, 28), small_network(32, 32)
+    ('cnn4(width=12)', 'cnn4', 'cnn8')
+    """
     if min(height, width) < 4:
-        return {"network": "mlp"}
+        return "mlp"
     if max(height, width) <= 16:
-        return {"network": "cnn4(width=12)"}
-    shift = f"crop:{max(height, width) // 8}{flip}"
-    if max(height, width) <= 28 or min(height, width) < 8:
-        return {"network": "cnn4", "augmentation": shift}
-    return {"network": "cnn8", "augmentation": shift}
+        return "cnn4(width=12)"
+    return "cnn4" if max(height, width) <= 28 or min(height, width) < 8 else "cnn8"
 
 
 def _from_pretrained(network: str | None, inputs: Inputs) -> dict[str, Any]:

@@ -86,19 +86,18 @@ def train_backing_off(
 
 
 def _written(loss: str | Loss, epochs: int) -> tuple[str, Loss | None]:
-    """A text for the configuration; and the loss itself, where the text only stands for it."""
+    """A text for the configuration; and the loss itself, where no text can say it."""
     if isinstance(loss, str):
         return complete_loss(loss, epochs=epochs), None
     if loss.reduction != "mean":
         raise ValueError(f"loss: expected the reduction 'mean', got {loss.reduction!r}")
-    stand_in = "nce+sr" if isinstance(loss, SparseRegularized) else "nce"
     parts = [part for part in loss.modules() if isinstance(part, Loss)]
     if any(part.class_weight is not None or part.ignore_index != -100 for part in parts):
-        return stand_in, loss  # a text would be without them
+        return Configuration.loss, loss  # a text would be without them
     try:
         return format_loss(loss), None
     except ValueError:  # such as one with a schedule of the user's
-        return stand_in, loss
+        return Configuration.loss, loss
 
 
 def _helps(loss: str | Loss) -> str:

@@ -69,9 +69,8 @@ def train_network(
         stop_at_collapse: Whether to stop then.
         verbose: Print a line for every epoch.
     """
-    run = Run(configuration, examples, inputs, execution)
-    if loss is not None:
-        _replace_loss(run, loss)
+    # A copy: the user's own stays as it is, epoch and device.
+    run = Run(configuration, examples, inputs, execution, loss=copy.deepcopy(loss))
     if start is not None:
         _put_weights(run, start)
     run.prepare()
@@ -140,16 +139,6 @@ def predict_logits(
     with torch.no_grad():
         found = [model(batch.to(device, dtype)).double().cpu().numpy() for batch in inputs]
     return np.concatenate(found) if found else np.zeros((0, num_classes))
-
-
-def _replace_loss(run: Run, loss: Loss) -> None:
-    """Minimise a loss that has no text, in the place of a stand-in of the same parts.
-
-    The stand-in must be one whose gradient is traced, or the loss's own would not be followed.
-    """
-    mine = copy.deepcopy(loss).to(run.execution.device)
-    run.algorithm.loss = mine
-    run.algorithm.use_generator(run.generator)
 
 
 def _put_weights(run: Run, weights: Mapping[str, NDArray[np.generic]]) -> None:

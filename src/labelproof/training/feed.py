@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,9 +31,9 @@ __all__ = [
     "Feed",
     "Fetched",
     "Labels",
-    "Resident",
     "ResidentFeed",
     "ResidentImages",
+    "ResidentInputs",
     "Share",
     "plan_epoch",
 ]
@@ -119,6 +119,22 @@ class Labels(NamedTuple):
     """The true labels, `(N)`; the given ones where no one knows them."""
     weight: Tensor | None = None
     """How much each example counts, `(N)`, or `None`."""
+
+    @classmethod
+    def on(
+        cls,
+        device: torch.device,
+        given: NDArray[np.int64],
+        clean: NDArray[np.int64] | None = None,
+        weight: NDArray[np.float32] | None = None,
+    ) -> Labels:
+        """Bring them to a device."""
+        there = torch.from_numpy(given).to(device)
+        return cls(
+            there,
+            there if clean is None else torch.from_numpy(clean).to(device),
+            None if weight is None else torch.from_numpy(weight).to(device),
+        )
 
     def at(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Of some examples."""
@@ -212,18 +228,11 @@ class DeviceInputs(ABC):
         """Let go of processes."""
 
 
-class ResidentImages(DeviceInputs):
-    """A dataset's images on a device, shared by all runs there.
+class ResidentInputs(DeviceInputs):
+    """A dataset's inputs that all lie on a device, shared by all runs there."""
 
-    Args:
-        dataset: Its training and test images, as arrays.
-        device: Where they go.
-    """
-
-    def __init__(self, dataset: Dataset, device: torch.device):
-        super().__init__(dataset, device)
-        self.train = _channels_last(dataset.train.array, device)
-        self.test = _channels_last(dataset.test.array, device) if self.has_test else None
+    train: Tensor
+    test: Tensor | None
 
     @property
     def resident(self) -> bool:
@@ -243,17 +252,42 @@ class ResidentImages(DeviceInputs):
         return ResidentFeed(self, augmentation, count, labels=labels, dtype=dtype)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """The test images in order, ready for a network."""
-        if self.test is None:
-            return
-        for images in self.test.split(size):
-            yield prepare_images(images, mean=self.mean, std=self.std, size=crop or None)
+        """The test inputs in order, ready for a network."""
+        for inputs in () if self.test is None else self.test.split(size):
+            yield self.prepare(inputs, crop)
 
     def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """Training images that are held out, as test images are given."""
+        """Training inputs that are held out, as test inputs are given."""
         for indices in held.split(size):
-            images = self.train[indices]
-            yield prepare_images(images, mean=self.mean, std=self.std, size=crop or None)
+            yield self.prepare(self.train[indices], crop)
+
+    @abstractmethod
+    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
+        """Some of them as they are evaluated, ready for a network."""
+
+    @abstractmethod
+    def gather(
+        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
+    ) -> Tensor:
+        """A batch of training inputs, augmented and ready for a network."""
+
+
+class ResidentImages(ResidentInputs):
+    """A dataset's images on a device.
+
+    Args:
+        dataset: Its training and test images, as arrays.
+        device: Where they go.
+    """
+
+    def __init__(self, dataset: Dataset, device: torch.device):
+        super().__init__(dataset, device)
+        self.train = _channels_last(dataset.train.array, device)
+        self.test = _channels_last(dataset.test.array, device) if self.has_test else None
+
+    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
+        """Images as they are evaluated."""
+        return prepare_images(inputs, mean=self.mean, std=self.std, size=crop or None)
 
     def gather(
         self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
@@ -262,18 +296,6 @@ class ResidentImages(DeviceInputs):
         return gather_images(
             self.train, index, draws, augmentation, mean=self.mean, std=self.std, dtype=dtype
         )
-
-
-class Resident(Protocol):
-    """Training inputs that lie on the device."""
-
-    device: torch.device
-
-    def gather(
-        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
-    ) -> Tensor:
-        """A batch of them, augmented and ready for a network."""
-        ...
 
 
 class ResidentFeed(Feed):
@@ -289,7 +311,7 @@ class ResidentFeed(Feed):
 
     def __init__(
         self,
-        images: Resident,
+        images: ResidentInputs,
         augmentation: Augmentation,
         count: int,
         *,

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["WARM_UPS", "Recorder"]
+__all__ = ["WARM_UPS", "Recorder", "tuned"]
 
 WARM_UPS = 3
 """Plain calls before a recording: compilation, the choice of algorithms and lazy allocations."""
@@ -70,3 +70,14 @@ class Recorder:
         with torch.no_grad():
             for name, tensor in self.state().items():
                 tensor.copy_(kept[name])
+
+
+@contextmanager
+def tuned() -> Iterator[None]:
+    """Inside, cuDNN tries its algorithms for each shape and keeps the fastest."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -12,13 +12,12 @@ from torch import Tensor
 from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import Augmentation
 from labelproof.training.feed import (
-    DeviceInputs,
     EpochPlan,
     Feed,
     Fetched,
     Labels,
-    Resident,
     ResidentFeed,
+    ResidentInputs,
 )
 
 __all__ = ["ResidentRows", "RowFeed", "standardize"]
@@ -29,7 +28,7 @@ _AHEAD = 1 << 19
 """Numbers that are gathered at once: what a core's cache holds while the steps read them."""
 
 
-class ResidentRows(DeviceInputs):
+class ResidentRows(ResidentInputs):
     """A table's rows on a device, shared by all runs there.
 
     Args:
@@ -46,11 +45,6 @@ class ResidentRows(DeviceInputs):
         rows = self.dataset.splits[split].array
         return standardize(rows, mean=self.dataset.mean, std=self.dataset.std).to(self.device)
 
-    @property
-    def resident(self) -> bool:
-        """All of them."""
-        return True
-
     def make_feed(
         self,
         augmentation: Augmentation,
@@ -66,19 +60,15 @@ class ResidentRows(DeviceInputs):
                 f"augmentation: expected none for the rows of a table, got {augmentation}"
             )
         if self.device.type != "cpu":
-            return ResidentFeed(self, augmentation, count, labels=labels, dtype=dtype)
+            return super().make_feed(
+                augmentation, count, labels=labels, dtype=dtype, batch_size=batch_size
+            )
         ahead = _AHEAD // self.train.shape[1]
         return RowFeed(self, augmentation, count, labels=labels, dtype=dtype, ahead=ahead)
 
-    def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """The test rows in order."""
-        if self.test is not None:
-            yield from self.test.split(size)
-
-    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """Training rows that are held out."""
-        for indices in held.split(size):
-            yield self.train[indices]
+    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
+        """Rows as they are: they were standardised once for all."""
+        return inputs
 
     def gather(
         self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
@@ -103,7 +93,7 @@ class RowFeed(ResidentFeed):
 
     def __init__(
         self,
-        images: Resident,
+        images: ResidentInputs,
         augmentation: Augmentation,
         count: int,
         *,

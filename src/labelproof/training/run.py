@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 import torch.distributed
 from torch import Tensor, nn
 
-from labelproof.losses import parse_loss
+from labelproof.losses import Loss, parse_loss
 from labelproof.training.algorithms import Batch, make_algorithm
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.backlog import Backlog
@@ -24,7 +24,7 @@ from labelproof.training.evaluation import CHUNK, count_predictions
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
 from labelproof.training.feed import DeviceInputs, EpochPlan, Labels, Share, plan_epoch
-from labelproof.training.graph import Recorder
+from labelproof.training.graph import Recorder, tuned
 from labelproof.training.metrics import (
     DivergedError,
     Epoch,
@@ -54,6 +54,7 @@ class Run:
         images: Them, on the device.
         execution: How.
         wrap: Turns each network into one that sums gradients over processes.
+        loss: Takes the place of the configuration's, where it cannot be written as text.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Run:
         execution: Execution,
         *,
         wrap: Callable[[nn.Module], nn.Module] | None = None,
+        loss: Loss | None = None,
     ):
         if len(examples.used) < 2:
             raise ValueError(
@@ -82,16 +84,18 @@ class Run:
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.generator = torch.Generator(device)
         with self._on_stream():
-            self._build(precision, wrap)
+            self._build(precision, wrap, loss or parse_loss(configuration.loss))
         self._plan: EpochPlan | None = None
 
-    def _build(self, precision: str, wrap: Callable[[nn.Module], nn.Module] | None) -> None:
+    def _build(
+        self, precision: str, wrap: Callable[[nn.Module], nn.Module] | None, loss: Loss
+    ) -> None:
         configuration, execution = self.configuration, self.execution
         device, dataset = execution.device, self.examples.dataset
         self.description = describe(configuration, dataset)
         self.algorithm = make_algorithm(
             configuration.algorithm,
-            parse_loss(configuration.loss),
+            loss,
             num_classes=dataset.num_classes,
             num_examples=len(dataset.train),
             noise_rate=self.examples.noise_rate if self.examples.clean is not None else None,
@@ -117,16 +121,12 @@ class Run:
         self.tally = Tally(self._part_names(dataset.num_classes), dataset.num_classes, device)
         if device.type == "cpu" and not execution.compile and wrap is None:
             self.tally.backlog = self._make_backlog(dataset.num_classes)
-        given = torch.from_numpy(self.examples.given).to(device)
-        clean, weight = self.examples.clean, self.examples.weight
+        examples = self.examples
+        labels = Labels.on(device, examples.given, examples.clean, examples.weight)
         self.feed = self.images.make_feed(
             parse_augmentation(configuration.augmentation),
             len(self.examples.used),
-            labels=Labels(
-                given,
-                given if clean is None else torch.from_numpy(clean).to(device),
-                None if weight is None else torch.from_numpy(weight).to(device),
-            ),
+            labels=labels,
             dtype=TYPES[precision],
             batch_size=configuration.batch_size,
         )
@@ -138,7 +138,11 @@ class Run:
             self.feed,
             self.tally,
             precision=precision,
-            average=self._following(),
+            average=(
+                None
+                if self.average is None
+                else Average.between(self.average, self.networks[0], configuration.average)
+            ),
             shared=wrap is not None,
         )
         # The last batch of an epoch has another size, for which nothing is compiled.
@@ -149,7 +153,7 @@ class Run:
             torch.from_numpy(dataset.test.labels).to(device) if "test" in dataset.splits else None
         )
         self.held = torch.from_numpy(self.examples.held).to(device)
-        self.held_labels = given[self.held]
+        self.held_labels = labels.given[self.held]
         self.recorder = (
             Recorder(self.stream, self.tensors, (self.generator,) if self.algorithm.draws else ())
             if execution.record and self.stream is not None and not drop_units(self.networks)
@@ -173,17 +177,6 @@ class Run:
             buffer.copy_(kept[name])
         return names
 
-    def _following(self) -> Average | None:
-        if self.average is None:
-            return None
-        mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
-        names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
-        return Average(
-            [mine[name] for name in names],
-            [theirs[name] for name in names],
-            self.configuration.average,
-        )
-
     @property
     def evaluated(self) -> nn.Module:
         """The network that is measured and kept: the average where there is one."""
@@ -204,7 +197,7 @@ class Run:
         if self.recorder is None:
             return
         plan = self._plan_epoch(0)
-        with self._on_stream(), _tuned():
+        with self._on_stream(), tuned():
             if self.images.resident:
                 self.feed.load(plan)
             for share in dict.fromkeys(plan.steps):
@@ -400,14 +393,3 @@ class Run:
 
     def _on_stream(self) -> Any:
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
-
-
-@contextmanager
-def _tuned() -> Iterator[None]:
-    """Inside, cuDNN tries its algorithms for each shape and keeps the fastest."""
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before

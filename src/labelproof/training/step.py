@@ -93,6 +93,13 @@ class Average:
         self.averages, self.followed = list(averages), list(followed)
         self.decay = decay
 
+    @classmethod
+    def between(cls, average: nn.Module, network: nn.Module, decay: float) -> Average:
+        """Let one network follow another of the same kind."""
+        mine, theirs = average.state_dict(), network.state_dict()
+        names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
+        return cls([mine[name] for name in names], [theirs[name] for name in names], decay)
+
     @torch.no_grad()
     def update(self) -> None:
         """Follow by one step."""

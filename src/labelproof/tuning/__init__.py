@@ -3,7 +3,7 @@
 from labelproof.tuning.collapse import back_off, collapse, patience_for
 from labelproof.tuning.journal import OtherSearchError
 from labelproof.tuning.proposal import default_trials
-from labelproof.tuning.search import Tuning, search, tune
+from labelproof.tuning.search import Tuning, tune
 from labelproof.tuning.space import starts
 from labelproof.tuning.trial import Trial
 
@@ -15,7 +15,6 @@ __all__ = [
     "collapse",
     "default_trials",
     "patience_for",
-    "search",
     "starts",
     "tune",
 ]

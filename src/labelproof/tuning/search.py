@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from labelproof.tuning.proposal import import_optuna
 from labelproof.tuning.ranking import choose_trial, rank
 from labelproof.tuning.trial import Trial
 
-__all__ = ["Tuning", "search", "tune"]
+__all__ = ["Tuning", "tune"]
 
 
 @dataclass(frozen=True)
@@ -94,60 +94,6 @@ def tune(
         >>> found.choice.loss == found.configuration.loss
         True
     """
-    with StopRequest() if stop is None else nullcontext(stop) as request:
-        events = search(
-            dataset,
-            configuration,
-            trials=trials,
-            at_once=at_once,
-            seconds=seconds,
-            execution=execution,
-            seed=seed,
-            folds=folds,
-            losses=losses,
-            prune=prune,
-            file=file,
-            stop=request,
-        )
-        while True:
-            try:
-                event = next(events)
-            except StopIteration as end:
-                return end.value
-            if on_event is not None:
-                on_event(event)
-
-
-def search(
-    dataset: Dataset,
-    configuration: Configuration,
-    *,
-    trials: int = 20,
-    at_once: int = 1,
-    seconds: float | None = None,
-    execution: Execution | None = None,
-    seed: int | None = None,
-    folds: int | str = "auto",
-    losses: Sequence[str] = (),
-    prune: bool = True,
-    file: Path | None = None,
-    stop: StopRequest | None = None,
-) -> Generator[Event | Trial, None, Tuning]:
-    """As `tune`, which it does the work of: yields what happens as it happens, returns the same.
-
-    Yields:
-        The events of `train_runs`, and each trial when it is over.
-
-    Example:
-        >>> from labelproof.data import load_digits
-        >>> setting = Configuration("digits", network="mlp", epochs=1)
-        >>> for event in search(load_digits(), setting, trials=1, folds=1):
-        ...     print(event.kind if isinstance(event, Event) else event.state)
-        started
-        epoch
-        finished
-        complete
-    """
     course = Course(
         dataset,
         replace(configuration, validation=0.0),
@@ -161,11 +107,14 @@ def search(
     )
     if len(course.trials) + len(course.waiting) < trials:
         import_optuna()  # what is missing is said before anything is trained
-    stop = stop if stop is not None else StopRequest()  # which outside of its block no one makes
-    yield from course.run(
-        execution or choose_execution(), at_once=whole("at_once", at_once, 1), stop=stop
-    )
+    with StopRequest() if stop is None else nullcontext(stop) as request:
+        for event in course.run(
+            execution or choose_execution(), at_once=whole("at_once", at_once, 1), stop=request
+        ):
+            if on_event is not None:
+                on_event(event)
+        stopped = request.wanted
     chosen = choose_trial(course.trials)
     if chosen is not None:
         configuration = replace(configuration, loss=chosen.loss)
-    return Tuning(configuration, tuple(rank(course.trials)), chosen, stop.wanted)
+    return Tuning(configuration, tuple(rank(course.trials)), chosen, stopped)
