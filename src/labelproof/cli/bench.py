@@ -176,11 +176,11 @@ def _plan(
     choose("table", table, (*GRIDS, "all"))
     if table != "all":
         planned = plan(table, dataset, seeds=seeds, methods=rows, columns=taken)
-    elif taken:
-        raise ValueError("--columns: 'all' is of several tables, whose columns differ")
     else:
         known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
-        planned = plan_all(choose("dataset", dataset, known), seeds=seeds, methods=rows)
+        planned = plan_all(
+            choose("dataset", dataset, known), seeds=seeds, methods=rows, columns=taken
+        )
     if epochs is not None:
         planned = [
             replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned

@@ -261,7 +261,11 @@ GRIDS: Mapping[str, Grid] = {
 
 
 def plan_all(
-    dataset: str, *, seeds: Iterable[int], methods: Sequence[str] = ()
+    dataset: str,
+    *,
+    seeds: Iterable[int],
+    methods: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> Iterator[PlannedRun]:
     """The runs of every table that a dataset is in; cells that two tables share come once.
 
@@ -269,16 +273,28 @@ def plan_all(
         dataset: The dataset's name.
         seeds: Each is a run of every cell.
         methods: Rows to take instead of all. The sweeps, whose rows are others, are then left out.
+        columns: Columns to take instead of all; each is of at least one of the tables.
 
     Example:
         >>> len(list(plan_all("mnist", seeds=[1], methods=["CE"])))
         9
+        >>> rate = list(plan_all("mnist", seeds=[1], methods=["CE"], columns=["0.4"]))
+        >>> [run.cell.table for run in rate]
+        ['symmetric', 'asymmetric']
     """
     seen: set[Configuration] = set()
     seeds = list(seeds)
-    for name, grid in GRIDS.items():
-        if dataset in grid.datasets and not (methods and name.startswith("sweep-")):
-            for run in plan(name, dataset, seeds=seeds, methods=methods):
+    grids = {
+        name: grid
+        for name, grid in GRIDS.items()
+        if dataset in grid.datasets and not (methods and name.startswith("sweep-"))
+    }
+    known = [column for grid in grids.values() for column in grid.columns]
+    taken = {choose("column", column, known) for column in columns}
+    for name, grid in grids.items():
+        own = [column for column in grid.columns if column in taken]
+        if own or not taken:
+            for run in plan(name, dataset, seeds=seeds, methods=methods, columns=own):
                 if run.configuration not in seen:
                     seen.add(run.configuration)
                     yield run
