@@ -45,7 +45,7 @@ def test_rows_must_be_finite_float32(
 
 def test_a_table_is_standardised_by_feature() -> None:
     dataset = dataset_from_rows(
-        "table", {"train": (ROWS, LABELS), "test": (ROWS * 9, LABELS)}, ["a", "b"], None
+        "table", {"train": Split(ROWS, LABELS), "test": Split(ROWS * 9, LABELS)}, ["a", "b"], None
     )
     assert dataset.tabular
     assert dataset.input_shape == (3,)

@@ -20,7 +20,8 @@ from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
 from labelproof.data.loading import load_dataset
-from labelproof.fitting.attempts import Attempts, read_attempts, train_robustly
+from labelproof.data.relabelling import relabel
+from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.training.description import FILE as MODEL
@@ -47,6 +48,7 @@ def fit(
         ),
     ],
     label: flags.Label = None,
+    labels: flags.Labels = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -89,28 +91,11 @@ def fit(
             rich_help_panel="What is trained",
         ),
     ] = 0.1,
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            help="Wrong labels to put on it first, such as symmetric:0.4: a rehearsal on data "
-            "whose labels are right.",
-            show_default="none",
-            rich_help_panel="What is trained",
-        ),
-    ] = None,
+    noise: flags.Rehearsal = None,
     seed: flags.Seed = None,
     device: flags.Device = "auto",
     workers: flags.Workers = None,
-    image_memory: Annotated[
-        int | None,
-        typer.Option(
-            rich_help_panel=flags.HOW,
-            min=0,
-            help="Megabytes that images may take once they are decoded and made small; where they "
-            "would take more, they are decoded anew in every epoch.",
-            show_default="400, 4000 with a GPU",
-        ),
-    ] = None,
+    image_memory: flags.ImageMemory = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -125,14 +110,7 @@ def fit(
             help="Remove the run that is in the folder; start anew.",
         ),
     ] = False,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            rich_help_panel=flags.HOW,
-            help="Refuse data of which some examples cannot be used, instead of leaving them out.",
-        ),
-    ] = False,
+    strict: flags.Strict = False,
     data_root: Root = None,
     dry_run: Annotated[
         bool,
@@ -151,6 +129,8 @@ def fit(
 
         labelproof fit customers.csv --label churned
 
+        labelproof fit photos/ --labels reviewed.csv
+
     A network and a way to train it are chosen by what the data are and how many. The loss is
     robust to wrong labels. A tenth is held out, and how well its labels are predicted is told with
     an interval. The folder that is left has all that is needed to use the network:
@@ -165,6 +145,8 @@ def fit(
         dataset = load_dataset(
             path, root=data_root, on_error="raise" if strict else "skip", label=label
         )
+        if labels is not None:
+            dataset = relabel(dataset, path, labels)
     given: dict[str, Any] = {
         "network": network,
         "epochs": epochs,
@@ -191,17 +173,20 @@ def fit(
         )
         if label is not None:
             typer.echo(f"# and on the command line: --label {shlex.quote(label)}")
+        if labels is not None:
+            typer.echo("# train has no --labels: it learns from the labels that the data have")
         return
     say(console, "\n".join(seen))
     with StopRequest() as stop:
         take_over(folder, execution, fresh=fresh)
         asked = configuration.as_values() | {
             "label": label,
+            "labels": None if labels is None else str(labels),
             "auto": auto,
             "image_memory": image_memory,
             "fingerprint": fingerprint(dataset),
         }
-        attempts = _go_on(folder, asked, configuration.loss)
+        attempts = go_on(folder, asked, configuration.loss)
         configuration = replace(configuration, loss=attempts.loss)
         record = RunFolder(folder).record(configuration)
         if record is not None:
@@ -247,24 +232,3 @@ def fit(
         )
     if code:
         raise typer.Exit(code)
-
-
-def _go_on(folder: Path, asked: dict[str, Any], loss: str) -> Attempts:
-    """What the folder has of the same settings, or a new beginning."""
-    kept = read_attempts(folder)
-    if kept is None:
-        return Attempts(asked, loss)
-    # What an earlier version did not write down is not compared.
-    different = [name for name in asked if name in kept.asked and kept.asked[name] != asked[name]]
-    if "fingerprint" in different:
-        raise ValueError(
-            f"{folder} holds a run on other data: labels, files or rows have changed since. "
-            "--fresh trains on them anew; --output keeps both"
-        )
-    if different:
-        told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
-        raise ValueError(
-            f"{folder} holds a run with other settings ({told}); choose another folder with "
-            "--output, or start anew with --fresh"
-        )
-    return kept

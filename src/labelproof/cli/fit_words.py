@@ -13,7 +13,7 @@ from labelproof.intervals import wilson_interval
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RunRecord
 
-__all__ = ["describe_end", "describe_start", "stem_of"]
+__all__ = ["describe_data", "describe_end", "describe_start", "stem_of"]
 
 
 def stem_of(data: str) -> str:
@@ -26,8 +26,13 @@ def stem_of(data: str) -> str:
     return place.stem if place.suffix and not place.is_dir() else place.resolve().name
 
 
-def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
-    """What the data are, and what is going to be done with them."""
+def describe_data(dataset: Dataset) -> str:
+    """What there is to learn from.
+
+    >>> from labelproof.data import load_digits
+    >>> describe_data(load_digits())
+    'Data: 1,347 images, 10 classes (3 137, 1 136, 4 136 and 7 more)'
+    """
     labels = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
     sizes = [
         f"{name} {size:,}"
@@ -37,10 +42,16 @@ def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool
     ]
     what = "row" if dataset.tabular else "image"
     classes = count(dataset.num_classes, "class", "classes")
+    return f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)})"
+
+
+def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
+    """What the data are, and what is going to be done with them."""
+    what = "row" if dataset.tabular else "image"
     held = round(configuration.validation * len(dataset.train))
     loss = "a loss that is chosen first" if auto else configuration.loss
     return [
-        f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)})",
+        describe_data(dataset),
         f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
         f"of {configuration.batch_size}, {loss}",
         f"Held out: about {count(held, what)} to validate on, by their labels as they are",

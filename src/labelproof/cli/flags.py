@@ -160,6 +160,16 @@ ClassWeight = Annotated[
         "it has.",
     ),
 ]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        help="A table with the columns sample and label whose labels stand in place of those that "
+        "the data came with, such as 'labelproof review' exports; samples with an empty label are "
+        "left out.",
+        show_default="the data's own",
+    ),
+]
 Label = Annotated[
     str | None,
     typer.Option(
@@ -182,6 +192,41 @@ Workers = Annotated[
         min=0,
         help="Processes that decode images which do not lie in memory; 0 for none.",
         show_default="one for each core, at most 16",
+    ),
+]
+HumanLabels = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=HOW,
+        help="The file of human labels, for --noise human:WHICH.",
+        show_default="none",
+    ),
+]
+ImageMemory = Annotated[
+    int | None,
+    typer.Option(
+        rich_help_panel=HOW,
+        min=0,
+        help="Megabytes that images may take once they are decoded and made small; where they "
+        "would take more, they are decoded anew in every epoch.",
+        show_default="400, 4000 with a GPU",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        rich_help_panel=HOW,
+        help="Refuse data of which some examples cannot be used, instead of leaving them out.",
+    ),
+]
+Rehearsal = Annotated[
+    str | None,
+    typer.Option(
+        help="Wrong labels to put on it first, such as symmetric:0.4: a rehearsal on data "
+        "whose labels are right.",
+        show_default="none",
+        rich_help_panel="What is trained",
     ),
 ]
 Preset = Annotated[

@@ -119,10 +119,12 @@ def _corrupt(data: Dataset, spec: NoiseSpec, seed: int, human: Path | None) -> N
 def table_lines(data: Dataset) -> list[str]:
     r"""What there is to know about a table: rows, columns and classes.
 
+    >>> from labelproof.data.dataset import Split
     >>> from labelproof.data.rows import dataset_from_rows
     >>> columns = Columns.learn(["size"], [["3", "", "5"]])
     >>> rows = columns.encode(["size"], [["3", "", "5"]])
-    >>> table = dataset_from_rows("t", {"train": (rows, np.array([0, 1, 1]))}, ("a", "b"), columns)
+    >>> train = Split(rows, np.array([0, 1, 1]))
+    >>> table = dataset_from_rows("t", {"train": train}, ("a", "b"), columns)
     >>> print("\n".join(table_lines(table)))
     t: 3 rows to train on, 1 column, 2 features, 2 classes
     column  kind    missing  features

@@ -93,14 +93,7 @@ def train(
         ),
     ] = False,
     data_root: Root = None,
-    human_labels: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=flags.HOW,
-            help="The file of human labels, for --noise human:WHICH.",
-            show_default="none",
-        ),
-    ] = None,
+    human_labels: flags.HumanLabels = None,
     skip_unreadable: Annotated[
         bool,
         typer.Option(

@@ -97,7 +97,7 @@ def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -
         else:
             words = [names[label] for label in labels["train"]]
             check_labels(words, names, pairs["train"][1], place, chosen=True)
-        contents = {split: (rows[split], labels[split]) for split in pairs}
+        contents = {split: Split(rows[split], labels[split]) for split in pairs}
         return dataset_from_rows(readable(file.stem), contents, names, columns)
     images = _bytes(given, place)
     splits = {

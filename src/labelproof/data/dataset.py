@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -40,6 +40,8 @@ class Split:
         images: `(N, C, H, W)` uint8, or a lazy source of as many; or the rows of a table,
             `(N, F)` float32.
         labels: `(N)`, int64.
+        places: How a person finds each row of a table that some rows were left out of, such as
+            `line 7`; `None` where the place is the index.
 
     Example:
         >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
@@ -48,6 +50,7 @@ class Split:
 
     images: Images | Rows
     labels: NDArray[np.int64]
+    places: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.tabular:

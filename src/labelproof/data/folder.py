@@ -117,7 +117,8 @@ def load_folder(
         )
         for split, classes in listing.splits.items()
     }
-    report_duplicates(place, splits)
+    if on_error != "later":
+        report_duplicates(place, splits)
     return dataset_from_files(
         readable(Path(path).resolve().name),
         splits,

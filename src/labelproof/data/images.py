@@ -6,7 +6,7 @@ import io
 import itertools
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +31,7 @@ __all__ = [
     "decode_image",
     "examine_images",
     "sample_statistics",
+    "select_images",
 ]
 
 Mode: TypeAlias = Literal["RGB", "L"]
@@ -119,6 +120,27 @@ class ImageFiles:
 
     def __iter__(self) -> Iterator[NDArray[np.uint8]]:
         return (self[index] for index in range(len(self)))
+
+
+def select_images(files: EncodedImages, indices: Sequence[int]) -> EncodedImages:
+    """Some of many stored images, still read only when they are asked for.
+
+    >>> select_images(["a.png", "b.png", "c.png"], [2, 0])
+    ['c.png', 'a.png']
+    """
+    return [files[i] for i in indices] if isinstance(files, list) else _Selected(files, indices)
+
+
+class _Selected:
+    def __init__(self, files: EncodedImages, indices: Sequence[int]):
+        self.files = files
+        self.indices = list(indices)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index: int, /) -> Encoded:
+        return self.files[self.indices[index]]
 
 
 def decode_image(

@@ -10,19 +10,24 @@ import numpy as np
 
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import (
-    Encoded,
     EncodedImages,
     Examination,
     ImageFiles,
     examine_images,
     sample_statistics,
+    select_images,
 )
 from labelproof.data.notices import count, few, notice
 
 __all__ = ["LabelledFiles", "OnError", "check_on_error", "dataset_from_files"]
 
-OnError: TypeAlias = Literal["raise", "skip"]
-"""What becomes of an image that cannot be used: an error, or left out with a warning."""
+OnError: TypeAlias = Literal["raise", "skip", "later"]
+"""What becomes of an image that cannot be used: an error, left out with a warning, or an error when
+it is decoded, before which no file is opened. Of a row that cannot be used, the latter two are the
+same."""
+
+_UNSEEN = ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
+"""Statistics of images that no one has looked at."""
 
 Statistics: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -36,9 +41,9 @@ class LabelledFiles:
 
 
 def check_on_error(value: str) -> None:
-    """Refuse what is neither `"raise"` nor `"skip"`."""
-    if value not in ("raise", "skip"):
-        raise ValueError(f"on_error: expected 'raise' or 'skip', got {value!r}")
+    """Refuse what is neither `"raise"`, `"skip"` nor `"later"`."""
+    if value not in ("raise", "skip", "later"):
+        raise ValueError(f"on_error: expected 'raise', 'skip' or 'later', got {value!r}")
 
 
 def dataset_from_files(
@@ -54,7 +59,8 @@ def dataset_from_files(
 
     With `on_error="raise"` only headers are read here, and a file that is cut off is an error when
     it is decoded. With `"skip"` all pixels are decoded once, so that what is left can be read.
-    Images are grey if all of them are, and in colour otherwise.
+    Images are grey if all of them are, and in colour otherwise. With `"later"` no file is opened:
+    for whoever has looked at all of them before, and is going to look at few.
 
     Args:
         name: What the dataset is called.
@@ -66,10 +72,17 @@ def dataset_from_files(
             images, spread evenly, where they are not given.
     """
     check_on_error(on_error)
-    found = {
-        split: examine_images(content.files, full=on_error == "skip")
-        for split, content in splits.items()
-    }
+    if on_error == "later":
+        found = {
+            split: Examination([*range(len(content.files))], [], grey=False)
+            for split, content in splits.items()
+        }
+        statistics = statistics or _UNSEEN
+    else:
+        found = {
+            split: examine_images(content.files, full=on_error == "skip")
+            for split, content in splits.items()
+        }
     _report_unreadable(name, found, on_error)
     kept = {
         split: _select(content, found[split].readable)
@@ -125,20 +138,5 @@ def _report_untrained(
 def _select(content: LabelledFiles, indices: Sequence[int]) -> LabelledFiles:
     if len(indices) == len(content.files):
         return content
-    files = content.files
-    chosen = [files[i] for i in indices] if isinstance(files, list) else _Chosen(files, indices)
+    chosen = select_images(content.files, indices)
     return LabelledFiles(chosen, [content.labels[index] for index in indices])
-
-
-class _Chosen:
-    """Some of many stored images, still read only when they are asked for."""
-
-    def __init__(self, files: EncodedImages, indices: Sequence[int]):
-        self.files = files
-        self.indices = list(indices)
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __getitem__(self, index: int, /) -> Encoded:
-        return self.files[self.indices[index]]

@@ -101,7 +101,8 @@ def load_manifest(
         )
         for split in sorted(splits, key=lambda split: (split != "train", splits.index(split)))
     }
-    report_duplicates(place, contents)
+    if on_error != "later":
+        report_duplicates(place, contents)
     return dataset_from_files(
         readable(table.stem), contents, names, on_error=on_error, short_side=short_side
     )

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labelproof.data.cells import parse_numbers
 from labelproof.data.classes import order_classes
@@ -87,6 +86,8 @@ def rows_from_table(
 ) -> Dataset:
     """As `load_rows`, of a table that is open already."""
     check_on_error(on_error)
+    if on_error == "later":
+        on_error = "skip"
     place = readable(str(path))
     table, places = _read(source, place)
     chosen = find_label(list(table), label, place)
@@ -120,7 +121,7 @@ def rows_from_table(
             on_error=on_error,
         )
     numbers = {name: number for number, name in enumerate(class_names)}
-    contents: dict[str, tuple[Rows, NDArray[np.int64]]] = {}
+    contents: dict[str, Split] = {}
     for split in ("train", *sorted({splits[index] for index in kept} - {"train"})):
         chosen_rows = [index for index in kept if splits[index] == split]
         rows = columns.encode(
@@ -131,9 +132,10 @@ def rows_from_table(
             # What was done to training rows has been said while their columns were learned.
             on_error="quiet" if split == "train" else on_error,
         )
-        contents[split] = (
+        contents[split] = Split(
             rows,
             np.array([numbers[labels[index]] for index in chosen_rows], dtype=np.int64),
+            _pick(places, chosen_rows),
         )
     return dataset_from_rows(readable(path.stem), contents, class_names, columns)
 
@@ -172,7 +174,7 @@ def read_features(
 
 def dataset_from_rows(
     name: str,
-    splits: Mapping[str, tuple[Rows, NDArray[np.int64]]],
+    splits: Mapping[str, Split],
     class_names: Sequence[str],
     columns: Columns | None,
 ) -> Dataset:
@@ -180,20 +182,21 @@ def dataset_from_rows(
 
     Args:
         name: What the dataset is called.
-        splits: For each split, its rows `(N, F)` and labels `(N)`; `"train"` is one of them.
+        splits: For each split, its rows and labels; `"train"` is one of them.
         class_names: A name for each class.
         columns: How the rows were made.
 
     Example:
         >>> rows = np.array([[1, 5], [3, 5]], np.float32)
-        >>> dataset = dataset_from_rows("two", {"train": (rows, np.array([0, 1]))}, "ab", None)
+        >>> train = Split(rows, np.array([0, 1]))
+        >>> dataset = dataset_from_rows("two", {"train": train}, "ab", None)
         >>> dataset.mean, dataset.std
         ((2.0, 5.0), (1.0, 1.0))
     """
-    mean, std = row_statistics(splits["train"][0])
+    mean, std = row_statistics(splits["train"].array)
     return Dataset(
         name=name,
-        splits={split: Split(rows, labels) for split, (rows, labels) in splits.items()},
+        splits=dict(splits),
         class_names=tuple(class_names),
         mean=mean,
         std=std,

@@ -8,20 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from labelproof.fitting.watch import Watch
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.durable import write_text
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.folder import METRICS
-from labelproof.training.metrics import spread
 from labelproof.training.ownership import owning
 from labelproof.training.pack import Event, Job, train_runs
 from labelproof.training.saved import ATTEMPTS, SEARCH, remove_run
 from labelproof.training.stopping import StopRequest
-from labelproof.tuning.collapse import back_off, collapse, patience_for
+from labelproof.tuning.collapse import back_off
 
-__all__ = ["Attempts", "read_attempts", "train_robustly"]
+__all__ = ["Attempts", "go_on", "read_attempts", "train_robustly"]
 
 
 @dataclass
@@ -38,19 +37,19 @@ class Attempts:
     loss: str
     given_up: list[dict[str, str]] = field(default_factory=list)
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, name: str = ATTEMPTS) -> None:
         """Keep it in a run's folder."""
         values = {"asked": self.asked, "loss": self.loss, "given_up": self.given_up}
-        write_text(folder / ATTEMPTS, json.dumps(values, indent=1) + "\n")
+        write_text(folder / name, json.dumps(values, indent=1) + "\n")
 
 
-def read_attempts(folder: Path) -> Attempts | None:
+def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
     """What a run's folder tells of earlier attempts, or `None`.
 
     Raises:
         ValueError: The file is damaged.
     """
-    path = folder / ATTEMPTS
+    path = folder / name
     if not path.exists():
         return None
     try:
@@ -58,8 +57,39 @@ def read_attempts(folder: Path) -> Attempts | None:
         return Attempts(dict(values["asked"]), str(values["loss"]), list(values["given_up"]))
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
-            f"{path}: not what labelproof fit writes ({error}); start anew with --fresh"
+            f"{path}: not what labelproof writes there ({error}); start anew with --fresh"
         ) from None
+
+
+def go_on(folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPTS) -> Attempts:
+    """What a folder has of the same settings, or a new beginning.
+
+    Args:
+        folder: Where it would be.
+        asked: What is asked for now, by name, with the data's `fingerprint`.
+        loss: The loss of a new beginning.
+        name: The file in the folder that tells.
+
+    Raises:
+        ValueError: The folder's is of other settings or other data.
+    """
+    kept = read_attempts(folder, name)
+    if kept is None:
+        return Attempts(asked, loss)
+    # What an earlier version did not write down is not compared.
+    different = [name for name in asked if name in kept.asked and kept.asked[name] != asked[name]]
+    if "fingerprint" in different:
+        raise ValueError(
+            f"{folder} holds a run on other data: labels, files or rows have changed since. "
+            "--fresh trains on them anew; --output keeps both"
+        )
+    if different:
+        told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
+        raise ValueError(
+            f"{folder} holds a run with other settings ({told}); choose another folder with "
+            "--output, or start anew with --fresh"
+        )
+    return kept
 
 
 def train_robustly(
@@ -92,7 +122,7 @@ def train_robustly(
     _remove_given_up(folder, attempts)
     while True:
         examples = load(job.configuration)
-        watch = _Watch(examples, job.configuration)
+        watch = Watch(examples, job.configuration)
         weaker = back_off(job.configuration.loss) if weaken else None
         abandoned = False
         for event in train_runs(
@@ -132,37 +162,3 @@ def _remove_given_up(folder: Path, attempts: Attempts) -> None:
     if begun or (checkpoint is not None and checkpoint.values["configuration"]["loss"] in given_up):
         with owning(folder):
             remove_run(folder, keep=(ATTEMPTS, SEARCH))
-
-
-class _Watch:
-    """Looks at the epochs of a run for signs of a collapse, and says so once."""
-
-    def __init__(self, examples: Examples, configuration: Configuration):
-        labels = examples.given[examples.held]
-        counts = [int((labels == each).sum()) for each in range(examples.dataset.num_classes)]
-        self.classes = spread(counts)
-        steps = -(-len(examples.used) // configuration.batch_size)
-        self.patience = patience_for(epochs=configuration.epochs, steps=steps)
-        self.curve: dict[str, list[float]] = {}
-        self.reason = ""
-        self.news = ""
-
-    def remember(self, folder: Path, epochs: int) -> None:
-        """Look back at the epochs that were done before the run was stopped."""
-        file = folder / METRICS
-        lines = file.read_text(encoding="utf-8").splitlines() if epochs else []
-        for line in lines[:epochs]:
-            self._look(json.loads(line))
-
-    def __call__(self, event: Event) -> bool:
-        self._look(event.value)
-        return bool(self.reason)
-
-    def _look(self, metrics: dict[str, float]) -> None:
-        for name in ("validation_accuracy", "predicted_classes"):
-            self.curve.setdefault(name, []).append(metrics[name])
-        if not self.reason:
-            found = collapse(self.curve, classes=self.classes, patience=self.patience)
-            if found is not None:
-                self.reason = found
-                self.news = f"The network has collapsed: {found}"

@@ -1,0 +1,132 @@
+"""Labels from a file in place of those that came with the data, sample by sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.dataset import Dataset, Images, Rows, Split
+from labelproof.data.images import ImageFiles, select_images
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.sample_names import sample_names
+from labelproof.data.tables import read_table
+
+__all__ = ["relabel"]
+
+
+def relabel(
+    dataset: Dataset, data: str | os.PathLike[str], file: str | os.PathLike[str]
+) -> Dataset:
+    r"""The dataset with the labels of its training samples as a file has them.
+
+    The file is a table with the columns `sample` and `label`, such as a review's. A sample whose
+    label is empty is left out: whoever looked at it could not tell. One that the file does not name
+    keeps its label.
+
+    Args:
+        dataset: What was read from `data`.
+        data: Where it was read from, which samples are named by.
+        file: The table.
+
+    Raises:
+        ValueError: A sample of the file is not in the data, or a label is none of their classes.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> file = getfixture("tmp_path") / "reviewed.csv"
+        >>> _ = file.write_text("sample,label\n0,1\n1,\n")
+        >>> digits = load_digits()
+        >>> corrected = relabel(digits, "digits", file)
+        >>> int(digits.train.labels[0]), int(corrected.train.labels[0])
+        (7, 1)
+        >>> len(digits.train), len(corrected.train)
+        (1347, 1346)
+    """
+    decided = _read(Path(file))
+    names = [_written(name) for name in sample_names(dataset.train, data)]
+    classes = [_written(name) for name in dataset.class_names]
+    place = readable(str(file))
+    _check(decided, names, classes, place, readable(str(data)))
+    numbers = {name: number for number, name in enumerate(classes)}
+    labels = dataset.train.labels.copy()
+    kept = np.ones(len(labels), dtype=np.bool_)
+    for index, name in enumerate(names):
+        label = decided.get(name)
+        if label is None:
+            continue
+        if label:
+            labels[index] = numbers[label]
+        else:
+            kept[index] = False
+    changed = int(np.count_nonzero((labels != dataset.train.labels) & kept))
+    if not changed and kept.all():
+        notice(f"{place}: every label in it is the one that the data have")
+    split = _select(replace(dataset.train, labels=labels), np.flatnonzero(kept))
+    if not len(split):
+        raise ValueError(f"{place}: leaves out every training sample")
+    return replace(dataset, splits={**dataset.splits, "train": split})
+
+
+def _written(name: str) -> str:
+    """A name as a table has it: tables are UTF-8, and cells are read without the space around."""
+    return readable(name).strip()
+
+
+def _read(file: Path) -> dict[str, str]:
+    table = read_table(file)
+    folded = {name.strip().casefold(): name for name in table.columns}
+    missing = [name for name in ("sample", "label") if name not in folded]
+    if missing:
+        raise ValueError(
+            f"{readable(str(file))}: expected the columns sample and label, as a review writes "
+            f"them, got {few(list(table.columns)) or 'none'}"
+        )
+    decided: dict[str, str] = {}
+    for row in table.read([folded["sample"], folded["label"]]):
+        sample, label = (_written(cell) for cell in row.cells)
+        if decided.setdefault(sample, label) != label:
+            raise ValueError(
+                f"{readable(str(file))}: {row.place}: {sample} has the label {label!r}, and "
+                f"{decided[sample]!r} before"
+            )
+    return decided
+
+
+def _check(
+    decided: dict[str, str], names: Sequence[str], classes: Sequence[str], file: str, data: str
+) -> None:
+    known = set(names)
+    strange = [name for name in decided if name not in known]
+    if strange:
+        raise ValueError(
+            f"{file}: {count(len(strange), 'sample')} of it not in {data}: {few(strange)}; is it "
+            "of other data, or have files been moved since?"
+        )
+    unknown = sorted({label for label in decided.values() if label} - set(classes))
+    if unknown:
+        raise ValueError(
+            f"{file}: expected labels among {few(list(classes))}, the classes of {data}, got "
+            f"{few(unknown)}"
+        )
+
+
+def _select(split: Split, kept: NDArray[np.int64]) -> Split:
+    if len(kept) == len(split):
+        return split
+    chosen: list[int] = kept.tolist()
+    places = None if split.places is None else [split.places[index] for index in chosen]
+    return Split(_images(split.images, kept), split.labels[kept], places)
+
+
+def _images(images: Images | Rows, kept: NDArray[np.int64]) -> Images | Rows:
+    if isinstance(images, np.ndarray):
+        return images[kept]
+    if isinstance(images, ImageFiles):
+        files = select_images(images.files, kept.tolist())
+        return ImageFiles(files, mode=images.mode, short_side=images.short_side)
+    raise TypeError(f"images: expected an array or image files, got {type(images).__name__}")

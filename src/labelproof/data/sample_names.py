@@ -1,0 +1,44 @@
+"""What each sample of a dataset is called, so that a person finds it and a file can name it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from labelproof.data.dataset import Split
+from labelproof.data.images import ImageFiles, StoredImage
+
+__all__ = ["sample_names"]
+
+
+def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
+    """A name for each sample of a split, by which a person finds it in the data.
+
+    An image file is called by its path within the data's folder, a row by its line, and an entry of
+    an array by its index, counted from 0.
+
+    Args:
+        split: The samples.
+        data: Where they were read from.
+
+    Example:
+        >>> import numpy as np
+        >>> sample_names(Split(np.zeros((2, 3), np.float32), np.array([0, 1])), "table.npz")
+        ['0', '1']
+    """
+    if split.places is not None:
+        return list(split.places)
+    images = split.images
+    if not isinstance(images, ImageFiles):
+        return [str(index) for index in range(len(split))]
+    place = Path(data).expanduser()
+    base = os.path.abspath(place if place.is_dir() else place.parent)
+    return [_file_name(images.files[index], base) for index in range(len(images))]
+
+
+def _file_name(file: str | StoredImage, base: str) -> str:
+    if isinstance(file, StoredImage):
+        return file.name
+    path = os.path.abspath(file)
+    inside = path.startswith(base + os.sep)
+    return Path(os.path.relpath(path, base) if inside else path).as_posix()
