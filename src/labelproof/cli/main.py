@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from labelproof.cli.audit import audit
 from labelproof.cli.bench import bench
 from labelproof.cli.data import app as data
 from labelproof.cli.demo import demo
@@ -17,6 +18,7 @@ from labelproof.cli.fit import fit
 from labelproof.cli.lines import for_flags
 from labelproof.cli.losses import losses
 from labelproof.cli.predict import predict
+from labelproof.cli.review import review
 from labelproof.cli.show import show
 from labelproof.cli.table import table
 from labelproof.cli.train import EXIT_CODES, train
@@ -38,7 +40,9 @@ app.command()(demo)
 app.command(epilog=EXIT_CODES)(fit)
 app.command(epilog=EXIT_CODES)(train)
 app.command(epilog=EXIT_CODES)(tune)
+app.command(epilog=EXIT_CODES)(audit)
 app.command()(evaluate)
+app.command()(review)
 app.command()(predict)
 app.command()(export)
 app.command()(bench)

@@ -1,0 +1,66 @@
+"""What cleanlab says about labels: the rival of `audit.py`, run by a Python that has it.
+
+    python -m venv rival && rival/bin/pip install cleanlab==2.9.0
+    rival/bin/python benchmarks/audit_cleanlab.py PREDICTIONS.npz ANSWER.npz
+
+The first file has `probabilities` and `given`, or names a `.npy` file of probabilities beside one
+of labels; the second gets `score` under each of cleanlab's three ways to score, the rate and count
+that it estimates, and the seconds and peak memory that it took. It needs nothing of labelproof.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+
+import numpy as np
+
+
+def main() -> None:
+    source, answer = sys.argv[1:3]
+    if source.endswith(".npz"):
+        with np.load(source) as arrays:
+            probabilities, given = arrays["probabilities"], arrays["given"]
+    else:
+        probabilities = np.load(source, mmap_mode="r")
+        given = np.load(source.replace("probabilities", "given"))
+
+    # Not among the developers' packages: it is in the environment that this script is run by.
+    import cleanlab  # pyright: ignore[reportMissingImports]
+    from cleanlab.count import (  # pyright: ignore[reportMissingImports]
+        compute_confident_joint,
+        estimate_joint,
+        num_label_issues,
+    )
+    from cleanlab.rank import (  # pyright: ignore[reportMissingImports]
+        get_label_quality_scores,
+    )
+
+    begun = time.perf_counter()
+    joint = compute_confident_joint(given, probabilities)
+    shares = estimate_joint(given, probabilities, confident_joint=joint)
+    issues = num_label_issues(given, probabilities, confident_joint=joint)
+    methods = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
+    first = {methods[0]: get_label_quality_scores(given, probabilities, method=methods[0])}
+    # What a user waits for is one score; the others are there to take the best of.
+    seconds = time.perf_counter() - begun
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    scores = first | {
+        method: get_label_quality_scores(given, probabilities, method=method)
+        for method in (methods[1:] if source.endswith(".npz") else ())
+    }
+    np.savez(
+        answer,
+        rate=1 - np.trace(shares),
+        issues=issues,
+        seconds=seconds,
+        megabytes=memory,
+        version=cleanlab.__version__,
+        allow_pickle=False,
+        **{f"score_{method}": 1 - np.asarray(score) for method, score in scores.items()},
+    )
+
+
+if __name__ == "__main__":
+    main()

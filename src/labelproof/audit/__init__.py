@@ -1,0 +1,28 @@
+"""Which labels are wrong: suspects, the noise rate and the transition matrix."""
+
+from labelproof.audit.cross_validation import CrossValidation, Predictions
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Findings
+from labelproof.audit.folder import Audit, find_audit
+from labelproof.audit.labels import audit_labels, audit_logits
+from labelproof.audit.loss import audit_loss
+from labelproof.audit.noise_model import NoiseModel, fit_noise_model
+from labelproof.audit.probabilities import read_probabilities
+from labelproof.audit.samples import Samples, open_samples
+
+__all__ = [
+    "Audit",
+    "CrossValidation",
+    "Estimate",
+    "Findings",
+    "NoiseModel",
+    "Predictions",
+    "Samples",
+    "audit_labels",
+    "audit_logits",
+    "audit_loss",
+    "find_audit",
+    "fit_noise_model",
+    "open_samples",
+    "read_probabilities",
+]

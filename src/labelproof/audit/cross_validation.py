@@ -1,0 +1,209 @@
+"""Predictions for every sample by a network that has not seen its label.
+
+The samples are cut into parts. For each part a network is trained on all the others and predicts
+it. A network may memorise the labels it learns from; about a label that it never saw it can only
+say what the image or row tells.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.dataset import Dataset
+from labelproof.fitting.watch import Watch
+from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.execution import Execution
+from labelproof.training.folder import PREDICTIONS, RunFolder
+from labelproof.training.ownership import owning
+from labelproof.training.pack import Event, Job, train_runs
+from labelproof.training.record import RunRecord
+from labelproof.training.saved import remove_run
+from labelproof.training.stopping import StopRequest
+from labelproof.tuning.collapse import back_off
+from labelproof.tuning.validation import Validation, choose_validation
+
+__all__ = ["CrossValidation", "Predictions"]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What networks say about samples.
+
+    Attributes:
+        logits: `(N, C)`, float32.
+        index: Each sample's place in the training split, `(N)`, rising.
+        given: The labels as they came, `(N)`.
+        curves: For each run behind it, its metrics by epoch.
+    """
+
+    logits: NDArray[np.float32]
+    index: NDArray[np.int64]
+    given: NDArray[np.int64]
+    curves: Sequence[Mapping[str, Sequence[float]]] = ()
+
+
+class CrossValidation:
+    """The training of one network for each part, and what they come to together.
+
+    Args:
+        dataset: Its training samples are predicted, by their labels as they are.
+        configuration: How each network is trained; its noise is put on the labels first, and its
+            own share to validate on is not used.
+        folds: Number of parts.
+        folder: Where the runs are kept, each in a folder of its own.
+        weaken: Whether the penalty may be weakened where a network collapses.
+        human: The file of human labels, for noise such as `human:worse`.
+        on_weaker: Told the loss that all parts start over with, before they do.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        configuration: Configuration,
+        *,
+        folds: int,
+        folder: Path,
+        weaken: bool = True,
+        human: str | os.PathLike[str] | None = None,
+        on_weaker: Callable[[str], None] | None = None,
+    ):
+        self.configuration = replace(configuration, validation=0.0)
+        self.folder = folder
+        self.weaken = weaken
+        self.validation: Validation = choose_validation(
+            dataset, self.configuration, parts=folds, human=human
+        )
+        self.on_weaker = on_weaker
+        self.failure: Exception | None = None
+
+    @property
+    def folds(self) -> int:
+        """Number of parts."""
+        return len(self.validation.parts)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The run of each part."""
+        return [self._job(fold) for fold in range(self.folds)]
+
+    def run(
+        self, execution: Execution, *, at_once: int = 1, stop: StopRequest | None = None
+    ) -> Iterator[Event]:
+        """Train those that are not finished; what happens to them as it happens.
+
+        A network that collapses under its penalty is let go, and all parts start over with a weaker
+        one: what they predict is compared, so they have to be trained alike.
+
+        Args:
+            execution: On which device, and how.
+            at_once: Runs at a time.
+            stop: Asked between steps.
+        """
+        for job in self.jobs:
+            # Whoever was killed between the note of a weaker loss and the removal goes on here.
+            if self._let_go(job):
+                self._remove(job)
+        while True:
+            collapsed = False
+            for event in self._train(execution, at_once, stop):
+                yield event
+                collapsed |= event.kind == "abandoned"
+                if event.kind == "failed":
+                    self.failure = event.value
+            if not collapsed:
+                return
+            weaker = back_off(self.configuration.loss)
+            assert weaker is not None  # noqa: S101
+            if self.on_weaker is not None:
+                self.on_weaker(weaker)
+            for job in self.jobs:
+                self._remove(job)
+            self.configuration = replace(self.configuration, loss=weaker)
+            yield Event(self._job(0), "notice", f"Starting over with a weaker penalty: {weaker}")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the runs of all parts are."""
+        return all(self._record(job) is not None for job in self.jobs)
+
+    def predictions(self) -> Predictions:
+        """What the networks say about the parts they have not seen, put together."""
+        size = len(self.validation.dataset.train)
+        logits = np.zeros((size, self.validation.dataset.num_classes), dtype=np.float32)
+        seen = np.zeros(size, dtype=np.bool_)
+        curves = []
+        for job in self.jobs:
+            record = self._record(job)
+            assert record is not None  # noqa: S101
+            assert job.folder is not None  # noqa: S101
+            with np.load(job.folder / PREDICTIONS, allow_pickle=False) as arrays:
+                logits[arrays["held"]] = arrays["held_logits"]
+                seen[arrays["held"]] = True
+            curves.append(record.curve)
+        index = np.flatnonzero(seen)
+        given = self.validation.dataset.train.labels[index]
+        return Predictions(logits[index], index, given, curves)
+
+    def _train(
+        self, execution: Execution, at_once: int, stop: StopRequest | None
+    ) -> Iterator[Event]:
+        watches: dict[Job, Watch] = {}
+        weaker = back_off(self.configuration.loss) if self.weaken else None
+        todo = [job for job in self.jobs if self._record(job) is None]
+
+        def give_up(event: Event) -> bool:
+            return watches[event.job](event) and weaker is not None
+
+        for event in train_runs(
+            todo, execution, load=self.load, at_once=at_once, stop=stop, give_up=give_up
+        ):
+            if event.kind == "started":
+                watch = watches[event.job] = Watch(
+                    self.load(event.job.configuration), event.job.configuration
+                )
+                assert event.job.folder is not None  # noqa: S101
+                watch.remember(event.job.folder, event.value)
+            yield event
+            watch = watches.get(event.job)
+            if watch is not None and watch.news:
+                yield Event(event.job, "notice", watch.news)
+                watch.news = ""
+            if event.kind == "abandoned":
+                return
+
+    def _let_go(self, job: Job) -> bool:
+        """Whether the run in a job's folder is of a stronger loss, which this one came from."""
+        assert job.folder is not None  # noqa: S101
+        checkpoint = load_checkpoint(job.folder / "checkpoint", on_problem=lambda _: None)
+        loss = None if checkpoint is None else checkpoint.values["configuration"]["loss"]
+        while loss is not None and loss != self.configuration.loss:
+            loss = back_off(loss)
+            if loss == self.configuration.loss:
+                return True
+        return False
+
+    def _remove(self, job: Job) -> None:
+        if job.folder is not None and job.folder.exists():
+            with owning(job.folder):
+                remove_run(job.folder)
+
+    def _job(self, fold: int) -> Job:
+        # The seed tells the parts apart, for the loader and for whoever looks into the folder.
+        seed = self.configuration.seed + fold
+        return Job(replace(self.configuration, seed=seed), self.folder / f"{fold + 1}")
+
+    def _record(self, job: Job) -> RunRecord | None:
+        assert job.folder is not None  # noqa: S101
+        return RunFolder(job.folder).record(job.configuration)
+
+    def load(self, configuration: Configuration) -> Examples:
+        """What the run of a part learns from, and is asked about."""
+        return self.validation.examples(configuration.seed - self.configuration.seed)

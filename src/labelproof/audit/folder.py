@@ -1,0 +1,275 @@
+"""An audit's folder: what was found, to be read by people, programs, the page and the review.
+
+audit.json    the finding as a whole, and what it was made from
+samples.npz   every sample's name, given label, suggestion and score
+suspects.csv  the suspects, most suspicious first
+report.html   the page
+review.sqlite decisions, once they are taken
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Findings
+from labelproof.training.durable import remove_folder, write_bytes, write_text
+from labelproof.training.record import write_arrays
+
+__all__ = [
+    "AUDIT",
+    "INSIDE",
+    "PAGE",
+    "REVIEW",
+    "RUNS",
+    "SAMPLES",
+    "SETTINGS",
+    "SUSPECTS",
+    "Audit",
+    "find_audit",
+    "remove_audit",
+]
+
+AUDIT = "audit.json"
+SAMPLES = "samples.npz"
+SUSPECTS = "suspects.csv"
+PAGE = "report.html"
+REVIEW = "review.sqlite"
+
+SETTINGS = "settings.json"
+"""What was asked of `labelproof audit`."""
+RUNS = "folds"
+"""Where the runs of a cross-validation are while they are needed."""
+
+INSIDE = "audit"
+"""What the audit of a run is called within the run's folder."""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What was found out about a dataset, and how.
+
+    Attributes:
+        name: What the data are called.
+        data: Where they are: a path, or a name of the catalogue.
+        kind: `"images"` or `"rows"`; `"unknown"` where only probabilities were given.
+        class_names: A name for each class.
+        samples: A name for each sample: an image's path within the data, a row's number.
+        index: Each sample's place in the training split, `(N)`.
+        findings: What was found.
+        agreement: The share of labels that are predicted by networks that have not seen them, or,
+            from a single run, that it predicts.
+        method: How predictions were made, as plain values: `predictions` (`"cross-validation"`,
+            `"run"` or `"given"`) and, where there are any, `folds`, `network`, `loss`, `epochs`.
+        curves: For each run behind it, its metrics by epoch.
+        options: What is needed to read the data again: `label`, `labels`, `data_root`.
+    """
+
+    name: str
+    data: str
+    kind: str
+    class_names: tuple[str, ...]
+    samples: Sequence[str]
+    index: NDArray[np.int64]
+    findings: Findings
+    agreement: Estimate
+    method: Mapping[str, Any] = field(default_factory=dict)
+    curves: Sequence[Mapping[str, Sequence[float]]] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Audit({self.name!r}, {self.findings!r})"
+
+    def write(self, folder: Path) -> None:
+        """Keep it: `audit.json` last, so that a folder that has it is complete."""
+        findings = self.findings
+        # That of an earlier audit does not go with the other files any more.
+        (folder / AUDIT).unlink(missing_ok=True)
+        # Names of files need not be UTF-8; as bytes they come out as they are on the disk.
+        suspects = self.suspects_csv().encode("utf-8", "surrogateescape")
+        write_bytes(folder / SUSPECTS, suspects)
+        write_arrays(
+            folder / SAMPLES,
+            {
+                "samples": _packed(self.samples),
+                "index": self.index,
+                "given": findings.given.astype(np.int32),
+                "suggested": findings.suggested.astype(np.int32),
+                "score": findings.score,
+            },
+        )
+        values = {
+            "version": _VERSION,
+            "name": self.name,
+            "data": self.data,
+            "kind": self.kind,
+            "class_names": list(self.class_names),
+            "noise_rate": asdict(findings.noise_rate),
+            "transition": findings.transition.tolist(),
+            "transition_low": findings.transition_low.tolist(),
+            "transition_high": findings.transition_high.tolist(),
+            "temperature": findings.temperature,
+            "shared_doubts": findings.shared_doubts,
+            "agreement": asdict(self.agreement),
+            "method": dict(self.method),
+            "curves": [dict(curve) for curve in self.curves],
+            "options": dict(self.options),
+        }
+        write_text(folder / AUDIT, json.dumps(values, indent=1) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> Audit:
+        """What `write` kept.
+
+        Raises:
+            FileNotFoundError: There is no audit in the folder.
+            ValueError: Its files are damaged, or of a later version.
+        """
+        path = folder / AUDIT
+        if not path.exists():
+            raise FileNotFoundError(
+                f"{folder}: no audit is kept there; 'labelproof audit PATH' makes one"
+            )
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            if values["version"] > _VERSION:
+                raise ValueError(f"it is of version {values['version']}, later than this program's")
+            classes = len(values["class_names"])
+            arrays = _read_samples(folder / SAMPLES, classes)
+            findings = Findings(
+                given=arrays["given"].astype(np.int64),
+                suggested=arrays["suggested"].astype(np.int64),
+                score=arrays["score"],
+                noise_rate=Estimate(**values["noise_rate"]),
+                transition=_matrix(values["transition"], classes),
+                transition_low=_matrix(values["transition_low"], classes),
+                transition_high=_matrix(values["transition_high"], classes),
+                temperature=float(values["temperature"]),
+                shared_doubts=float(values["shared_doubts"]),
+            )
+            return cls(
+                name=values["name"],
+                data=values["data"],
+                kind=values["kind"],
+                class_names=tuple(values["class_names"]),
+                samples=_unpacked(arrays["samples"]),
+                index=arrays["index"],
+                findings=findings,
+                agreement=Estimate(**values["agreement"]),
+                method=values["method"],
+                curves=values["curves"],
+                options=values["options"],
+            )
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise ValueError(f"{path}: not a whole audit ({error})") from None
+
+    def suspects_csv(self) -> str:
+        """The suspects as a table: sample, given, suggested, score."""
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(["sample", "given", "suggested", "score"])
+        findings = self.findings
+        for place in findings.suspects.tolist():
+            table.writerow(
+                [
+                    self.samples[place],
+                    self.class_names[findings.given[place]],
+                    self.class_names[findings.suggested[place]],
+                    f"{findings.score[place]:.4f}",
+                ]
+            )
+        return text.getvalue()
+
+
+def find_audit(folder: Path) -> Path:
+    """The folder of an audit: the one that is given, or the one within a run's.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    for place in (folder, folder / INSIDE):
+        if (place / AUDIT).exists():
+            return place
+    raise FileNotFoundError(f"{folder}: no audit is kept there; 'labelproof audit PATH' makes one")
+
+
+def remove_audit(folder: Path) -> None:
+    """Remove what an audit wrote, and leave what people decided.
+
+    Raises:
+        ValueError: The folder is not an audit's, so that files of these names are someone else's.
+    """
+    _check_removable(folder)
+    # First what says that it is complete.
+    for name in (AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS):
+        (folder / name).unlink(missing_ok=True)
+    if (folder / RUNS).is_dir():
+        remove_folder(folder / RUNS)
+
+
+def _check_removable(folder: Path) -> None:
+    known = {AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS, RUNS, ".lock"}
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    # A database has files of its own beside it while it is open.
+    if all(name in known or name.startswith(REVIEW) for name in found) or AUDIT in found:
+        return
+    if found & (known - {".lock"}) and not _asked(folder / SETTINGS):
+        raise ValueError(
+            f"{folder}: not the folder of an audit, so nothing in it is removed; choose another one"
+        )
+
+
+def _asked(settings: Path) -> bool:
+    """Whether a file tells what was asked of an audit."""
+    try:
+        return "asked" in json.loads(settings.read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
+    """The arrays of `samples.npz`, which fit each other and the classes."""
+    try:
+        # Opened here: of a damaged archive NumPy leaves its own file open.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        size = len(_unpacked(arrays["samples"]))
+        for name in ("index", "given", "suggested", "score"):
+            if arrays[name].shape != (size,):
+                raise ValueError(f"{name}: expected {size}, got {arrays[name].shape}")
+        for name in ("given", "suggested"):
+            if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():
+                raise ValueError(f"{name}: expected classes from 0 to {classes - 1}, got others")
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    return arrays
+
+
+def _matrix(rows: Any, classes: int) -> NDArray[np.float64]:
+    matrix = np.asarray(rows, dtype=np.float64)
+    if matrix.shape != (classes, classes):
+        raise ValueError(f"expected a matrix of {classes} classes, got shape {matrix.shape}")
+    return matrix
+
+
+def _packed(texts: Sequence[str]) -> NDArray[np.uint8]:
+    """Texts of any length as bytes: an array of texts would be as wide as its longest."""
+    joined = "\0".join(texts).encode("utf-8", "surrogateescape")
+    return np.frombuffer(joined, dtype=np.uint8)
+
+
+def _unpacked(packed: NDArray[np.uint8]) -> list[str]:
+    return packed.tobytes().decode("utf-8", "surrogateescape").split("\0")

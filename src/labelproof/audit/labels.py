@@ -1,0 +1,124 @@
+"""The audit itself: labels and what networks say about their samples, in; findings, out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Findings
+from labelproof.audit.noise_model import (
+    as_transition,
+    fit_noise_model,
+    resample,
+    sure_temperature,
+)
+from labelproof.audit.probabilities import (
+    LogProbabilities,
+    Table,
+    admit_given,
+    admit_probabilities,
+)
+from labelproof.audit.shared_doubts import share_of_doubts
+from labelproof.audit.suspicion import Suspicion, suspect
+from labelproof.intervals import wilson_interval
+
+__all__ = ["audit_labels", "audit_logits"]
+
+_FITTED = 30_000
+"""Samples that the noise is estimated from, drawn from all where there are more."""
+_RESAMPLED = 10_000
+"""Of those, how many the draws behind the intervals are from."""
+_TIMES = 40
+_NORMAL_95 = 1.959963984540054
+
+
+def audit_labels(probabilities: ArrayLike, given: ArrayLike, *, seed: int = 0) -> Findings:
+    """Find the wrong labels by predictions from anywhere.
+
+    The predictions have to be out of sample: each by a model that was not trained on that sample's
+    label, as cross-validation gives them. A model that has seen the labels agrees with them.
+
+    Args:
+        probabilities: `(N, C)`: for each sample, the probability of each class.
+        given: The labels as they came, `(N)`, class indices.
+        seed: Of the draws behind the intervals.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> true = generator.integers(3, size=600)
+        >>> probabilities = generator.dirichlet([0.2, 0.2, 0.2], 600) * 0.2 + 0.8 * np.eye(3)[true]
+        >>> given = np.where(np.arange(600) % 10 == 0, (true + 1) % 3, true)
+        >>> found = audit_labels(probabilities, given)
+        >>> len(found.suspects), set((found.suspects % 10).tolist())
+        (60, {0})
+    """
+    table = admit_probabilities(probabilities)
+    labels = admit_given(given, samples=len(table), classes=table.shape[1])
+    return audit_logits(LogProbabilities(table), labels, seed=seed)
+
+
+def audit_logits(
+    logits: Table, given: NDArray[np.int64], *, seen: bool = False, seed: int = 0
+) -> Findings:
+    """As `audit_labels`, of networks' outputs before the softmax.
+
+    Args:
+        logits: `(N, C)`.
+        given: The labels as they came, `(N)`.
+        seen: Whether the network was trained on these labels. How sure it is then tells nothing,
+            and what it says is taken as it is.
+        seed: Of the draws behind the intervals.
+    """
+    size = len(logits)
+    chosen = np.arange(size)
+    if size > _FITTED:
+        drawn = np.random.default_rng(seed).choice(size, _FITTED, replace=False)
+        chosen = np.sort(drawn)
+    part, labels = np.asarray(logits[chosen], np.float32), given[chosen]
+    model = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
+    shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, model).score)
+    suspicion = suspect(logits, given, model, shared=shared)
+    few = np.random.default_rng(seed).permutation(len(part))[:_RESAMPLED]
+    again = resample(
+        part[few], labels[few], model, times=_TIMES, seed=seed, shared=shared, fixed=seen
+    )
+    # Chance is less by the root of how many more samples there are than were drawn from.
+    narrower = math.sqrt(len(few) / size)
+    joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
+    transition = as_transition(joint, size)
+    low, high = _interval(transition, [as_transition(each, len(few)) for each in again], narrower)
+    return Findings(
+        given=given,
+        suggested=suspicion.suggested,
+        score=suspicion.score,
+        noise_rate=_rate(suspicion, shared, [1 - np.trace(each) for each in again], narrower),
+        transition=transition,
+        transition_low=low,
+        transition_high=high,
+        temperature=model.temperature,
+        shared_doubts=shared,
+    )
+
+
+def _rate(suspicion: Suspicion, shared: float, again: Sequence[float], narrower: float) -> Estimate:
+    """The share of wrong labels, from what it would be if no doubts were shared upwards."""
+    size = len(suspicion.score)
+    rate = float(suspicion.score.mean(dtype=np.float64))
+    differing = 1 - float(np.trace(suspicion.confusion)) / size
+    own = (rate - shared * differing) / (1 - shared)
+    spread = _NORMAL_95 * float(np.std(again)) * narrower
+    counted_low, counted_high = wilson_interval(round(rate * size), size)
+    # How many doubts are shared is known less well than by chance: as many more are possible.
+    lowest, highest = min(own, rate) - spread, rate + max(rate - own, 0.0) + spread
+    return Estimate(rate, max(min(lowest, counted_low), 0.0), min(max(highest, counted_high), 1.0))
+
+
+def _interval(
+    centre: NDArray[np.float64], again: Sequence[NDArray[np.float64]], narrower: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    spread = _NORMAL_95 * np.std(again, axis=0) * narrower
+    return np.clip(centre - spread, 0, 1), np.clip(centre + spread, 0, 1)

@@ -1,0 +1,266 @@
+r"""How labels come about: a true class by the network's word, then a label by the noise.
+
+A network that has not seen a sample's label says \(q_j(x)\), how probable each class is. Labels are
+taken for drawn from the true class by a transition matrix, \(T_{jk} = P(\text{given } k \mid
+\text{true } j)\), so that
+
+\[ P(\text{given } k \mid x) = \sum_j q_j(x)\, T_{jk}. \]
+
+The matrix is what makes the labels that are there most probable, by expectation maximisation. With
+it, Bayes' rule says how probable it is that a given label is wrong.
+
+Networks are rarely as sure as they ought to be: trained on wrong labels with cross entropy too
+little, with a robust loss too much. So \(q\) is the softmax of the logits over a temperature, which
+is estimated along with the matrix.
+
+Reference:
+    Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
+    1979; Guo et al., "On calibration of modern neural networks", ICML 2017 (temperature).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NoiseModel", "as_transition", "fit_noise_model", "resample", "sure_temperature"]
+
+_STEPS = 60
+_TOLERANCE = 1e-6
+"""Change of a sample's mean log-likelihood at which a fit is taken for done."""
+
+_COOLEST, _HOTTEST = 0.05, 20.0
+_ROUNDS = 3
+_PROBES = 9
+"""Temperatures that are looked at in each of the rounds of the search."""
+
+_SURE = 0.999
+"""How sure a network is that has seen the labels, on average, of what it says."""
+
+_IMPOSSIBLE = -1e6
+"""As far below the largest as a logit counts: a probability of 0 at any temperature. Classes that
+are hidden come as the most negative number there is, which no temperature can divide."""
+
+_PRIOR = 1.0
+"""Pseudo-counts that each row of the matrix has beside its samples, on top of its diagonal."""
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """A transition matrix, and the temperature that goes with it.
+
+    Attributes:
+        transition: `(C, C)`, float64; rows sum to 1.
+        temperature: What logits are divided by.
+        likelihood: The mean log-likelihood of a given label.
+        joint: The share of samples of each true class (row) with each label (column) among those
+            it was fitted to, `(C, C)`; sums to 1.
+    """
+
+    transition: NDArray[np.float64]
+    temperature: float
+    likelihood: float
+    joint: NDArray[np.float64]
+
+    @property
+    def noise_rate(self) -> float:
+        """The share of wrong labels among those it was fitted to."""
+        return max(1 - float(np.trace(self.joint)), 0.0)
+
+
+def fit_noise_model(
+    logits: NDArray[np.float32], given: NDArray[np.int64], *, temperature: float | None = None
+) -> NoiseModel:
+    """Estimate the noise from predictions by networks that have not seen the labels.
+
+    Args:
+        logits: `(N, C)`; logarithms of probabilities are logits too.
+        given: The labels as they came, `(N)`.
+        temperature: What logits are divided by, where that is decided already.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> true = generator.integers(3, size=3000)
+        >>> logits = 6 * np.eye(3)[true] + generator.normal(size=(3000, 3))
+        >>> wrong = generator.random(3000) < 0.3
+        >>> given = np.where(wrong, (true + 1) % 3, true)
+        >>> model = fit_noise_model(logits.astype(np.float32), given)
+        >>> bool(abs(np.diag(model.transition) - 0.7).max() < 0.03)
+        True
+    """
+    groups = _Groups(_shift(logits), given)
+    if temperature is not None:
+        return groups.fit(temperature, steps=_STEPS)
+    bounds = np.log(_COOLEST), np.log(_HOTTEST)
+    best: NoiseModel | None = None
+    for _ in range(_ROUNDS):
+        probes = np.exp(np.linspace(*bounds, _PROBES))
+        fits: list[NoiseModel] = []
+        for probe in probes:
+            best = groups.fit(float(probe), start=best, steps=_STEPS // 3)
+            fits.append(best)
+        peak = int(np.argmax([fit.likelihood for fit in fits]))
+        best = fits[peak]
+        bounds = (
+            np.log(probes[max(peak - 1, 0)]),
+            np.log(probes[min(peak + 1, len(probes) - 1)]),
+        )
+    assert best is not None  # noqa: S101
+    return groups.fit(best.temperature, start=best, steps=_STEPS)
+
+
+def sure_temperature(logits: NDArray[np.float32]) -> float:
+    """The highest temperature at which a network is sure of what it says, on average.
+
+    Of a network that has seen the labels, how sure it is says more about them than about the
+    sample, so it cannot be estimated from them.
+
+    Args:
+        logits: `(N, C)`.
+
+    Example:
+        >>> sure_temperature(np.array([[9.0, 0.0]], np.float32)) < 9 / 4
+        True
+    """
+    shifted = _shift(logits).astype(np.float64)
+    low, high = _COOLEST, _HOTTEST
+    for _ in range(30):
+        middle = float(np.sqrt(low * high))
+        sureness = float(np.mean(1 / np.exp(shifted / middle).sum(axis=1)))
+        low, high = (middle, high) if sureness >= _SURE else (low, middle)
+    return low
+
+
+def _shift(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same logits with 0 for the largest of each sample."""
+    with np.errstate(over="ignore"):
+        return np.maximum(logits - logits.max(axis=1, keepdims=True), np.float32(_IMPOSSIBLE))
+
+
+def as_transition(joint: NDArray[np.float64], samples: float) -> NDArray[np.float64]:
+    """The matrix behind shares of samples by true class and label.
+
+    A class that has few samples is taken to be labelled rightly until they say otherwise.
+
+    >>> as_transition(np.array([[0.5, 0.5], [0.0, 0.0]]), 98).round(3)
+    array([[0.505, 0.495],
+           [0.25 , 0.75 ]])
+    """
+    classes = len(joint)
+    counts = joint * samples + _PRIOR * (np.eye(classes) + 1 / classes)
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+class _Groups:
+    """Samples sorted by their given label, so that a step of the fit is a few matrix products."""
+
+    def __init__(self, logits: NDArray[np.float32], given: NDArray[np.int64]):
+        self.classes = logits.shape[1]
+        order = np.argsort(given, kind="stable")
+        self.logits = logits[order]
+        self.ends = np.cumsum(np.bincount(given, minlength=self.classes))
+        self.order = order
+
+    def probabilities(self, temperature: float) -> NDArray[np.float32]:
+        found = np.exp(self.logits / np.float32(temperature))
+        found /= found.sum(axis=1, keepdims=True)
+        return found
+
+    def fit(
+        self,
+        temperature: float,
+        *,
+        start: NoiseModel | None = None,
+        steps: int,
+        weight: NDArray[np.float32] | None = None,
+        probabilities: NDArray[np.float32] | None = None,
+    ) -> NoiseModel:
+        """Expectation maximisation at one temperature."""
+        if probabilities is None:
+            probabilities = self.probabilities(temperature)
+        transition = self._begin() if start is None else start.transition
+        before = -np.inf
+        total = len(self.logits) if weight is None else float(weight.sum())
+        likelihood, joint = before, transition / self.classes
+        for _ in range(steps):
+            expected, likelihood = self._step(probabilities, transition, weight)
+            likelihood /= total
+            joint = expected / total
+            transition = as_transition(joint, total)
+            if likelihood - before < _TOLERANCE:
+                break
+            before = likelihood
+        return NoiseModel(transition, temperature, float(likelihood), joint)
+
+    def _begin(self) -> NDArray[np.float64]:
+        share = 0.2
+        off = share / max(self.classes - 1, 1)
+        return np.full((self.classes, self.classes), off) + (1 - share - off) * np.eye(self.classes)
+
+    def _step(
+        self,
+        probabilities: NDArray[np.float32],
+        transition: NDArray[np.float64],
+        weight: NDArray[np.float32] | None,
+    ) -> tuple[NDArray[np.float64], float]:
+        """How many samples of each true class have each label, and the log-likelihood."""
+        expected = np.zeros((self.classes, self.classes))
+        likelihood = 0.0
+        begin = 0
+        for label, end in enumerate(self.ends.tolist()):
+            block = probabilities[begin:end]
+            column = transition[:, label].astype(np.float32)
+            told = np.maximum(block @ column, np.float32(1e-30))
+            each = np.ones(end - begin, np.float32) if weight is None else weight[begin:end]
+            expected[:, label] = column * (block.T @ (each / told))
+            likelihood += float((each * np.log(told)).sum(dtype=np.float64))
+            begin = end
+        return expected, likelihood
+
+
+def resample(
+    logits: NDArray[np.float32],
+    given: NDArray[np.int64],
+    model: NoiseModel,
+    *,
+    times: int,
+    seed: int,
+    shared: float = 0.0,
+    fixed: bool = False,
+) -> list[NDArray[np.float64]]:
+    """What comes out of samples drawn anew from the same samples, as a measure of chance.
+
+    Args:
+        logits: As `fit_noise_model` takes them.
+        given: Likewise.
+        model: What it came to.
+        times: How often.
+        seed: Of the draws.
+        shared: As `suspect` takes it.
+        fixed: Whether the temperature was decided beforehand.
+
+    Returns:
+        For each time, the share of samples by true class and label.
+    """
+    groups = _Groups(_shift(logits), given)
+    steps = np.zeros(1) if fixed else np.array([-0.1, 0.0, 0.1])
+    nearby = np.exp(np.log(model.temperature) + steps).tolist()
+    tables = [groups.probabilities(temperature) for temperature in nearby]
+    said, labels = logits.argmax(axis=1)[groups.order], given[groups.order]
+    generator = np.random.default_rng(seed)
+    found = []
+    for _ in range(times):
+        weight = generator.poisson(1.0, len(given)).astype(np.float32)
+        if not weight.any():  # as happens with a handful of samples
+            weight[:] = 1
+        fits = [
+            groups.fit(temperature, start=model, steps=8, weight=weight, probabilities=table)
+            for temperature, table in zip(nearby, tables, strict=True)
+        ]
+        best = max(fits, key=lambda fit: fit.likelihood)
+        counted = np.zeros_like(best.joint)
+        np.add.at(counted, (said, labels), weight)
+        found.append((1 - shared) * best.joint + shared * counted / weight.sum())
+    return found

@@ -1,0 +1,180 @@
+"""Predictions that come from elsewhere, admitted or refused with the reason."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labelproof.data.notices import count
+
+__all__ = ["LogProbabilities", "Table", "admit_given", "admit_probabilities", "read_probabilities"]
+
+_CHUNK = 1 << 16
+_SUM_TOLERANCE = 0.01
+"""How far from 1 a row may sum up: half precision loses as much over a thousand classes."""
+
+_SMALLEST = 1e-12
+"""Probabilities below are taken for this one: a model that says 0 would rule a class out for ever,
+and few can know as much."""
+
+
+class Table(Protocol):
+    """Numbers for each sample and class, read part by part."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Samples and classes."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: Any, /) -> NDArray[np.floating]: ...
+
+
+Probabilities: TypeAlias = NDArray[np.floating]
+
+
+class LogProbabilities:
+    """Probabilities as logits: their logarithms, taken of each part when it is asked for.
+
+    Args:
+        probabilities: `(N, C)`, such as a file that is mapped.
+
+    Example:
+        >>> LogProbabilities(np.array([[1.0, 0.0]]))[:1].round(1)
+        array([[  0. , -27.6]], dtype=float32)
+    """
+
+    def __init__(self, probabilities: Probabilities):
+        self.probabilities = probabilities
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Samples and classes."""
+        return self.probabilities.shape
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def __getitem__(self, part: Any, /) -> NDArray[np.float32]:
+        chosen = np.array(self.probabilities[part], dtype=np.float32)
+        np.maximum(chosen, np.float32(_SMALLEST), out=chosen)
+        return np.log(chosen, out=chosen)
+
+
+def read_probabilities(path: str | os.PathLike[str]) -> Probabilities:
+    """Map an array file, without reading it yet and without running anything in it.
+
+    Args:
+        path: A `.npy` file of floating-point numbers, as `numpy.save` writes it.
+
+    Raises:
+        ValueError: The file is something else; the message says what.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"{file}: there is no such file")
+    try:
+        return np.lib.format.open_memmap(file, mode="r")
+    except (ValueError, EOFError, OSError) as error:
+        if "python object" in str(error).lower():
+            error = ValueError("it holds Python objects, which are not read")
+        raise ValueError(
+            f"{file}: expected an array of numbers as numpy.save writes it ({error})"
+        ) from None
+
+
+def admit_probabilities(probabilities: ArrayLike) -> Probabilities:
+    """Return probabilities as an array `(N, C)`, or say what is wrong with them.
+
+    Args:
+        probabilities: For each sample, the probability of each class.
+
+    Raises:
+        ValueError: The shape is another, an entry is not a number or negative, or a row does not
+            sum to 1; the message names the first such row.
+
+    Example:
+        >>> admit_probabilities([[0.5, 0.6]])
+        Traceback (most recent call last):
+            ...
+        ValueError: probabilities: expected rows that sum to 1, got 1.1 in row 0 (1 of 1 row); ...
+    """
+    table = np.asanyarray(probabilities)
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise ValueError(
+            "probabilities: expected an array of shape (samples, classes) with at least two "
+            f"classes, got shape {table.shape}"
+        )
+    if table.dtype.kind not in "fiu":
+        raise ValueError(f"probabilities: expected numbers, got {table.dtype}")
+    if not len(table):
+        raise ValueError("probabilities: expected at least one row, got none")
+    first: tuple[int, float] | None = None
+    bad = 0
+    for begin in range(0, len(table), _CHUNK):
+        chunk = np.asarray(table[begin : begin + _CHUNK])
+        _refuse_entries(chunk, begin)
+        with np.errstate(over="ignore"):  # a sum of infinity is refused as any other
+            sums = chunk.sum(axis=1, dtype=np.float32)
+        wrong = np.flatnonzero(np.abs(sums - 1) > _SUM_TOLERANCE)
+        bad += len(wrong)
+        if first is None and len(wrong):
+            first = begin + int(wrong[0]), float(sums[wrong[0]])
+    if first is not None:
+        row, total = first
+        raise ValueError(
+            f"probabilities: expected rows that sum to 1, got {total:.4g} in row {row} ({bad:,} of "
+            f"{count(len(table), 'row')}); if these are logits, take their softmax first"
+        )
+    return table
+
+
+def _refuse_entries(chunk: NDArray[Any], begin: int) -> None:
+    low = chunk.min()
+    # One comparison finds NaN, which is not at least anything, and negative numbers.
+    if not low >= 0:
+        places = np.argwhere(~(chunk >= 0))
+        row, column = places[0].tolist()
+        raise ValueError(
+            f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in row "
+            f"{begin + row}, column {column}"
+        )
+
+
+def admit_given(given: ArrayLike, *, samples: int, classes: int) -> NDArray[np.int64]:
+    """Return labels as class indices, one for each row of the probabilities, or say what is wrong.
+
+    Args:
+        given: Class indices.
+        samples: Rows of the probabilities.
+        classes: Their columns.
+
+    Example:
+        >>> admit_given([0, 3], samples=2, classes=3)
+        Traceback (most recent call last):
+            ...
+        ValueError: labels: expected 0 to 2, one of the 3 columns of the probabilities, got 3 ...
+    """
+    labels = np.asarray(given)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels: expected one class index per sample, got {labels.dtype} of shape "
+            f"{labels.shape}"
+        )
+    if len(labels) != samples:
+        raise ValueError(
+            f"labels: expected one for each of {count(samples, 'row')} of the probabilities, got "
+            f"{len(labels):,}"
+        )
+    outside = np.flatnonzero((labels < 0) | (labels >= classes))
+    if len(outside):
+        raise ValueError(
+            f"labels: expected 0 to {classes - 1}, one of the {classes} columns of the "
+            f"probabilities, got {labels[outside[0]]} for sample {outside[0]}"
+        )
+    return labels.astype(np.int64)

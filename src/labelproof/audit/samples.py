@@ -1,0 +1,145 @@
+"""The samples of an audit: what each is called, and how it looks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from labelproof.audit.folder import Audit
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import ImageFiles, UnreadableImageError, decode_image
+from labelproof.data.loading import load_dataset
+from labelproof.data.notices import few
+from labelproof.data.relabelling import relabel
+from labelproof.data.sample_names import sample_names
+from labelproof.data.tables import read_table
+
+__all__ = ["Samples", "open_samples"]
+
+_EXACT = 64
+"""Sides up to which an image is kept exactly; larger ones are photos."""
+
+
+class Samples:
+    """The samples of an audit, read from the data when they are asked for.
+
+    Args:
+        audit: Whose samples.
+        dataset: The data, read again; `None` where they are not to be had, so that samples have
+            names and nothing to look at.
+        table: For rows: the file they are in.
+    """
+
+    def __init__(self, audit: Audit, dataset: Dataset | None, table: Path | None = None):
+        self.audit = audit
+        self.dataset = dataset
+        self._cells = _read_cells(table) if table is not None else {}
+
+    @classmethod
+    def of(cls, audit: Audit, dataset: Dataset | None) -> Samples:
+        """The samples of an audit whose data are open already, or are not to be had."""
+        rows = dataset is not None and dataset.train.places is not None
+        return cls(audit, dataset, Path(audit.data).expanduser() if rows else None)
+
+    @property
+    def kind(self) -> str:
+        """`"images"`, `"rows"`, or `"unknown"` where there is nothing to look at."""
+        return self.audit.kind if self.dataset is not None else "unknown"
+
+    def picture(self, place: int, *, side: int) -> tuple[bytes, str]:
+        """A sample's image no larger than a square of `side` pixels, and its media type.
+
+        Args:
+            place: Which of the audit's samples.
+            side: Most pixels of its longer side; a small image is exact.
+
+        Raises:
+            UnreadableImageError: The file has vanished or changed since.
+        """
+        assert self.dataset is not None  # noqa: S101
+        images = self.dataset.train.images
+        index = int(self.audit.index[place])
+        if index < 0:
+            raise UnreadableImageError(f"{self.audit.samples[place]}: has vanished since the audit")
+        if isinstance(images, ImageFiles):
+            pixels = decode_image(
+                images.files[index], mode=images.mode, short_side=side, enlarge=False
+            )
+        else:
+            pixels = images[index]
+        colours = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0]
+        image = Image.fromarray(np.ascontiguousarray(colours))
+        stream = io.BytesIO()
+        if max(image.size) <= _EXACT:
+            image.save(stream, "png")
+            return stream.getvalue(), "image/png"
+        image.thumbnail((side, side))
+        image.save(stream, "jpeg", quality=80)
+        return stream.getvalue(), "image/jpeg"
+
+    def cells(self, place: int) -> list[tuple[str, str]]:
+        """A row's columns and what is written in them; nothing where the row has vanished."""
+        name = self.audit.samples[place]
+        if name in self._cells:
+            return self._cells[name]
+        assert self.dataset is not None  # noqa: S101
+        if self.audit.index[place] < 0:
+            return []
+        row = self.dataset.train.array[int(self.audit.index[place])]
+        return [(f"{column}", f"{value:g}") for column, value in enumerate(row.tolist())]
+
+
+def open_samples(audit: Audit) -> Samples:
+    """Read an audit's data again, to show them.
+
+    Raises:
+        FileNotFoundError: The data are not where they were.
+        ValueError: They are others: their classes or samples have changed since.
+    """
+    if audit.kind == "unknown":
+        return Samples(audit, None)
+    options: Mapping[str, Any] = audit.options
+    dataset = load_dataset(
+        audit.data, root=options.get("data_root"), on_error="later", label=options.get("label")
+    )
+    if options.get("labels"):
+        dataset = relabel(dataset, audit.data, options["labels"])
+    _check_classes(audit, dataset)
+    names = sample_names(dataset.train, audit.data)
+    return Samples.of(_found_again(audit, names), dataset)
+
+
+def _check_classes(audit: Audit, dataset: Dataset) -> None:
+    if audit.class_names == dataset.class_names:
+        return
+    gone = [name for name in audit.class_names if name not in dataset.class_names]
+    new = [name for name in dataset.class_names if name not in audit.class_names]
+    changed = [f"without {few(gone)}"] * bool(gone) + [f"with {few(new)}"] * bool(new)
+    raise ValueError(
+        f"{audit.data}: its classes are not those of the audit, but "
+        f"{' and '.join(changed) or 'in another order'}; audit it anew"
+    )
+
+
+def _found_again(audit: Audit, names: Sequence[str]) -> Audit:
+    """The audit with each sample's place in data that may have lost or gained some since."""
+    if [names[i] for i in audit.index.tolist() if i < len(names)] == list(audit.samples):
+        return audit
+    places = {name: place for place, name in enumerate(names)}
+    # One that has vanished is at -1: it is listed, and cannot be looked at.
+    index = np.array([places.get(name, -1) for name in audit.samples], dtype=np.int64)
+    if (index < 0).all():
+        raise ValueError(f"{audit.data}: none of the audit's samples is there any more")
+    return replace(audit, index=index)
+
+
+def _read_cells(table: Path) -> dict[str, list[tuple[str, str]]]:
+    content = read_table(table)
+    columns = list(content.columns)
+    return {row.place: list(zip(columns, row.cells, strict=True)) for row in content.read(columns)}

@@ -1,0 +1,52 @@
+"""What is said about an audit in the terminal."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.audit.folder import PAGE, SUSPECTS, Audit
+from labelproof.data.notices import readable
+from labelproof.report.audit_tables import confusion_counts, confusions
+from labelproof.report.audit_words import agreement, confused_most, finding
+
+__all__ = ["describe_audit", "describe_rehearsal"]
+
+
+def describe_audit(audit: Audit, folder: Path) -> str:
+    """The finding in a few lines, where it is written, and what to do next."""
+    pairs = confusions(audit.findings, confusion_counts(audit.findings))
+    lines = [
+        agreement(audit),
+        finding(audit.findings),
+        confused_most(pairs, [readable(name) for name in audit.class_names]),
+        f"Suspects: {folder / SUSPECTS}",
+        f"To look at: {folder / PAGE}",
+    ]
+    if len(audit.findings.suspects):
+        lines.append(f"Next: labelproof review {shlex.quote(str(folder))}")
+    return "\n".join(line for line in lines if line)
+
+
+def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:
+    """How right the audit is about labels that were made wrong.
+
+    Args:
+        audit: What was found.
+        true: The true label of every sample of the training split.
+    """
+    findings = audit.findings
+    actual = true[audit.index]
+    wrong = findings.given != actual
+    suspects = findings.suspects
+    right = int(np.count_nonzero(wrong[suspects]))
+    mended = int(np.count_nonzero(findings.suggested[suspects] == actual[suspects]))
+    return (
+        f"Rehearsal: {np.count_nonzero(wrong):,} labels were made wrong ({wrong.mean():.1%}). Of "
+        f"{len(suspects):,} suspects {right:,} are ({right / max(len(suspects), 1):.1%}), and "
+        f"{mended:,} suggestions are right; {right / max(np.count_nonzero(wrong), 1):.1%} of the "
+        "wrong labels were found."
+    )

@@ -1,0 +1,135 @@
+"""`labelproof review`: look at suspicious labels one by one, and decide."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+from rich.console import Console
+
+from labelproof.audit.folder import REVIEW, Audit, find_audit
+from labelproof.audit.samples import open_samples
+from labelproof.cli.lines import say, told
+from labelproof.data.notices import count, readable
+from labelproof.review.export import export_csv
+from labelproof.review.serving import check_installed, serve
+from labelproof.review.standing import Review
+from labelproof.review.store import Decisions
+from labelproof.training.durable import write_text
+from labelproof.training.ownership import FolderInUseError, owning
+
+__all__ = ["review"]
+
+
+def review(
+    folder: Annotated[
+        Path, typer.Argument(metavar="AUDIT|RUN", help="An audit's folder, or a run's with one.")
+    ],
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port to serve on; 0 takes a free one.")
+    ] = 0,
+    open_page: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
+    ] = True,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write what was decided to this CSV file, and serve nothing.",
+            show_default="none",
+        ),
+    ] = None,
+) -> None:
+    """Look at the suspects of an audit in the browser, and decide with a key each.
+
+    For example:
+
+        labelproof review photos-audit
+
+        labelproof review photos-audit --export reviewed.csv
+
+    K keeps a label, A accepts the suggestion, C gives another class, U leaves it open, Z takes the
+    last decision back. Each decision is on the disk before the next sample is shown; Ctrl-C ends
+    the review, and the same command goes on with it.
+
+    The exported table has a line for every sample: sample, given, label, decision. A label that was
+    left open is empty there.
+
+    Only this machine's browser can reach it. From another machine, forward the port under the same
+    number: ssh -L 8000:127.0.0.1:8000 HOST, and review with --port 8000 there.
+    """
+    console = Console()
+    place = find_audit(folder)
+    audit = Audit.read(place)
+    if export is not None:
+        _export(console, audit, place, export)
+        return
+    check_installed()
+    with _alone(place), Decisions(place / REVIEW) as decisions:
+        with told(), console.status("Reading the data"):
+            samples = open_samples(audit)
+        notice = Review(audit, decisions).stale_notice()
+        if notice:
+            say(console, f"{notice}.", style="yellow")
+
+        def announce(address: str) -> None:
+            say(console, f"Review of {readable(audit.name)}: {address}")
+            if "SSH_CONNECTION" in os.environ:
+                number = urlsplit(address).port
+                say(console, f"From your machine: ssh -L {number}:127.0.0.1:{number} THIS-HOST")
+            elif open_page and console.is_terminal:
+                webbrowser.open(address)
+            say(console, "Ctrl-C ends it; every decision is kept as it is taken.")
+
+        serve(audit, samples, decisions, port=port, announce=announce)
+        say(console, _end(Review(audit, decisions), folder, place))
+
+
+def _end(review: Review, folder: Path, place: Path) -> str:
+    counts = review.counts()
+    command = shlex.join(["labelproof", "review", str(folder), "--export", "reviewed.csv"])
+    return (
+        f"\n{counts.seen:,} of {count(counts.suspects, 'suspect')} decided; "
+        f"{count(counts.decided, 'decision')} kept in {place / REVIEW} "
+        f"({counts.changed:,} changed, {counts.unsure:,} unsure).\n"
+        f"Export: {command}"
+    )
+
+
+def _export(console: Console, audit: Audit, place: Path, file: Path) -> None:
+    path = place / REVIEW
+    if not path.exists():
+        raise FileNotFoundError(f"{place}: nothing is decided there; 'labelproof review' does that")
+    with Decisions(path) as decisions:
+        write_text(file, export_csv(audit, decisions))
+        review = Review(audit, decisions)
+    counts = review.counts()
+    if review.stale:
+        say(Console(stderr=True), f"warning: {review.stale_notice()}", style="yellow")
+    say(
+        console,
+        f"{file}: {count(len(audit.samples), 'label')}, {counts.changed:,} changed, "
+        f"{counts.unsure:,} left out as unsure, "
+        f"{len(audit.samples) - counts.decided:,} not decided",
+    )
+
+
+@contextlib.contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Be the only one at work on the audit: two would answer to two tokens about one file."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(owning(place))
+        except FolderInUseError as error:
+            who = str(error).partition(" is training in ")[0]
+            raise FolderInUseError(
+                f"{who} has {place} open for review, or is auditing it anew; end it first, or go "
+                "on at the address it printed"
+            ) from None
+        yield

@@ -1,0 +1,219 @@
+"""An audit's page: how many labels are wrong, which ones, and how that was found out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from labelproof.audit.folder import SUSPECTS, Audit
+from labelproof.audit.samples import Samples
+from labelproof.data.notices import readable
+from labelproof.report.audit_gallery import (
+    Listed,
+    Look,
+    as_json,
+    column_names,
+    list_samples,
+    look_at,
+)
+from labelproof.report.audit_tables import (
+    confusion_counts,
+    confusion_rows,
+    confusions,
+    noise_rows,
+    off_diagonal,
+)
+from labelproof.report.audit_words import agreement, commands, confused_most, finding, how, limits
+from labelproof.report.figures import Curve, draw_curves
+from labelproof.report.page import render_page
+from labelproof.report.pictures import heat_picture
+from labelproof.training.durable import write_text
+from labelproof.training.tally import MEMORY
+
+__all__ = ["write_audit_page"]
+
+NUMBERED_CLASSES = 20
+"""Classes up to which a matrix is shown with a number in each cell."""
+INTERVAL_CLASSES = 10
+"""Classes up to which the intervals stand in the cells too."""
+_NAMES_SHARE = 0.4
+"""The part of the page that names may take, so that there is room for pictures."""
+_SENTENCES = 1_000
+"""Bytes of what is said about the pictures, once they are there."""
+_SCRIPTS = ("audit_samples.js", "audit_cards.js", "audit.js")
+_ACCURACIES = {
+    "train_accuracy": "on the labels it trains on",
+    "validation_accuracy": "on given labels held out",
+    "test_accuracy": "on test labels",
+}
+_MEMORIES: Mapping[str, str] = dict(
+    zip(
+        MEMORY,
+        (
+            "right labels that are predicted",
+            "wrong labels that are predicted",
+            "wrong labels seen through",
+        ),
+        strict=True,
+    )
+)
+
+
+def write_audit_page(
+    path: Path, audit: Audit, samples: Samples, *, limit_bytes: int = 9_000_000
+) -> Path:
+    """Write the page of an audit: the finding in words, tables, and the suspects to look at.
+
+    Args:
+        path: Where the page goes; it needs nothing beside it.
+        audit: What was found.
+        samples: Its samples, by which suspects are seen; see `open_samples`.
+        limit_bytes: How large the page may become by pictures. Suspects for which there is no room
+            are listed by name.
+
+    Example:
+        >>> import numpy as np
+        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Findings
+        >>> findings = Findings(
+        ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
+        ...     score=np.array([0, 0, 0.2, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),
+        ...     transition=np.eye(2), transition_low=np.eye(2), transition_high=np.eye(2),
+        ...     temperature=1.0)
+        >>> audit = Audit("pets", "pets", "unknown", ("cat", "dog"), ["a", "b", "c", "d"],
+        ...     np.arange(4), findings, Estimate(0.75, 0.3, 0.9))
+        >>> path = getfixture("tmp_path") / "report.html"
+        >>> page = write_audit_page(path, audit, Samples(audit, None))
+        >>> "About 1 of 4 labels is wrong: 25.0%" in page.read_text()
+        True
+    """
+    if limit_bytes < 1:
+        raise ValueError(f"limit_bytes: expected at least 1, got {limit_bytes}")
+    path = Path(path)
+    listed = list_samples(audit, limit_bytes=int(_NAMES_SHARE * limit_bytes))
+    values = {
+        **_finding(path, audit),
+        **_matrices(audit),
+        **_gallery(audit, samples, listed),
+        "curves": _curves(audit.curves),
+    }
+    # Rendered twice: how much room there is for pictures is known once all the rest is there.
+    plain = render_page("audit.html", looks=as_json({}), seen=0, vanished=0, **values)
+    room = limit_bytes - len(plain.encode()) - _SENTENCES
+    looks = look_at(samples, listed, limit_bytes=room)
+    page = render_page(
+        "audit.html", looks=as_json(looks), **_counts(looks, listed.suspects), **values
+    )
+    write_text(path, page)
+    return path
+
+
+def _finding(path: Path, audit: Audit) -> dict[str, object]:
+    script = Markup("\n".join(render_page(part) for part in _SCRIPTS))  # noqa: S704
+    digest = hashlib.sha256(script.encode()).digest()
+    return {
+        "title": f"{readable(audit.name)}: which labels are wrong",
+        "finding": finding(audit.findings),
+        "how": how(audit),
+        "agreement": agreement(audit),
+        "limits": limits(audit),
+        "commands": [(why, readable(line)) for why, line in commands(audit, path.parent)],
+        "facts": _facts(audit),
+        "script": script,
+        "script_hash": f"sha256-{base64.b64encode(digest).decode('ascii')}",
+        "suspects_file": SUSPECTS,
+    }
+
+
+def _facts(audit: Audit) -> dict[str, str]:
+    method = {key: value for key, value in audit.method.items() if value is not None}
+    return {
+        "data": readable(audit.data),
+        "samples": f"{len(audit.findings):,} in {audit.findings.num_classes:,} classes",
+        **{key.replace("_", " "): readable(str(value)) for key, value in method.items()},
+        "temperature": f"{audit.findings.temperature:.3g}",
+    }
+
+
+def _matrices(audit: Audit) -> dict[str, object]:
+    findings = audit.findings
+    counts = confusion_counts(findings)
+    off = off_diagonal(counts)
+    numbered = findings.num_classes <= NUMBERED_CLASSES
+    names = [readable(name) for name in audit.class_names]
+    longest = max(len(name) for name in names)
+    pairs = confusions(findings, counts)
+    return {
+        "names": names,
+        "short_names": longest <= 3,
+        # As wide as the longest name, within reason; the whole name appears over it.
+        "head_width": round(min(1.2 + 0.55 * longest, 9), 2),
+        "pairs": pairs,
+        "confused_most": confused_most(pairs, names),
+        "confused": confusion_rows(findings, counts) if numbered else [],
+        "noise": noise_rows(findings, counts) if numbered else [],
+        "intervals": findings.num_classes <= INTERVAL_CLASSES,
+        "confused_picture": "" if numbered else heat_picture(off / max(int(off.max()), 1)),
+        "noise_picture": "" if numbered else heat_picture(findings.transition),
+        "any_suspects": bool(off.any()),
+    }
+
+
+def _gallery(audit: Audit, samples: Samples, listed: Listed) -> dict[str, object]:
+    findings, places = audit.findings, listed.places
+    data = {
+        "kind": samples.kind,
+        "classes": list(audit.class_names),
+        "suspects": listed.suspects,
+        "names": [audit.samples[place] for place in places.tolist()],
+        "given": findings.given[places].tolist(),
+        "suggested": findings.suggested[places].tolist(),
+        "score": [round(score, 4) for score in findings.score[places].tolist()],
+        "columns": column_names(samples, listed),
+    }
+    return {"data": as_json(data), "listed": listed, "kind": samples.kind}
+
+
+def _counts(looks: Mapping[int, Look], suspects: int) -> dict[str, int]:
+    """How many suspects can be seen, and how many samples could not be read."""
+    return {
+        "seen": sum(number < suspects and look is not None for number, look in looks.items()),
+        "vanished": sum(look is None for look in looks.values()),
+    }
+
+
+def _curves(curves: Sequence[Mapping[str, Sequence[float]]]) -> list[tuple[Markup, str]]:
+    """Pictures of what the curves have, each with what it shows."""
+    drawn = [
+        _drawn(curves, _ACCURACIES, "Accuracy (%) by epoch", (0, 101)),
+        _drawn(curves, _MEMORIES, "Share of labels by epoch", (0, 1.01)),
+    ]
+    captions = (
+        "How many labels are predicted while the networks learn.",
+        "What the networks make of labels that are known to be right and wrong: a wrong label that "
+        "is predicted has been learned by heart.",
+    )
+    return [
+        (Markup(svg), caption)  # noqa: S704
+        for svg, caption in zip(drawn, captions, strict=True)
+        if svg
+    ]
+
+
+def _drawn(
+    curves: Sequence[Mapping[str, Sequence[float]]],
+    metrics: Mapping[str, str],
+    title: str,
+    limits: tuple[float, float],
+) -> str:
+    """The metrics that there are, over at least two epochs; nothing where there is none."""
+    lines: list[Curve] = []
+    for color, (metric, label) in enumerate(metrics.items()):
+        runs = [curve[metric] for curve in curves if len(curve.get(metric, ())) > 1]
+        if runs:
+            lines.append(Curve(label, runs, color, dashed=False))
+    return draw_curves(lines, title=title, limits=limits) if lines else ""

@@ -1,0 +1,181 @@
+"""The samples of an audit's page: which are listed, which are seen, and how they get into it."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from labelproof.audit.findings import Findings
+from labelproof.audit.folder import Audit
+from labelproof.audit.samples import Samples
+from labelproof.data.images import UnreadableImageError
+
+__all__ = ["Listed", "Look", "as_json", "column_names", "list_samples", "look_at", "seen_first"]
+
+ENOUGH = 200
+"""Where there are fewer suspects, the next most suspicious samples fill the list up to so many."""
+EACH_PAIR = 3
+"""Suspects of each pair of classes that are seen before any more of another pair."""
+SHOWN_COLUMNS = 100
+SHOWN_CHARACTERS = 200
+_FEW = 300
+_SIDES = (320, 160)
+"""Pixels of a photo's longer side, where there are few and where there are many."""
+_ROUND = 64
+
+Look = str | Sequence[str] | None
+"""How a sample looks: an image as a data address, a row's cells, or `None` if it has vanished."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The samples of the gallery.
+
+    Attributes:
+        places: Which of the audit's samples, the most suspicious first.
+        suspects: How many of them are suspects; the others follow.
+        all_suspects: How many suspects there are in all.
+    """
+
+    places: NDArray[np.int64]
+    suspects: int
+    all_suspects: int
+
+    @property
+    def below(self) -> int:
+        """How many are listed that are not suspects."""
+        return len(self.places) - self.suspects
+
+
+def list_samples(audit: Audit, *, limit_bytes: int) -> Listed:
+    """All suspects, or as many as there is room for; of few suspects, the next samples too.
+
+    Args:
+        audit: Whose samples.
+        limit_bytes: Most bytes of their names and numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> from labelproof.audit.estimate import Estimate
+        >>> findings = Findings(
+        ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
+        ...     score=np.array([0, 0, 0.2, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),
+        ...     transition=np.eye(2), transition_low=np.eye(2), transition_high=np.eye(2),
+        ...     temperature=1.0)
+        >>> audit = Audit("pets", "pets", "unknown", ("cat", "dog"), ["a", "b", "c", "d"],
+        ...     np.arange(4), findings, Estimate(0.75, 0.3, 0.9))
+        >>> listed = list_samples(audit, limit_bytes=10_000)
+        >>> listed.places.tolist(), listed.suspects
+        ([3, 2, 0, 1], 1)
+    """
+    findings = audit.findings
+    suspects = len(findings.suspects)
+    places = findings.order[: max(suspects, ENOUGH)]
+    numbers = 2 * len(str(findings.num_classes)) + 12
+    sizes = [len(as_json(audit.samples[place]).encode()) + numbers for place in places.tolist()]
+    places = places[: int(np.searchsorted(np.cumsum(sizes), limit_bytes, side="right"))]
+    return Listed(places, min(suspects, len(places)), suspects)
+
+
+def seen_first(findings: Findings, listed: Listed) -> list[int]:
+    """The order in which samples are made visible until the room is spent, as places in the list.
+
+    The highest scores come first, but before all others some of each pair of classes.
+    """
+    met: dict[tuple[int, int], int] = {}
+    early: list[int] = []
+    late: list[int] = []
+    for number, place in enumerate(listed.places.tolist()):
+        pair = (int(findings.given[place]), int(findings.suggested[place]))
+        met[pair] = met.get(pair, 0) + 1
+        suspect = number < listed.suspects
+        (early if suspect and met[pair] <= EACH_PAIR else late).append(number)
+    return early + late
+
+
+def look_at(samples: Samples, listed: Listed, *, limit_bytes: int) -> dict[int, Look]:
+    """How the listed samples look, as many as there is room for, by their place in the list.
+
+    Args:
+        samples: Where they are seen.
+        listed: The samples of the gallery.
+        limit_bytes: Most bytes of all together, as they stand in the page.
+    """
+    order = seen_first(samples.audit.findings, listed)
+    if samples.kind == "images":
+        side = _SIDES[len(order) > _FEW]
+        looks = _in_rounds(partial(_image, samples, side=side), listed.places[order].tolist())
+    elif samples.kind == "rows":
+        looks = (_row(samples, place) for place in listed.places[order].tolist())
+    else:
+        return {}
+    kept: dict[int, Look] = {}
+    left = limit_bytes
+    for number, look in zip(order, looks, strict=False):
+        left -= len(as_json({str(number): look}).encode())
+        if left < 0:
+            break
+        kept[number] = look
+    return dict(sorted(kept.items()))
+
+
+def column_names(samples: Samples, listed: Listed) -> list[str]:
+    """The columns of rows, as many as are shown; none for images."""
+    if samples.kind != "rows":
+        return []
+    there = (place for place in listed.places.tolist() if samples.audit.index[place] >= 0)
+    first = next(there, None)
+    cells = [] if first is None else samples.cells(first)
+    return [_shortened(column) for column, _ in cells[:SHOWN_COLUMNS]]
+
+
+def as_json(value: object) -> Markup:
+    r"""A value as JSON that can stand in a page's script element: nothing in it ends the element.
+
+    Example:
+        >>> print(as_json(["</script>", "a & b"]))
+        ["\u003c/script\u003e","a \u0026 b"]
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Line ends that scripts once took for their own, and half characters that no file can hold.
+    escaped = re.sub(
+        "[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text
+    )
+    return Markup(escaped)  # noqa: S704
+
+
+def _image(samples: Samples, place: int, *, side: int) -> Look:
+    try:
+        content, media_type = samples.picture(place, side=side)
+    except UnreadableImageError:
+        return None
+    return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _row(samples: Samples, place: int) -> Look:
+    if samples.audit.index[place] < 0:
+        return None
+    return [_shortened(value) for _, value in samples.cells(place)[:SHOWN_COLUMNS]]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+
+
+def _in_rounds(make: partial[Look], places: Sequence[int]) -> Iterator[Look]:
+    """Look at many samples at once, but not at all of them: room for a few may be left."""
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+        rest = iter(places)
+        while some := list(itertools.islice(rest, _ROUND)):
+            yield from pool.map(make, some)

@@ -1,0 +1,137 @@
+"""What an audit found and how, in sentences."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from labelproof.audit.findings import Findings
+from labelproof.audit.folder import Audit
+from labelproof.data.notices import count
+from labelproof.report.audit_tables import Pair
+
+__all__ = ["agreement", "commands", "confused_most", "finding", "how", "limits"]
+
+_LONG = 40
+"""Characters up to which a name is said in full: a sentence has to stay one."""
+
+
+def finding(findings: Findings) -> str:
+    """How many labels are wrong, of how many, how sure that is, and how many can be named.
+
+    Example:
+        >>> import numpy as np
+        >>> from labelproof.audit.estimate import Estimate
+        >>> matrix = np.array([[0.9, 0.1], [0.3, 0.7]])
+        >>> labels = np.array([0, 0, 1, 1])
+        >>> findings = Findings(
+        ...     given=labels, suggested=np.array([0, 0, 1, 0]), score=np.array([0, 0, 0, 0.9]),
+        ...     noise_rate=Estimate(0.25, 0.1, 0.6), transition=matrix, transition_low=matrix,
+        ...     transition_high=matrix, temperature=1.0)
+        >>> print(finding(findings))
+        About 1 of 4 labels is wrong: 25.0% (10.0% to 60.0%). 1 can be named: it is more probably
+        wrong than right.
+    """
+    total, estimated, named = len(findings), findings.estimated_count, len(findings.suspects)
+    rate = findings.noise_rate.as_percent()
+    verb = "is" if estimated == 1 else "are"
+    if not named and not estimated:
+        return f"No label looks wrong: by the estimate, {rate} of {total:,} are."
+    if not named:
+        return (
+            f"No label is more probably wrong than right. By the estimate about {estimated:,} of "
+            f"{total:,} {verb} wrong all the same: {rate}."
+        )
+    opening = f"About {estimated:,} of {total:,} labels {verb} wrong: {rate}."
+    each = "it is" if named == 1 else "each is"
+    return f"{opening} {named:,} can be named: {each} more probably wrong than right."
+
+
+def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
+    """The most frequent ways to be wrong; nothing where there are none.
+
+    Args:
+        pairs: The most frequent first.
+        names: A name for each class.
+
+    Example:
+        >>> from labelproof.audit.estimate import Estimate
+        >>> pair = Pair(0, 1, Estimate(120.2, 90, 150), Estimate(0.12, 0.09, 0.15), suspects=118)
+        >>> confused_most([pair], ["cat", "dog"])
+        'The most frequent confusion: cat labelled dog, about 120.'
+    """
+    short = [name if len(name) <= _LONG else f"{name[: _LONG - 1]}…" for name in names]
+    said = [
+        f"{short[pair.true]} labelled {short[pair.given]}, about {pair.about.value:,.0f}"
+        for pair in pairs[:3]
+    ]
+    if not said:
+        return ""
+    what = "confusion" if len(said) == 1 else "confusions"
+    return f"The most frequent {what}: {'; '.join(said)}."
+
+
+def how(audit: Audit) -> str:
+    """What was done to find out, in a sentence or two."""
+    predictions = audit.method.get("predictions")
+    if predictions == "cross-validation":
+        folds = audit.method.get("folds")
+        parts = f" in {count(int(folds), 'fold')}" if folds else ""
+        return (
+            f"Every label was judged by a network that had not seen it, in a cross-validation"
+            f"{parts}{_training(audit)}."
+        )
+    if predictions == "run":
+        return f"The labels were judged by the network of one run{_training(audit)}."
+    return "The labels were judged by class probabilities that were made elsewhere."
+
+
+def agreement(audit: Audit) -> str:
+    """Which share of the labels is predicted, and by what."""
+    who = {
+        "cross-validation": "by networks that had not seen them",
+        "run": "by the run's network",
+    }.get(str(audit.method.get("predictions")), "by the probabilities")
+    return f"{audit.agreement.as_percent()} of the labels are predicted {who}."
+
+
+def limits(audit: Audit) -> str:
+    """What the interval does not cover."""
+    who = "network" if audit.method.get("predictions") in ("cross-validation", "run") else "model"
+    return (
+        "The interval is a 95% interval and covers chance: how far the figures would move with "
+        f"other samples of the same kind. It does not cover what the {who} cannot tell apart: a "
+        "rare sample with the right label may be suspected, and a mistake that it makes as well is "
+        "not found."
+    )
+
+
+def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
+    """What to do next: for each step, why and the command.
+
+    Args:
+        audit: Whose data are to be trained on.
+        folder: Where the audit is kept.
+    """
+    review = ["labelproof", "review", str(folder)]
+    what = "suspects" if len(audit.findings.suspects) else "most suspicious samples"
+    steps = [
+        (f"Look at the {what} and decide:", shlex.join(review)),
+        ("Write down what you have decided:", shlex.join([*review, "--export", "reviewed.csv"])),
+    ]
+    if audit.kind == "unknown":
+        return steps
+    words = ["labelproof", "fit", audit.data, "--labels", "reviewed.csv"]
+    if audit.options.get("label"):
+        words += ["--label", str(audit.options["label"])]
+    return [*steps, ("Train on it:", shlex.join(words))]
+
+
+def _training(audit: Audit) -> str:
+    """Network, loss and epochs, as far as they are known."""
+    method = audit.method
+    parts = [str(method["network"])] if method.get("network") else []
+    parts += [f"loss {method['loss']}"] if method.get("loss") else []
+    parts += [count(int(method["epochs"]), "epoch")] if method.get("epochs") else []
+    return f" ({', '.join(parts)})" if parts else ""

@@ -1,0 +1,244 @@
+// The page's controls: pages of cards, one sample enlarged, pairs of classes, a file to save.
+
+const PAGE_SIZE = 60;
+let current = 0;
+let enlarged = 0;
+
+// The page of cards
+
+const cards = () => [...find("gallery").querySelectorAll(".card")];
+const firstOfPage = () => state.page * PAGE_SIZE;
+const lastPage = () => Math.max(Math.ceil(shown.length / PAGE_SIZE) - 1, 0);
+
+function setCurrent(position) {
+  const all = cards();
+  all[current - firstOfPage()]?.setAttribute("tabindex", "-1");
+  current = position;
+  all[current - firstOfPage()]?.setAttribute("tabindex", "0");
+}
+
+function showPage(page) {
+  state.page = Math.min(Math.max(page, 0), lastPage());
+  const start = firstOfPage();
+  const samples = shown.slice(start, start + PAGE_SIZE);
+  find("gallery").replaceChildren(...samples.map((sample, offset) => cardOf(sample, start + offset)));
+  setCurrent(start);
+  find("pager").hidden = lastPage() === 0;
+  find("page").textContent = `Page ${number(state.page + 1)} of ${number(lastPage() + 1)}`;
+  find("previous").disabled = state.page === 0;
+  find("following").disabled = state.page === lastPage();
+  find("status").textContent = statusWords(start, samples.length);
+}
+
+function statusWords(start, count) {
+  const pair = [
+    state.given === "" ? "" : ` labelled ${data.classes[Number(state.given)]}`,
+    state.suggested === "" || state.suggested === "none"
+      ? ""
+      : `, suggested ${data.classes[Number(state.suggested)]}`,
+  ].join("").replace(/^,/, "");
+  if (!shown.length) return `No sample${pair} fits.`;
+  const what = shown.length === 1 ? "sample" : "samples";
+  if (count === shown.length) return `${number(count)} ${what}${pair}.`;
+  return `${number(start + 1)} to ${number(start + count)} of ${number(shown.length)} ${what}${pair}.`;
+}
+
+function update() {
+  shown = choose();
+  showPage(0);
+  find("export").disabled = shown.length === 0;
+  for (const button of document.querySelectorAll(".pair")) {
+    const same =
+      button.dataset.given === state.given && button.dataset.suggested === state.suggested;
+    button.setAttribute("aria-pressed", String(same));
+  }
+}
+
+function focusCard(position) {
+  if (position < 0 || position >= shown.length) return;
+  const page = Math.floor(position / PAGE_SIZE);
+  if (page !== state.page) showPage(page);
+  cards()[position - firstOfPage()].focus();
+}
+
+function columns() {
+  const all = cards();
+  const top = all[0]?.getBoundingClientRect().top;
+  const below = all.findIndex((card) => card.getBoundingClientRect().top !== top);
+  return below < 0 ? all.length : below;
+}
+
+function moveInGallery(event) {
+  const steps = {
+    ArrowLeft: () => current - 1,
+    ArrowRight: () => current + 1,
+    ArrowUp: () => current - columns(),
+    ArrowDown: () => current + columns(),
+    Home: () => firstOfPage(),
+    End: () => firstOfPage() + cards().length - 1,
+  };
+  const step = steps[event.key];
+  if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  focusCard(step());
+}
+
+// One sample, enlarged
+
+function enlarge(position) {
+  if (position < 0 || position >= shown.length) return;
+  const page = Math.floor(position / PAGE_SIZE);
+  if (page !== state.page) showPage(page);
+  enlarged = position;
+  const sample = shown[position];
+  find("enlarged-look").replaceChildren(enlargedLook(sample));
+  find("enlarged-name").textContent = data.names[sample];
+  find("enlarged-facts").replaceChildren(
+    ...fact("labelled", givenName(sample)),
+    ...fact("suggested", suggestionWords(sample)),
+    ...fact("label is wrong", `${percent(data.score[sample])} probable`),
+    ...fact("place", `${number(position + 1)} of ${number(shown.length)}`),
+  );
+  find("enlarged-previous").disabled = position === 0;
+  find("enlarged-next").disabled = position === shown.length - 1;
+  if (!find("enlarged").open) find("enlarged").showModal();
+}
+
+function moveInDialog(event) {
+  if (event.key === "ArrowLeft") enlarge(enlarged - 1);
+  else if (event.key === "ArrowRight") enlarge(enlarged + 1);
+  else return;
+  event.preventDefault();
+}
+
+// Pairs of classes
+
+function choosePair(given, suggested) {
+  Object.assign(state, { given, suggested });
+  find("given").value = given;
+  find("suggested").value = suggested;
+  update();
+  find("controls").scrollIntoView({ block: "start" });
+}
+
+// Which classes a point of the confusion's picture stands for.
+function pairAt(event) {
+  const picture = event.currentTarget;
+  const classAt = (distance, length) =>
+    Math.min(Math.max(Math.floor((distance / length) * data.classes.length), 0), data.classes.length - 1);
+  const given = classAt(event.offsetX, picture.clientWidth);
+  return [given, classAt(event.offsetY, picture.clientHeight)];
+}
+
+function choosePoint(event) {
+  const [given, suggested] = pairAt(event);
+  if (given !== suggested) choosePair(String(given), String(suggested));
+}
+
+function namePoint(event) {
+  const [given, suggested] = pairAt(event);
+  event.currentTarget.title = `${data.classes[suggested]} labelled ${data.classes[given]}`;
+}
+
+// One stop of the Tab key for the whole matrix; arrow keys go to the next number that way.
+function moveInMatrix(event) {
+  const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+  const from = event.target.closest(".confusion .pair");
+  if (!way || !from) return;
+  event.preventDefault();
+  const rows = [...from.closest("tbody").rows];
+  let [x, y] = [from.parentElement.cellIndex, from.closest("tr").sectionRowIndex];
+  for (;;) {
+    [x, y] = [x + way[0], y + way[1]];
+    const cell = rows[y]?.cells[x];
+    if (!cell) return;
+    const button = cell.querySelector(".pair");
+    if (!button) continue;
+    from.tabIndex = -1;
+    button.tabIndex = 0;
+    button.focus();
+    return;
+  }
+}
+
+// A file of what is chosen
+
+function save() {
+  const address = URL.createObjectURL(new Blob([csvText()], { type: "text/csv" }));
+  make("a", { href: address, download: "suspects.csv" }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+// Setting up
+
+function fillClasses(select, labels, isCounted) {
+  const counts = new Map();
+  labels.forEach((label, sample) => {
+    if (isCounted(sample)) counts.set(label, (counts.get(label) ?? 0) + 1);
+  });
+  const present = [...counts.keys()].sort((first, second) => classRanks()[first] - classRanks()[second]);
+  for (const label of present) {
+    const name = `${data.classes[label]} (${number(counts.get(label))})`;
+    select.append(make("option", { value: String(label) }, name));
+  }
+}
+
+function listen() {
+  for (const id of ["given", "suggested", "sort"]) {
+    find(id).addEventListener("change", (event) => {
+      state[id] = event.target.value;
+      update();
+    });
+  }
+  find("text").addEventListener("input", (event) => {
+    state.text = event.target.value;
+    update();
+  });
+  find("below")?.addEventListener("change", (event) => {
+    state.below = event.target.checked;
+    update();
+  });
+  find("controls").addEventListener("submit", (event) => event.preventDefault());
+  find("show-all").addEventListener("click", reset);
+  find("export").addEventListener("click", save);
+  find("previous").addEventListener("click", () => turnTo(state.page - 1));
+  find("following").addEventListener("click", () => turnTo(state.page + 1));
+  find("gallery").addEventListener("keydown", moveInGallery);
+  find("enlarged").addEventListener("keydown", moveInDialog);
+  // The browser gives the focus back to the card that was opened first; it belongs to the last.
+  find("enlarged").addEventListener("close", () => focusCard(enlarged));
+  find("enlarged-previous").addEventListener("click", () => enlarge(enlarged - 1));
+  find("enlarged-next").addEventListener("click", () => enlarge(enlarged + 1));
+  find("enlarged-close").addEventListener("click", () => find("enlarged").close());
+  find("confusion-picture")?.addEventListener("click", choosePoint);
+  find("confusion-picture")?.addEventListener("pointermove", namePoint);
+  document.querySelector(".confusion")?.addEventListener("keydown", moveInMatrix);
+  for (const button of document.querySelectorAll(".pair")) {
+    button.addEventListener("click", () => choosePair(button.dataset.given, button.dataset.suggested));
+  }
+  document.querySelectorAll(".confusion .pair").forEach((button, index) => {
+    button.tabIndex = index === 0 ? 0 : -1;
+  });
+}
+
+function turnTo(page) {
+  showPage(page);
+  find("controls").scrollIntoView({ block: "start" });
+}
+
+function reset() {
+  Object.assign(state, { given: "", suggested: "", sort: "score", text: "", below: true });
+  find("controls").reset();
+  update();
+}
+
+fillClasses(find("given"), data.given, () => true);
+fillClasses(find("suggested"), data.suggested, hasSuggestion);
+if (data.given.some((_, sample) => !hasSuggestion(sample))) {
+  find("suggested").append(make("option", { value: "none" }, "no other label"));
+}
+// A browser that comes back to the page may have kept what was chosen, but not what was shown.
+find("controls").reset();
+listen();
+update();
+find("controls").hidden = false;

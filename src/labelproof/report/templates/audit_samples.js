@@ -1,0 +1,95 @@
+// The samples that are listed: what is said of each, which are chosen, and in which order.
+
+const find = (id) => document.getElementById(id);
+const data = JSON.parse(find("data").textContent);
+const looks = JSON.parse(find("looks").textContent);
+const collator = new Intl.Collator(undefined, { numeric: true });
+const number = (value) => value.toLocaleString("en-US");
+
+const state = { given: "", suggested: "", sort: "score", text: "", below: true, page: 0 };
+let shown = [];
+
+// What is said of a sample
+
+const isSuspect = (sample) => sample < data.suspects;
+const hasSuggestion = (sample) => data.suggested[sample] !== data.given[sample];
+const givenName = (sample) => data.classes[data.given[sample]];
+const suggestedName = (sample) => data.classes[data.suggested[sample]];
+// Nothing is certain: what rounds to 100% is said to be more than 99.9%.
+const percent = (score) => (score > 0.999 ? "> 99.9%" : `${(100 * score).toFixed(1)}%`);
+
+function suggestionWords(sample) {
+  if (hasSuggestion(sample)) return suggestedName(sample);
+  return isSuspect(sample) ? "no other label stands out" : "the same";
+}
+
+// Choosing and sorting
+
+function once(compute) {
+  let result;
+  return () => (result ??= compute());
+}
+
+const searchable = once(() =>
+  data.names.map((name, sample) =>
+    [name, givenName(sample), hasSuggestion(sample) ? suggestedName(sample) : ""]
+      .join("\n")
+      .toLowerCase(),
+  ),
+);
+
+// Names are compared once; sorting then compares numbers.
+function ranks(names) {
+  const order = names.map((_, index) => index);
+  order.sort((first, second) => collator.compare(names[first], names[second]));
+  const rank = new Int32Array(names.length);
+  order.forEach((index, position) => (rank[index] = position));
+  return rank;
+}
+const classRanks = once(() => ranks(data.classes));
+const nameRanks = once(() => ranks(data.names));
+
+function isChosen(sample) {
+  if (!state.below && !isSuspect(sample)) return false;
+  if (state.given !== "" && data.given[sample] !== Number(state.given)) return false;
+  if (state.suggested === "none") return !hasSuggestion(sample);
+  if (state.suggested === "") return true;
+  return hasSuggestion(sample) && data.suggested[sample] === Number(state.suggested);
+}
+
+// Samples are listed by score, so that a sample's number is its rank.
+const orders = {
+  score: (first, second) => first - second,
+  least: (first, second) => second - first,
+  given: (first, second) => classDifference(data.given, first, second) || first - second,
+  suggested: (first, second) => classDifference(data.suggested, first, second) || first - second,
+  name: (first, second) => nameRanks()[first] - nameRanks()[second],
+};
+
+function classDifference(labels, first, second) {
+  return classRanks()[labels[first]] - classRanks()[labels[second]];
+}
+
+function choose() {
+  const text = state.text.trim().toLowerCase();
+  const chosen = [];
+  for (let sample = 0; sample < data.names.length; sample += 1) {
+    if (isChosen(sample) && (!text || searchable()[sample].includes(text))) chosen.push(sample);
+  }
+  return state.sort === "score" ? chosen : chosen.sort(orders[state.sort]);
+}
+
+// A file of what is chosen
+
+function csvCell(text) {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function csvText() {
+  const lines = shown.map((sample) =>
+    [data.names[sample], givenName(sample), suggestedName(sample), data.score[sample].toFixed(4)]
+      .map(csvCell)
+      .join(","),
+  );
+  return ["sample,given,suggested,score", ...lines, ""].join("\n");
+}

@@ -1,0 +1,103 @@
+"""Serving a review to this machine's browser, and to nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.util
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+
+from labelproof.audit.folder import Audit
+from labelproof.audit.samples import Samples
+from labelproof.review.store import Decisions
+
+__all__ = ["HOST", "check_installed", "serve"]
+
+HOST = "127.0.0.1"
+
+_PACKAGES = ("starlette", "uvicorn")
+
+
+def check_installed() -> None:
+    """See that what a review in the browser needs is there.
+
+    Raises:
+        ImportError: It is not; the message says how to get it.
+    """
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"the review in the browser needs {' and '.join(missing)}: "
+            "pip install 'labelproof[review]'"
+        )
+
+
+def serve(
+    audit: Audit,
+    samples: Samples,
+    decisions: Decisions,
+    *,
+    port: int = 0,
+    announce: Callable[[str], object] = print,
+) -> None:
+    """Serve a review until it is interrupted (Ctrl-C).
+
+    Only this machine can reach it, and only with the address, which holds a token of this call's.
+
+    Args:
+        audit: What is reviewed.
+        samples: How its samples look.
+        decisions: Where decisions are kept.
+        port: The port; 0 takes a free one.
+        announce: Called with the address once it can be opened.
+
+    Raises:
+        ImportError: The packages of the extra `review` are not installed.
+        OSError: The port is taken.
+    """
+    check_installed()
+    import uvicorn
+
+    from labelproof.review.application import make_application
+
+    token = secrets.token_urlsafe()
+    settings = uvicorn.Config(
+        make_application(audit, samples, decisions, token),
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    with contextlib.closing(_listen(port)) as listener, contextlib.suppress(KeyboardInterrupt):
+        announce(f"http://{HOST}:{listener.getsockname()[1]}/{token}/")
+        uvicorn.Server(settings).run(sockets=[listener])
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket that already takes connections, so that the address can be told and opened."""
+    # Named TCP, or asyncio does not know it for that and lets each answer wait 40 ms for more.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if sys.platform != "win32":  # where it would share a port that another program has
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            reason = f"port: {port} is used by another program; choose another, or 0 for a free one"
+        elif error.errno == errno.EACCES:
+            reason = (
+                f"port: {port} is not open to users; choose one above 1023, or 0 for a free one"
+            )
+        else:
+            raise
+        raise OSError(reason) from error
+    return listener

@@ -1,0 +1,258 @@
+"""Where a review stands: what is decided about the samples of an audit, and what is to be seen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.audit.folder import Audit
+from labelproof.data.notices import count
+from labelproof.ranges import choose
+from labelproof.review.choices import CHOICES, plain_choice
+from labelproof.review.store import Decision, Decisions
+
+__all__ = ["ORDERS", "SCOPES", "SHOWN", "Counts", "Review"]
+
+SCOPES = ("suspects", "everything")
+SHOWN = ("undecided", "decided", "all")
+ORDERS = ("suspicious", "plausible", "data")
+"""The most suspicious first, the least suspicious first, or as the data are."""
+
+_UNDECIDED = -1
+_OPEN = -1
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How far a review has come.
+
+    Attributes:
+        suspects: Labels that the audit found suspicious.
+        seen: Suspects that are decided.
+        decided: All samples that are decided, suspects or not.
+        changed: Those that are to have another label than they have.
+        unsure: Those that are left open.
+    """
+
+    suspects: int
+    seen: int
+    decided: int
+    changed: int
+    unsure: int
+
+
+class Review:
+    """An audit together with the decisions about it; several threads may use one.
+
+    Args:
+        audit: What is reviewed.
+        decisions: Those that were taken before, and where new ones are kept.
+
+    Attributes:
+        choices: For each sample the place of its choice in `CHOICES`, -1 where nothing is decided.
+        labels: For each sample the class it is to have, -1 where that is open or undecided.
+        stale: Decisions that do not apply to this audit's data any more.
+    """
+
+    def __init__(self, audit: Audit, decisions: Decisions):
+        self.audit = audit
+        self.decisions = decisions
+        self.choices: NDArray[np.int8] = np.full(len(audit.samples), _UNDECIDED, np.int8)
+        self.labels: NDArray[np.int32] = np.full(len(audit.samples), _OPEN, np.int32)
+        self.stale: list[Decision] = []
+        # Sorted once: every answer counts suspects, and there may be a million samples.
+        self._order = audit.findings.order
+        self._suspects = audit.findings.suspects
+        self._classes = {name: label for label, name in enumerate(audit.class_names)}
+        self._turn = threading.Lock()
+        self._revision = 0
+        self._places: dict[tuple[str, str], int] = {}
+        self._twins: dict[int, list[int]] = {}
+        names = (audit.class_names[label] for label in audit.findings.given.tolist())
+        for place, key in enumerate(zip(audit.samples, names, strict=True)):
+            # A table can list a file twice; with one label, one decision is about both.
+            first = self._places.setdefault(key, place)
+            if first != place:
+                self._twins.setdefault(first, [first]).append(place)
+        self.refresh()
+        self.stale = self._find_stale()
+
+    def refresh(self) -> int:
+        """Take in what was decided since, by whomever; the revision this brings it to."""
+        with self._turn:
+            return self._refresh()
+
+    def decide(self, place: int, choice: str, label: int | None = None) -> None:
+        """Keep a decision about a sample.
+
+        Args:
+            place: Which of the audit's samples.
+            choice: One of `CHOICES`.
+            label: The class, for `"another"`.
+        """
+        audit = self.audit
+        if not 0 <= place < len(audit.samples):
+            raise ValueError(f"place: expected one of {len(audit.samples):,} samples, got {place}")
+        if label is not None and not 0 <= label < len(audit.class_names):
+            raise ValueError(f"label: expected one of {len(self._classes):,} classes, got {label}")
+        names, findings = audit.class_names, audit.findings
+        given = names[findings.given[place]]
+        plain, wanted = plain_choice(
+            choice,
+            given=given,
+            suggested=names[findings.suggested[place]],
+            label=None if label is None else names[label],
+        )
+        with self._turn:
+            self.decisions.decide(audit.samples[place], given, plain, wanted)
+            self._refresh()
+
+    def undo(self) -> int | None:
+        """Take the last decision back; the sample's place, or `None` where there is none to take.
+
+        One about samples that are not in this audit stays: nobody would see what is undone.
+        """
+        with self._turn:
+            last = self.decisions.last()
+            if last is None or (last.sample, last.given) not in self._places:
+                return None
+            self.decisions.undo()
+            self._refresh()
+            return self._places[last.sample, last.given]
+
+    def changes(self, since: int) -> dict[int, tuple[str, int | None] | None]:
+        """By place, what was decided after a revision: choice and class, or `None` if taken back.
+
+        Args:
+            since: The revision; 0 for all that stands.
+        """
+        found = self.decisions.latest(since=since)
+        return {
+            place: self.decision(place)
+            for key in found
+            if key in self._places
+            for place in self._alike(self._places[key])
+        }
+
+    def decision(self, place: int) -> tuple[str, int | None] | None:
+        """The choice about a sample and the class it is to have, `None` where it is undecided."""
+        choice, label = int(self.choices[place]), int(self.labels[place])
+        if choice == _UNDECIDED:
+            return None
+        return CHOICES[choice], None if label == _OPEN else label
+
+    def counts(self) -> Counts:
+        """How far it has come."""
+        suspects = self._suspects
+        decided = self.choices != _UNDECIDED
+        unsure = self.choices == CHOICES.index("unsure")
+        changed = decided & ~unsure & (self.choices != CHOICES.index("keep"))
+        return Counts(
+            suspects=len(suspects),
+            seen=int(decided[suspects].sum()),
+            decided=int(decided.sum()),
+            changed=int(changed.sum()),
+            unsure=int(unsure.sum()),
+        )
+
+    def queue(
+        self,
+        *,
+        scope: str = "suspects",
+        shown: str = "undecided",
+        order: str = "suspicious",
+        given: int | None = None,
+        suggested: int | None = None,
+    ) -> NDArray[np.int64]:
+        """The places of the samples to look at, in order.
+
+        Args:
+            scope: `"suspects"`, or `"everything"`: the others after them.
+            shown: `"undecided"`, `"decided"` or `"all"`.
+            order: One of `ORDERS`.
+            given: Only those of this label.
+            suggested: Only those for which this class is suggested.
+        """
+        findings = self.audit.findings
+        places = self._within(scope)
+        if choose("order", order, ORDERS) == "plausible":
+            places = places[::-1]
+        elif order == "data":
+            places = np.sort(places)
+        wanted = np.ones(len(places), bool)
+        if choose("shown", shown, SHOWN) != "all":
+            wanted &= (self.choices[places] == _UNDECIDED) == (shown == "undecided")
+        if given is not None:
+            wanted &= findings.given[places] == given
+        if suggested is not None:
+            wanted &= findings.suggested[places] == suggested
+        return places[wanted]
+
+    def pairs(self, scope: str = "suspects") -> list[tuple[int, int, int]]:
+        """Which classes are taken for which: given, suggested and how many, the commonest first."""
+        places, findings = self._within(scope), self.audit.findings
+        classes = findings.num_classes
+        codes = findings.given[places] * classes + findings.suggested[places]
+        found, times = np.unique(codes, return_counts=True)
+        order = np.argsort(-times, kind="stable")
+        return [
+            (code // classes, code % classes, number)
+            for code, number in zip(found[order].tolist(), times[order].tolist(), strict=True)
+        ]
+
+    def stale_notice(self) -> str:
+        """What to say of decisions that do not apply any more; nothing where all do."""
+        if not self.stale:
+            return ""
+        names = set(self.audit.samples)
+        gone = sum(one.sample not in names for one in self.stale)
+        changed = len(self.stale) - gone
+        reasons = [f"{count(gone, 'sample')} gone from the data"] * bool(gone)
+        reasons += [f"{count(changed, 'label')} changed since"] * bool(changed)
+        applies = "does" if len(self.stale) == 1 else "do"
+        number = count(len(self.stale), "earlier decision")
+        return f"{number} {applies} not apply any more: {', '.join(reasons)}"
+
+    def _within(self, scope: str) -> NDArray[np.int64]:
+        return self._suspects if choose("scope", scope, SCOPES) == "suspects" else self._order
+
+    def _alike(self, place: int) -> list[int]:
+        return self._twins.get(place, [place])
+
+    def _refresh(self) -> int:
+        revision = self.decisions.revision
+        if revision != self._revision:
+            self._take(self.decisions.latest(since=self._revision))
+            self._revision = revision
+        return revision
+
+    def _take(self, found: Mapping[tuple[str, str], Decision | None]) -> None:
+        for key, decision in found.items():
+            place = self._places.get(key)
+            if place is None:
+                continue
+            choice, label = _UNDECIDED, _OPEN
+            if decision is not None and self._applies(decision):
+                choice = CHOICES.index(decision.choice)
+                label = _OPEN if decision.label is None else self._classes[decision.label]
+            for each in self._alike(place):
+                self.choices[each] = choice
+                self.labels[each] = label
+
+    def _applies(self, decision: Decision) -> bool:
+        """Whether its class is one of the audit's still."""
+        return decision.label is None or decision.label in self._classes
+
+    def _find_stale(self) -> list[Decision]:
+        latest = [one for one in self.decisions.latest().values() if one is not None]
+        holds = {
+            one.sample
+            for one in latest
+            if (one.sample, one.given) in self._places and self._applies(one)
+        }
+        # Where a sample's label changed and was decided about again, the earlier one is no news.
+        return [one for one in latest if one.sample not in holds]

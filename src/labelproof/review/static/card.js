@@ -1,0 +1,129 @@
+// Drawing one sample. Text is only ever set as text: names are the data's, and may be anything.
+
+const find = (id) => document.getElementById(id);
+
+const SMALL = 64;
+const WIDE = 640;
+
+export function make(tag, text = "", className = "") {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  if (className) element.className = className;
+  return element;
+}
+
+export function label(element, text) {
+  element.textContent = text;
+  element.title = text;
+}
+
+function figure(sample, kind) {
+  if (sample.image) {
+    const { image } = sample;
+    image.alt = `Sample ${sample.name}`;
+    const largest = Math.max(image.naturalWidth, image.naturalHeight);
+    // Few pixels are shown as they are, larger; a filter would invent some.
+    image.classList.toggle("pixels", largest <= SMALL);
+    const zoom = Math.max(1, WIDE / largest);
+    image.style.width = `${Math.round(image.naturalWidth * zoom)}px`;
+    return image;
+  }
+  if (sample.cells) {
+    const table = make("table");
+    table.append(make("caption", /^\d+$/.test(sample.name) ? `Row ${sample.name}` : sample.name));
+    for (const [column, cell] of sample.cells) {
+      const row = make("tr");
+      const head = make("th", column);
+      head.scope = "row";
+      row.append(head, make("td", cell));
+      table.append(row);
+    }
+    return table;
+  }
+  const box = make("div", "", "absent");
+  box.append(make("strong", sample.name));
+  if (kind === "images") {
+    box.append(make("p", "This picture cannot be shown."), make("p", sample.problem, "soft"));
+  } else if (kind === "rows") {
+    box.append(make("p", "This row is not in the data any more."));
+  }
+  if (kind !== "unknown") box.append(make("p", "You can still decide about its label.", "soft"));
+  return box;
+}
+
+export function drawSample(sample, { kind, classes, decision, position, total }) {
+  const stage = find("stage");
+  stage.replaceChildren(figure(sample, kind));
+  stage.scrollTop = 0;
+  stage.dataset.place = sample.place;
+  document.body.classList.remove("through");
+  label(find("name"), sample.name);
+  find("position").textContent = `${(position + 1).toLocaleString("en")} of ${total.toLocaleString("en")}`;
+  const [given, suggested] = [classes[sample.given], classes[sample.suggested]];
+  label(find("given"), given);
+  label(find("suggested"), sample.given === sample.suggested ? "the same" : suggested);
+  find("score").textContent = `${percent(sample.score)} likely to be wrong`;
+  label(find("keep").querySelector("b"), given);
+  label(find("accept").querySelector("b"), suggested);
+  find("accept").disabled = sample.given === sample.suggested;
+  drawDecision(decision, classes);
+}
+
+export function percent(score) {
+  // Never a certainty that is none.
+  if (score > 0.99 && score < 1) return "over 99%";
+  return score < 0.01 ? "under 1%" : `${Math.round(100 * score)}%`;
+}
+
+export function inWords([choice, wanted], classes) {
+  if (choice === "unsure") return "Left open as unsure";
+  const verb = { keep: "Kept as", accept: "Accepted", another: "Changed to" }[choice];
+  return `${verb} ${classes[wanted]}`;
+}
+
+export function drawDecision(decision, classes) {
+  const line = find("decided");
+  line.textContent = decision ? inWords(decision, classes) : "";
+  line.className = decision ? decision[0] : "";
+  for (const choice of ["keep", "accept", "another", "unsure"]) {
+    find(choice).setAttribute("aria-pressed", String(decision?.[0] === choice));
+  }
+}
+
+// The end of the list: what was done, and what else there is.
+export function drawEnd(title, lines, offers) {
+  const box = make("div", "", "absent end");
+  box.append(make("strong", title), ...lines.map((line) => make("p", line)));
+  for (const [text, action] of offers) {
+    const button = make("button", text);
+    button.type = "button";
+    button.addEventListener("click", action);
+    box.append(button);
+  }
+  const stage = find("stage");
+  stage.replaceChildren(box);
+  stage.dataset.place = "end";
+  document.body.classList.add("through");
+}
+
+export function drawCounts(counts) {
+  const { suspects, seen, changed, unsure, decided } = counts;
+  const number = (value) => value.toLocaleString("en");
+  const bar = find("progress");
+  bar.max = Math.max(suspects, 1);
+  bar.value = suspects ? seen : 1;
+  const others = decided - seen;
+  const parts = [
+    `${number(seen)} of ${number(suspects)} suspects`,
+    others ? `${number(others)} other${others === 1 ? "" : "s"}` : "",
+    `${number(changed)} changed`,
+    unsure ? `${number(unsure)} unsure` : "",
+  ];
+  find("counts").textContent = parts.filter(Boolean).join(", ");
+}
+
+export function drawProblem(text) {
+  const line = find("problem");
+  line.textContent = text;
+  line.hidden = !text;
+}

@@ -1,0 +1,99 @@
+"""Audits of made data, for the tests of what is shown and decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Findings
+from labelproof.audit.folder import Audit
+
+COLOURS = ("red", "green", "blue", "gold", "purple", "teal", "orange", "black")
+
+
+def make_findings(
+    samples: int, classes: int, *, wrong: float = 0.1, seed: int = 0
+) -> tuple[Findings, np.ndarray]:
+    """Findings that are mostly right, and the true labels they are about."""
+    generator = np.random.default_rng(seed)
+    true = np.sort(generator.integers(classes, size=samples))
+    flipped = generator.random(samples) < wrong
+    given = np.where(flipped, (true + generator.integers(1, classes, samples)) % classes, true)
+    score = np.clip(np.where(flipped, 0.9, 0.06) + generator.normal(0, 0.08, samples), 0.001, 0.999)
+    suggested = np.where(score > 0.5, np.where(flipped, true, (given + 1) % classes), given)
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (true, given), 1)
+    transition = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    rate = float(np.mean(flipped))
+    findings = Findings(
+        given=given.astype(np.int64),
+        suggested=suggested.astype(np.int64),
+        score=score.astype(np.float32),
+        noise_rate=Estimate(rate, max(rate - 0.02, 0), min(rate + 0.02, 1)),
+        transition=transition,
+        transition_low=np.clip(transition - 0.03, 0, 1),
+        transition_high=np.clip(transition + 0.03, 0, 1),
+        temperature=1.2,
+    )
+    return findings, true
+
+
+def make_photos(
+    folder: Path, *, samples: int = 60, names: Sequence[str] = COLOURS[:3], seed: int = 0
+) -> Audit:
+    """A folder of small pictures, one colour a class, some in the wrong folder, and its audit.
+
+    Args:
+        folder: Where the class folders are made.
+        samples: How many pictures.
+        names: The classes, each a folder's name; colours are taken in turn.
+        seed: Which are wrong.
+    """
+    # Sorted as the folder will be read: by class, then by file.
+    names = sorted(names)
+    findings, true = make_findings(samples, len(names), seed=seed)
+    order = np.lexsort((np.arange(samples), findings.given))
+    for number, place in enumerate(order.tolist()):
+        path = folder / names[findings.given[place]] / f"{number:05}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture = Image.new("RGB", (32, 24), COLOURS[true[place] % len(COLOURS)])
+        # No two alike, or they would be told to be duplicates.
+        picture.putpixel((number % 32, number // 32 % 24), (255, 255, number % 256))
+        picture.save(path)
+    findings = Findings(
+        given=findings.given[order],
+        suggested=findings.suggested[order],
+        score=findings.score[order],
+        noise_rate=findings.noise_rate,
+        transition=findings.transition,
+        transition_low=findings.transition_low,
+        transition_high=findings.transition_high,
+        temperature=findings.temperature,
+    )
+    return Audit(
+        name=folder.name,
+        data=str(folder),
+        kind="images",
+        class_names=tuple(names),
+        samples=[
+            f"{names[label]}/{number:05}.png" for number, label in enumerate(findings.given.tolist())
+        ],
+        index=np.arange(samples),
+        findings=findings,
+        agreement=Estimate(0.85, 0.8, 0.9),
+        method={
+            "predictions": "cross-validation",
+            "folds": 2,
+            "network": "cnn4",
+            "loss": "gce(q=0.7)",
+            "epochs": 3,
+        },
+        curves=[
+            {"train_accuracy": [40.0, 60.0, 70.0], "validation_accuracy": [42.0, 61.0, 72.0]},
+            {"train_accuracy": [41.0, 62.0, 73.0], "validation_accuracy": [44.0, 60.0, 71.0]},
+        ],
+    )

@@ -1,0 +1,69 @@
+"""A real browser for the tests of pages; where there is none, they are skipped.
+
+A test file imports the fixture's function and asks for it by the name `browser`:
+
+    from browser import chromium, open_page  # noqa: F401
+
+    def test_the_page(browser: Browser) -> None:
+        with open_page(browser, color_scheme="dark") as page:
+            page.goto((folder / "report.html").as_uri())
+            assert page.title() == "photos"
+
+(`# noqa: F401` because nothing but pytest sees `chromium` being used.) `open_page` fails the test
+where the page had an error: in its script, in its console, or a request that a policy refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+__all__ = ["chromium", "open_page"]
+
+
+# Of a module and not of the session: while it runs there is an event loop in this thread, and tests
+# that start one of their own would be refused.
+@pytest.fixture(name="browser", scope="module")
+def chromium() -> Iterator[Browser]:
+    """A Chromium, for one test file."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("needs Chromium")
+    with playwright.sync_playwright() as engine:
+        running = engine.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield running
+        running.close()
+
+
+@contextlib.contextmanager
+def open_page(browser: Browser, *, errors: bool = True, **options: Any) -> Iterator[Page]:
+    """An empty page in a profile of its own, that must stay free of errors.
+
+    Args:
+        browser: The fixture's.
+        errors: Whether errors in the page fail the test, once it is through.
+        options: Of playwright's `new_context`: `viewport`, `color_scheme`, `reduced_motion`, ...
+    """
+    context = browser.new_context(**options)
+    try:
+        page = context.new_page()
+        met: list[str] = []
+        page.on("pageerror", lambda error: met.append(f"not caught: {error}"))
+        page.on(
+            "console",
+            lambda message: met.append(message.text) if message.type == "error" else None,
+        )
+        yield page
+        assert not (errors and met), f"the page had errors: {met}"
+    finally:
+        context.close()

@@ -1,0 +1,177 @@
+import csv
+import os
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from audits import make_photos
+from review.served import Program
+from trained import labelproof
+
+from labelproof.audit.folder import REVIEW, Audit
+from labelproof.review.standing import Review
+from labelproof.review.store import Decisions
+from labelproof.training.ownership import FolderInUseError, owning
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Audit:
+    """Of made photos, kept in the folder `audit`."""
+    made = make_photos(tmp_path / "photos", samples=60)
+    made.write(tmp_path / "audit")
+    return made
+
+
+def decide(audit: Audit, folder: Path, *choices: str) -> None:
+    with Decisions(folder / REVIEW) as decisions:
+        review = Review(audit, decisions)
+        for place, choice in zip(audit.findings.suspects.tolist(), choices, strict=False):
+            review.decide(place, choice)
+
+
+def test_decisions_are_exported(audit: Audit, tmp_path: Path) -> None:
+    decide(audit, tmp_path / "audit", "accept", "unsure", "keep")
+    file = tmp_path / "out" / "reviewed.csv"
+    result = labelproof("review", tmp_path / "audit", "--export", file)
+    assert result.exit_code == 0, result.output
+    assert "60 labels, 1 changed, 1 left out as unsure, 57 not decided" in result.stdout
+    with file.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["sample", "given", "label", "decision"]
+    first, second, third = audit.findings.suspects[:3].tolist()
+    names = audit.class_names
+    assert rows[first]["label"] == names[audit.findings.suggested[first]]
+    assert rows[second]["label"] == ""
+    assert rows[third]["label"] == rows[third]["given"] == names[audit.findings.given[third]]
+
+
+def test_the_audit_of_a_run_is_found_and_needs_no_data_to_export(
+    audit: Audit, tmp_path: Path
+) -> None:
+    (tmp_path / "photos").rename(tmp_path / "elsewhere")
+    run = tmp_path / "run"
+    audit.write(run / "audit")
+    decide(audit, run / "audit", "accept")
+    result = labelproof("review", run, "--export", tmp_path / "reviewed.csv")
+    assert result.exit_code == 0, result.output
+
+
+def test_an_export_of_changed_data_warns(audit: Audit, tmp_path: Path) -> None:
+    decide(audit, tmp_path / "audit", "keep", "keep")
+    given = (audit.findings.given + 1) % 3
+    replace(audit, findings=replace(audit.findings, given=given)).write(tmp_path / "audit")
+    result = labelproof("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
+    assert result.exit_code == 0, result.output
+    assert "2 earlier decisions do not apply any more: 2 labels changed since" in result.stderr
+
+
+def refusal(*arguments: str | Path) -> Exception:
+    result = labelproof("review", *arguments)
+    assert result.exit_code != 0
+    assert isinstance(result.exception, Exception)
+    return result.exception
+
+
+def test_what_is_no_audit_is_named(tmp_path: Path) -> None:
+    error = refusal(tmp_path)
+    assert isinstance(error, FileNotFoundError)
+    assert "no audit is kept there; 'labelproof audit PATH' makes one" in str(error)
+
+
+def test_nothing_decided_is_nothing_to_export(audit: Audit, tmp_path: Path) -> None:
+    error = refusal(tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
+    assert "nothing is decided there" in str(error)
+    assert not (tmp_path / "reviewed.csv").exists()
+    assert not (tmp_path / "audit" / REVIEW).exists()
+
+
+def test_data_that_have_moved_are_told_and_nothing_is_lost(audit: Audit, tmp_path: Path) -> None:
+    decide(audit, tmp_path / "audit", "keep")
+    (tmp_path / "photos").rename(tmp_path / "elsewhere")
+    assert "there is no such file or folder" in str(refusal(tmp_path / "audit", "--no-open"))
+    (tmp_path / "elsewhere").rename(tmp_path / "photos")
+    for path in (tmp_path / "photos" / "red").iterdir():
+        path.unlink()
+    (tmp_path / "photos" / "red").rmdir()
+    assert "its classes are not those of the audit" in str(refusal(tmp_path / "audit", "--no-open"))
+    with Decisions(tmp_path / "audit" / REVIEW) as decisions:
+        assert len(decisions.latest()) == 1
+
+
+def test_a_port_in_use_is_told(audit: Audit, tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        error = refusal(tmp_path / "audit", "--no-open", "--port", str(port))
+    assert isinstance(error, OSError)
+    assert f"port: {port} is used by another program; choose another" in str(error)
+
+
+def test_a_folder_that_cannot_be_written_is_told(audit: Audit, tmp_path: Path) -> None:
+    (tmp_path / "audit" / REVIEW).mkdir()
+    error = refusal(tmp_path / "audit", "--no-open")
+    assert isinstance(error, OSError)
+    assert "review.sqlite: decisions cannot be kept there" in str(error)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
+)
+def test_a_read_only_folder_is_told_and_can_be_exported(audit: Audit, tmp_path: Path) -> None:
+    decide(audit, tmp_path / "audit", "keep")
+    (tmp_path / "audit").chmod(0o555)
+    try:
+        error = refusal(tmp_path / "audit", "--no-open")
+        result = labelproof("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
+    finally:
+        (tmp_path / "audit").chmod(0o755)
+    assert "not allowed to write here" in str(error)
+    assert result.exit_code == 0, result.output
+
+
+def test_without_the_extra_it_says_what_to_install(
+    audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    decide(audit, tmp_path / "audit", "keep")
+    error = refusal(tmp_path / "audit", "--no-open")
+    assert isinstance(error, ImportError)
+    assert "needs uvicorn: pip install 'labelproof[review]'" in str(error)
+    # Whoever exports what was decided elsewhere does not need it.
+    result = labelproof("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
+    assert result.exit_code == 0, result.output
+
+
+def test_who_has_the_audit_open_is_told(audit: Audit, tmp_path: Path) -> None:
+    with owning(tmp_path / "audit"):
+        error = refusal(tmp_path / "audit", "--no-open")
+    assert isinstance(error, FolderInUseError)
+    assert f"another process (pid {os.getpid()}) has {tmp_path / 'audit'} open" in str(error)
+
+
+def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn", reason="needs the extra review")
+    folder = tmp_path / "audit"
+    decide(audit, folder, "accept", "keep")
+    with Program(folder) as first:
+        address = first.address()
+        with Program(folder) as second:
+            code, _, errors = second.finish()
+        assert code == 2
+        assert f"error: another process (pid {first.process.pid}) has {folder} open" in errors
+        # What is being reviewed can be exported.
+        result = labelproof("review", folder, "--export", tmp_path / "reviewed.csv")
+        assert result.exit_code == 0, result.output
+        code, output, errors = first.interrupt()
+    assert code == 0, errors
+    suspects = len(audit.findings.suspects)
+    assert f"2 of {suspects} suspects decided; 2 decisions kept in {folder / REVIEW}" in output
+    assert f"Export: labelproof review {folder} --export reviewed.csv" in output
+    assert errors == ""
+    token = address.rstrip("/").rpartition("/")[2]
+    assert len(token) >= 40
+    assert len(np.unique(list(token))) > 10

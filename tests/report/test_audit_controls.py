@@ -1,0 +1,258 @@
+"""What an audit's page does in a browser: choosing, sorting, saving, and the keyboard."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import operator
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from array_audits import cards, made_audit, suspects_of
+from audits import make_photos
+from browser import chromium, open_page  # noqa: F401
+
+from labelproof.audit.folder import Audit
+from labelproof.audit.samples import Samples, open_samples
+from labelproof.report.audit import write_audit_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+FOREIGN = ("犬", "कुत्ता", "собака")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Path]:
+    """An audit of 300 pictures in five classes, and its page."""
+    folder = tmp_path_factory.mktemp("photos")
+    audit = make_photos(folder / "photos", samples=300, names=("ant", "bee", "cat", "dog", "elk"))
+    return audit, write_audit_page(folder / "report.html", audit, open_samples(audit))
+
+
+def saved(page: Page) -> list[dict[str, str]]:
+    """What 'Save as CSV' gives, read back."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as CSV").click()
+    assert download.value.suggested_filename == "suspects.csv"
+    with Path(download.value.path()).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_class_pair_chosen_in_the_matrix_is_shown_sorted_and_saved(
+    browser: Browser, photos: tuple[Audit, Path]
+) -> None:
+    audit, path = photos
+    suspects = suspects_of(audit)
+    given, suggested, _ = suspects[0]
+    pair = [suspect for suspect in suspects if suspect[:2] == (given, suggested)]
+    requests: list[str] = []
+    with open_page(browser, reduced_motion="reduce") as page:
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        assert cards(page)[: len(suspects)] == suspects
+        assert page.locator("#status").inner_text() == "1 to 60 of 200 samples."
+
+        page.locator(".confusion").get_by_role(
+            "button", name=f"{suggested} labelled {given}: {len(pair)}", exact=True
+        ).click()
+        assert cards(page) == pair
+        assert page.locator("#status").inner_text() == (
+            f"{len(pair)} sample{'s' if len(pair) > 1 else ''} labelled {given}, "
+            f"suggested {suggested}."
+        )
+        assert page.locator(".confusion [aria-pressed=true]").count() == 1
+        assert [row["sample"] for row in saved(page)] == [name for _, _, name in pair]
+
+        page.get_by_role("button", name="Show all").click()
+        page.get_by_label("less suspicious ones too").uncheck()
+        assert len(cards(page)) == len(suspects)
+        page.get_by_label("sorted by").select_option("least")
+        assert cards(page) == suspects[::-1]
+        for part, order in enumerate(("given", "suggested", "name")):
+            page.get_by_label("sorted by").select_option(order)
+            assert cards(page) == sorted(suspects, key=operator.itemgetter(part))
+        page.get_by_label("containing").fill("ANT/")
+        assert cards(page) == sorted(
+            (suspect for suspect in suspects if suspect[2].startswith("ant/")),
+            key=lambda suspect: suspect[2],
+        )
+        page.get_by_label("containing").fill("nothing like it")
+        assert page.locator("#status").inner_text() == "No sample fits."
+        assert page.get_by_role("button", name="Save as CSV").is_disabled()
+    assert {url.split(":")[0] for url in requests} <= {"file", "data", "blob"}
+    assert sum(url.startswith("file:") for url in requests) == 1
+
+
+def test_what_is_saved_is_the_file_of_suspects(browser: Browser, tmp_path: Path) -> None:
+    names = ('a,"b"', "=1+1", "multi\nline", *FOREIGN)
+    hostile, samples = made_audit(120, names)
+    hostile = replace(hostile, samples=[f'-{i},"{names[i % 6]}' for i in range(120)])
+    path = write_audit_page(tmp_path / "page.html", hostile, Samples(hostile, samples.dataset))
+    with open_page(browser, reduced_motion="reduce") as page:
+        page.goto(path.as_uri())
+        page.get_by_label("less suspicious ones too").uncheck()
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save as CSV").click()
+        assert Path(download.value.path()).read_bytes() == hostile.suspects_csv().encode()
+
+
+def test_the_keyboard_reaches_everything(browser: Browser, photos: tuple[Audit, Path]) -> None:
+    audit, path = photos
+    names = [name for _, _, name in suspects_of(audit)]
+    with open_page(browser, viewport={"width": 1200, "height": 800}) as page:
+        page.goto(path.as_uri())
+
+        def focused(part: str) -> str:
+            return page.evaluate(f"document.activeElement.querySelector('{part}')?.textContent")
+
+        page.get_by_role("button", name="Save as CSV").focus()
+        page.keyboard.press("Tab")
+        assert focused(".name") == names[0]
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        assert focused(".name") == names[1]
+        page.keyboard.press("ArrowDown")
+        columns = page.evaluate(
+            "getComputedStyle(document.getElementById('gallery')).gridTemplateColumns"
+        )
+        assert focused(".name") == names[1 + len(columns.split())]
+        page.keyboard.press("ArrowUp")
+
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog", name=names[1])
+        assert dialog.is_visible()
+        page.keyboard.press("ArrowRight")
+        assert page.locator("#enlarged-name").inner_text() == names[2]
+        page.keyboard.press("Escape")
+        assert not dialog.is_visible()
+        assert focused(".name") == names[2]
+
+        page.keyboard.press("End")
+        page.keyboard.press("ArrowRight")
+        assert page.locator("#page").inner_text() == "Page 2 of 4"
+
+        # One stop for the matrix, and its arrow keys end on another number.
+        stops = page.locator(".confusion .pair[tabindex='0']")
+        assert stops.count() == 1
+        before = stops.get_attribute("aria-label")
+        stops.focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+        assert stops.count() == 1
+        assert stops.get_attribute("aria-label") != before
+        page.keyboard.press("Enter")
+        assert stops.get_attribute("aria-pressed") == "true"
+
+
+def test_a_screen_reader_finds_its_way(browser: Browser, photos: tuple[Audit, Path]) -> None:
+    _, path = photos
+    with open_page(browser, reduced_motion="reduce") as page:
+        page.goto(path.as_uri())
+        levels = page.eval_on_selector_all(
+            "h1, h2, h3", "headings => headings.map(heading => Number(heading.tagName[1]))"
+        )
+        assert levels[0] == 1
+        assert all(below - above <= 1 for above, below in itertools.pairwise(levels))
+        assert page.locator("main").count() == 1
+        assert page.locator("#status[role=status]").count() == 1
+        assert page.evaluate(
+            """[...document.querySelectorAll("select, input")].every(
+                control => control.labels.length)"""
+        )
+        assert page.evaluate(
+            """[...document.querySelectorAll("button, a")].every(
+                control => (control.ariaLabel ?? control.textContent).trim())"""
+        )
+        assert page.evaluate("[...document.images].every(image => image.alt)")
+        assert page.evaluate("""[...document.querySelectorAll("th")].every(head => head.scope)""")
+        assert (
+            page.evaluate("document.querySelectorAll('section:not([aria-labelledby])').length") == 0
+        )
+        ids = page.eval_on_selector_all("[id]", "all => all.map(element => element.id)")
+        assert len(ids) == len(set(ids))
+
+
+CONTRASTS = """() => {
+  const channels = (colour) => {
+    const [red, green, blue, alpha = 1] = colour.match(/[\\d.]+/g).map(Number);
+    return [red, green, blue, alpha];
+  };
+  const paper = (element) => {
+    if (!element) return [255, 255, 255];
+    const [red, green, blue, alpha] = channels(getComputedStyle(element).backgroundColor);
+    if (alpha === 1) return [red, green, blue];
+    const below = paper(element.parentElement);
+    return [red, green, blue].map((value, index) => alpha * value + (1 - alpha) * below[index]);
+  };
+  const light = (colour) => {
+    const [red, green, blue] = colour.slice(0, 3).map((value) => {
+      const share = value / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const said = [...document.querySelectorAll("main *")].filter((element) =>
+    element.checkVisibility() && !element.closest("svg, option, :disabled") &&
+    [...element.childNodes].some((node) => node.nodeType === 3 && /\\w/.test(node.textContent)));
+  return said.map((element) => {
+    const [ink, ground] = [light(channels(getComputedStyle(element).color)), light(paper(element))];
+    const contrast = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+    return [contrast, element.outerHTML.slice(0, 120)];
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_words_stand_out_from_what_is_behind_them(
+    browser: Browser, photos: tuple[Audit, Path], scheme: str
+) -> None:
+    _, path = photos
+    with open_page(browser, color_scheme=scheme) as page:
+        page.goto(path.as_uri())
+        contrasts = page.evaluate(CONTRASTS)
+        assert len(contrasts) > 200
+        assert [text for contrast, text in contrasts if contrast < 4.5] == []
+
+
+@pytest.mark.parametrize("classes", [10, 100])
+def test_fifty_thousand_samples_open_fast(
+    browser: Browser, tmp_path: Path, classes: int, record_property: Callable[[str, object], None]
+) -> None:
+    audit, samples = made_audit(50_000, tuple(f"class {number}" for number in range(classes)))
+    start = time.perf_counter()
+    path = write_audit_page(tmp_path / "report.html", audit, samples)
+    made = time.perf_counter() - start
+    size = path.stat().st_size
+    with open_page(browser, viewport={"width": 1400, "height": 900}) as page:
+        page.goto(path.as_uri(), wait_until="commit")
+        page.wait_for_selector(".card")
+        opened = page.evaluate("performance.now()") / 1000
+        assert page.locator(".card").count() == 60
+        if classes == 100:
+            findings = audit.findings
+            picture = page.locator("#confusion-picture")
+            box = picture.bounding_box()
+            assert box is not None
+            given, suggested = (
+                int(x[findings.suspects[0]]) for x in (findings.given, findings.suggested)
+            )
+            picture.click(
+                position={
+                    "x": (given + 0.5) / classes * box["width"],
+                    "y": (suggested + 0.5) / classes * box["height"],
+                }
+            )
+            assert {card[:2] for card in cards(page)} == {(f"class {given}", f"class {suggested}")}
+    for name, value in (("bytes", size), ("made_in_s", made), ("opened_in_s", opened)):
+        record_property(name, value)
+    print(f"{classes} classes: {size:,} bytes, made in {made:.1f} s, opened in {opened:.2f} s")
+    assert size < 10_000_000
+    assert made < 30
+    assert opened < 4

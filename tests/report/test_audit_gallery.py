@@ -1,0 +1,49 @@
+"""Which samples an audit's page lists, and which of them can be seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from array_audits import made_audit
+
+from labelproof.report.audit import write_audit_page
+from labelproof.report.audit_gallery import list_samples, look_at, seen_first
+
+
+def test_few_suspects_are_followed_by_the_next_samples() -> None:
+    audit, _ = made_audit(1000, tuple("abcd"))
+    listed = list_samples(audit, limit_bytes=10**6)
+    assert len(listed.places) == 200
+    assert listed.suspects == len(audit.findings.suspects)
+    scores = audit.findings.score[listed.places]
+    assert (np.diff(scores) <= 0).all()
+    assert (scores[: listed.suspects] > 0.5).all()
+    assert (scores[listed.suspects :] <= 0.5).all()
+
+
+def test_names_stay_within_their_room_and_the_page_says_so(tmp_path: Path) -> None:
+    audit, samples = made_audit(3000, tuple("ab"))
+    listed = list_samples(audit, limit_bytes=4000)
+    assert 0 < len(listed.places) < len(audit.findings.suspects) == listed.all_suspects
+    page = write_audit_page(tmp_path / "page.html", audit, samples, limit_bytes=10_000)
+    said = f"The first {listed.suspects} of {listed.all_suspects} suspects are listed here"
+    assert said in page.read_text(encoding="utf-8")
+
+
+def test_each_pair_of_classes_is_seen_before_more_of_another(tmp_path: Path) -> None:
+    audit, samples = made_audit(4000, tuple("abcde"))
+    findings = audit.findings
+    listed = list_samples(audit, limit_bytes=10**6)
+    looks = look_at(samples, listed, limit_bytes=400_000)
+    assert 60 < len(looks) < listed.suspects
+    pairs = {(findings.given[i], findings.suggested[i]) for i in findings.suspects}
+    seen = [listed.places[number] for number in looks]
+    assert {(findings.given[i], findings.suggested[i]) for i in seen} == pairs
+    order = seen_first(findings, listed)
+    assert sorted(order) == list(range(len(listed.places)))
+    late = order[3 * len(pairs) :]
+    assert late == sorted(late)
+    page = write_audit_page(tmp_path / "page.html", audit, samples, limit_bytes=500_000)
+    assert 450_000 < page.stat().st_size <= 500_000
+    assert f" of {listed.suspects} suspects have a picture here" in page.read_text(encoding="utf-8")

@@ -1,0 +1,321 @@
+"""The page of an audit: the file, and how it looks in a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from array_audits import cards, made_audit, suspects_of, with_scores
+from audits import make_findings, make_photos
+from browser import chromium, open_page  # noqa: F401
+from PIL import Image
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.folder import Audit
+from labelproof.audit.samples import Samples, open_samples
+from labelproof.data.loading import load_dataset
+from labelproof.data.sample_names import sample_names
+from labelproof.report.audit import write_audit_page
+from labelproof.report.audit_words import finding
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+LONG = "L" * 200
+HOSTILE = ("</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", '=1+1,"x"\n', LONG)
+FOREIGN = ("犬", "कुत्ता", "собака")
+
+
+def embedded(path: Path, block: str) -> dict[str, object]:
+    """What a page holds as JSON."""
+    text = path.read_text(encoding="utf-8")
+    found = re.search(rf'<script type="application/json" id="{block}">(.*?)</script>', text, re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Path]:
+    """An audit of 300 pictures in five classes, and its page."""
+    folder = tmp_path_factory.mktemp("photos")
+    audit = make_photos(folder / "photos", samples=300, names=("ant", "bee", "cat", "dog", "elk"))
+    return audit, write_audit_page(folder / "report.html", audit, open_samples(audit))
+
+
+@pytest.fixture
+def screenshots(tmp_path: Path) -> Path:
+    """Where pictures of pages go: to be looked at, a folder can be named."""
+    folder = Path(os.environ.get("LABELPROOF_SCREENSHOTS") or tmp_path / "screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+# The file
+
+
+def test_the_page_stands_alone_and_runs_its_own_script_only(photos: tuple[Audit, Path]) -> None:
+    audit, path = photos
+    text = path.read_text(encoding="utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    assert policy is not None
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in policy[1]
+    script = re.search(r'<script type="module">(.*?)</script>', text, re.S)
+    assert script is not None
+    digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy[1]
+    assert "innerHTML" not in script[1]
+    assert not re.search(r'(?:src|href)="(?!data:image/|#)', text)
+    assert text.index(finding(audit.findings)) < text.index("<h2")
+    assert "does not cover what the network cannot tell apart" in text
+
+
+def test_hostile_names_are_text_in_the_file(tmp_path: Path) -> None:
+    audit, samples = made_audit(80, HOSTILE)
+    audit = replace(audit, name=HOSTILE[0], samples=[f"</script>\u2028{i}" for i in range(80)])
+    path = write_audit_page(tmp_path / "page.html", audit, Samples(audit, samples.dataset))
+    text = path.read_text(encoding="utf-8")
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+    assert text.count("</script>") == 3
+    assert "\u2028" not in text
+    data = embedded(path, "data")
+    assert data["classes"] == list(HOSTILE)
+    assert set(data["names"]) == set(audit.samples)  # pyright: ignore[reportArgumentType]
+
+
+def test_names_that_are_not_utf_8_do_not_stop_the_page(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    audit, samples = made_audit(60, (odd, "tea"))
+    audit = replace(audit, samples=[f"{odd}/{i}" for i in range(60)])
+    path = write_audit_page(tmp_path / "page.html", audit, Samples(audit, samples.dataset))
+    assert embedded(path, "data")["classes"] == [odd, "tea"]
+
+
+def test_curves_are_drawn_where_there_are_any(photos: tuple[Audit, Path], tmp_path: Path) -> None:
+    audit, path = photos
+    text = path.read_text(encoding="utf-8")
+    assert text.count("<svg ") == 1
+    assert "on given labels held out" in text
+    known = {"clean_fitted": [0.5, 0.9], "wrong_fitted": [0.1, 0.2], "wrong_corrected": [0.4, 0.7]}
+    for curves, count in (((), 0), ([{"validation_accuracy": [9.0]}], 0), ([known], 1)):
+        other = replace(audit, curves=curves)
+        page = write_audit_page(tmp_path / "page.html", other, Samples(other, None))
+        assert page.read_text(encoding="utf-8").count("<svg ") == count
+
+
+def test_the_noise_matrix_has_its_intervals(photos: tuple[Audit, Path], tmp_path: Path) -> None:
+    audit, path = photos
+    findings = audit.findings
+    share = Estimate(
+        findings.transition[0, 1], findings.transition_low[0, 1], findings.transition_high[0, 1]
+    )
+    assert f'title="ant labelled bee: {share.as_percent()}"' in path.read_text(encoding="utf-8")
+    many, samples = made_audit(400, tuple(f"class {number}" for number in range(21)))
+    text = write_audit_page(tmp_path / "page.html", many, samples).read_text(encoding="utf-8")
+    assert "true classes (rows) and given labels (columns), 21 by 21" in text
+    assert 'class="heat' in text
+    assert '<table class="heat' not in text
+
+
+def test_the_same_audit_gives_the_same_page(photos: tuple[Audit, Path], tmp_path: Path) -> None:
+    audit, path = photos
+    folder = path.parent
+    again = write_audit_page(folder / "again.html", audit, open_samples(audit))
+    assert again.read_bytes() == path.read_bytes()
+    with pytest.raises(ValueError, match="limit_bytes: expected at least 1, got 0"):
+        write_audit_page(tmp_path / "none.html", audit, open_samples(audit), limit_bytes=0)
+    assert not (tmp_path / "none.html").exists()
+
+
+# In a browser
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1400, "dark"), (360, "dark")])
+def test_it_fits_the_window_in_light_and_dark(
+    browser: Browser, photos: tuple[Audit, Path], screenshots: Path, width: int, scheme: str
+) -> None:
+    _, path = photos
+    viewport = {"width": width, "height": 900}
+    with open_page(browser, viewport=viewport, color_scheme=scheme) as page:
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(15, 19, 24)")
+        page.screenshot(path=screenshots / f"audit-{scheme}-{width}.png", full_page=True)
+        page.locator(".card").first.click()
+        page.screenshot(path=screenshots / f"audit-{scheme}-{width}-enlarged.png")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_it_prints_on_white_without_controls(
+    browser: Browser, photos: tuple[Audit, Path], screenshots: Path
+) -> None:
+    _, path = photos
+    with open_page(browser, color_scheme="dark", reduced_motion="reduce") as page:
+        page.goto(path.as_uri())
+        assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+        page.emulate_media(media="print", color_scheme="dark")
+        assert not page.locator("#controls").is_visible()
+        assert not page.locator("#pager").is_visible()
+        assert page.locator(".card").count() == 60
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+            "rgb(255, 255, 255)"
+        )
+        soft = page.evaluate("getComputedStyle(document.querySelector('.soft')).color")
+        assert soft == "rgb(68, 68, 68)"
+        for unbroken in (".card", "figure", "tr"):
+            assert (
+                page.evaluate(f"getComputedStyle(document.querySelector('{unbroken}')).breakInside")
+                == "avoid"
+            )
+        page.set_viewport_size({"width": 720, "height": 1000})
+        assert page.evaluate("document.documentElement.scrollWidth") == 720
+        page.screenshot(path=screenshots / "audit-print.png", full_page=True)
+        assert page.pdf(path=screenshots / "audit.pdf", format="A4").startswith(b"%PDF")
+
+
+def test_hostile_and_foreign_names_are_only_text(
+    browser: Browser, tmp_path: Path, screenshots: Path
+) -> None:
+    audit, samples = made_audit(150, (*HOSTILE, *FOREIGN))
+    audit = replace(audit, name=HOSTILE[1], samples=[f"{HOSTILE[0]}{i}" for i in range(150)])
+    path = write_audit_page(tmp_path / "page.html", audit, Samples(audit, samples.dataset))
+    met: list[str] = []
+    with open_page(browser, viewport={"width": 360, "height": 900}) as page:
+        page.on("dialog", lambda dialog: met.append(dialog.message))
+        page.goto(path.as_uri())
+        for sort in ("given", "suggested", "name"):
+            page.get_by_label("sorted by").select_option(sort)
+        page.locator(".card").first.click()
+        assert page.locator("#enlarged-name").inner_text().startswith(HOSTILE[0])
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Show all").click()
+        shown = {given for given, _, _ in cards(page)}
+        assert shown <= {name.strip() for name in audit.class_names}
+        assert page.locator("img[src=x]").count() == 0
+        assert page.locator("script").count() == 3
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        page.screenshot(path=screenshots / "audit-hostile.png", full_page=True)
+    assert not met
+
+
+def test_one_suspect_and_none(browser: Browser, tmp_path: Path) -> None:
+    base, _ = make_findings(50, 3)
+    score = np.full(50, 0.2)
+    for suspects in (0, 1):
+        score[:suspects] = 0.9
+        findings = with_scores(replace(base, suggested=(base.given + 1) % 3), score)
+        audit, samples = made_audit(50, tuple("abc"), findings=findings)
+        path = write_audit_page(tmp_path / "page.html", audit, samples)
+        with open_page(browser) as page:
+            page.goto(path.as_uri())
+            assert page.locator(".card").count() == 50
+            assert page.locator(".card.below").count() == 50 - suspects
+            assert page.locator(".confusion").count() == suspects
+            assert page.get_by_text("There is no suspect.").count() == 1 - suspects
+            assert page.get_by_label("less suspicious ones too").count() == suspects
+
+
+def test_a_suspect_without_a_better_label_says_so(browser: Browser, tmp_path: Path) -> None:
+    base, _ = make_findings(50, 3)
+    score = np.full(50, 0.2)
+    score[:2] = 0.6
+    findings = replace(with_scores(base, score), suggested=base.given)
+    audit, samples = made_audit(50, tuple("abc"), findings=findings)
+    path = write_audit_page(tmp_path / "page.html", audit, samples)
+    with open_page(browser) as page:
+        page.goto(path.as_uri())
+        assert [suggested for _, suggested, _ in cards(page)[:3]] == [
+            "no other label stands out",
+            "no other label stands out",
+            "",
+        ]
+
+
+def test_rows_are_shown_by_their_cells(browser: Browser, tmp_path: Path, screenshots: Path) -> None:
+    findings, true = make_findings(60, 3)
+    lines = ["length,width,a,b,c,d,e,species"]
+    for i in range(60):
+        values = [f"{true[i] + i / 100:.2f}", f"{i}", *(f"{i * k % 7}" for k in range(1, 6))]
+        lines.append(",".join([*values, "xyz"[findings.given[i]]]))
+    table = tmp_path / "flowers.csv"
+    table.write_text("\n".join(lines) + "\n")
+    dataset = load_dataset(str(table), label="species")
+    names = sample_names(dataset.train, table)
+    audit = replace(
+        made_audit(60, dataset.class_names, findings=findings)[0],
+        data=str(table),
+        kind="rows",
+        samples=names,
+        options={"label": "species"},
+    )
+    # One that has vanished since.
+    gone = int(findings.suspects[1])
+    index = audit.index.copy()
+    index[gone] = -1
+    samples = Samples(replace(audit, index=index), dataset, table)
+    path = write_audit_page(tmp_path / "page.html", audit, samples)
+    with open_page(browser, viewport={"width": 360, "height": 900}) as page:
+        page.goto(path.as_uri())
+        first = int(findings.suspects[0])
+        expected = [cell for pair in samples.cells(first)[:6] for cell in pair]
+        shown = page.eval_on_selector(
+            ".card .cells", "cells => [...cells.children].map(cell => cell.textContent)"
+        )
+        assert shown == [*expected, "and 2 more"]
+        assert page.locator(".card").nth(1).get_by_text("the row is not there any more").count()
+        page.locator(".card").first.click()
+        assert page.locator("#enlarged-look th[scope=row]").all_inner_texts() == [
+            column for column, _ in samples.cells(first)
+        ]
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        page.screenshot(path=screenshots / "audit-rows.png", full_page=True)
+
+
+def test_an_image_that_has_vanished_says_so_on_its_card(browser: Browser, tmp_path: Path) -> None:
+    audit = make_photos(tmp_path / "photos", samples=60)
+    samples = open_samples(audit)
+    (tmp_path / "photos" / audit.samples[int(audit.findings.suspects[0])]).unlink()
+    path = write_audit_page(tmp_path / "report.html", audit, samples)
+    with open_page(browser) as page:
+        page.goto(path.as_uri())
+        gone = page.get_by_text("the image cannot be read any more")
+        assert gone.count() == 1
+        assert page.locator(".card").first.get_by_text("the image cannot be read").count() == 1
+        assert page.get_by_text("1 sample could not be read any more").is_visible()
+
+
+def test_names_alone_where_there_is_nothing_to_look_at(
+    browser: Browser, photos: tuple[Audit, Path], tmp_path: Path
+) -> None:
+    audit = replace(photos[0], kind="unknown", method={"predictions": "given"}, curves=())
+    path = write_audit_page(tmp_path / "report.html", audit, Samples(audit, None))
+    assert "labelproof fit" not in path.read_text(encoding="utf-8")
+    with open_page(browser) as page:
+        page.goto(path.as_uri())
+        assert cards(page)[0] == suspects_of(audit)[0]
+        assert page.locator(".look:visible").count() == 0
+        assert page.get_by_text("have a picture here").count() == 0
+
+
+def test_a_photo_is_made_small_and_an_icon_stays_exact(tmp_path: Path) -> None:
+    audit = make_photos(tmp_path / "photos", samples=30)
+    first = tmp_path / "photos" / audit.samples[int(audit.findings.order[0])]
+    Image.new("RGB", (1800, 1200), "teal").save(first)
+    path = write_audit_page(tmp_path / "report.html", audit, open_samples(audit))
+    looks = [str(look) for look in embedded(path, "looks").values()]
+    assert len(looks) == 30
+    assert all(look.startswith("data:image/png;base64,") for look in looks[1:])
+    kind, content = looks[0].split(",")
+    assert kind == "data:image/jpeg;base64"
+    assert Image.open(io.BytesIO(base64.b64decode(content))).size == (320, 213)

@@ -1,0 +1,99 @@
+"""What an audit's page says, and the numbers in its tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from array_audits import made_audit, with_scores
+from audits import make_findings
+
+from labelproof.audit.estimate import Estimate
+from labelproof.report.audit_tables import Pair, confusion_counts, confusions
+from labelproof.report.audit_words import commands, confused_most, finding, how, limits
+
+
+def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:
+    findings, _ = make_findings(1000, 4)
+    findings = replace(findings, noise_rate=Estimate(0.1, 0.08, 0.12))
+    named = len(findings.suspects)
+    assert finding(findings) == (
+        f"About 100 of 1,000 labels are wrong: 10.0% (8.0% to 12.0%). {named} can be named: each "
+        "is more probably wrong than right."
+    )
+
+
+def test_one_suspect_and_none_are_said_as_such() -> None:
+    findings, _ = make_findings(100, 4)
+    score = np.full(100, 0.1)
+    few = replace(with_scores(findings, score), noise_rate=Estimate(0.02, 0, 0.05))
+    assert finding(few).startswith("No label is more probably wrong than right. By the estimate ")
+    assert "about 2 of 100 are wrong all the same: 2.0% (0.0% to 5.0%)" in finding(few)
+    none = replace(few, noise_rate=Estimate(0.001, 0, 0.03))
+    assert finding(none) == "No label looks wrong: by the estimate, 0.1% (0.0% to 3.0%) of 100 are."
+    score[7] = 0.8
+    one = replace(with_scores(findings, score), noise_rate=Estimate(0.01, 0, 0.05))
+    assert "About 1 of 100 labels is wrong" in finding(one)
+    assert "1 can be named: it is more" in finding(one)
+
+
+def test_the_method_is_said_as_far_as_it_is_known() -> None:
+    method = {
+        "predictions": "cross-validation",
+        "folds": 2,
+        "network": "cnn4",
+        "loss": "gce(q=0.7)",
+    }
+    audit = replace(made_audit(20, ("a", "b"))[0], method={**method, "epochs": 3})
+    assert how(audit).endswith("in 2 folds (cnn4, loss gce(q=0.7), 3 epochs).")
+    assert "what the network cannot tell apart" in limits(audit)
+    run = replace(audit, method={"predictions": "run", "network": "mlp"})
+    assert how(run) == "The labels were judged by the network of one run (mlp)."
+    given = replace(audit, method={"predictions": "given"})
+    assert "made elsewhere" in how(given)
+    assert "what the model cannot tell apart" in limits(given)
+
+
+def test_what_to_do_next_can_be_pasted_into_a_shell() -> None:
+    audit, _ = made_audit(20, ("a", "b"))
+    audit = replace(audit, data="my data/t.csv", options={"label": "the kind"})
+    lines = [line for _, line in commands(audit, Path("an audit"))]
+    assert lines == [
+        "labelproof review 'an audit'",
+        "labelproof review 'an audit' --export reviewed.csv",
+        "labelproof fit 'my data/t.csv' --labels reviewed.csv --label 'the kind'",
+    ]
+    assert len(commands(replace(audit, kind="unknown"), Path("a"))) == 2
+
+
+def test_the_confusion_counts_suspects_and_adds_up() -> None:
+    findings, _ = make_findings(2000, 5)
+    counts = confusion_counts(findings)
+    np.testing.assert_array_equal(counts.sum(axis=0), np.bincount(findings.given, minlength=5))
+    assert counts.sum() - np.trace(counts) == len(findings.suspects)
+
+
+def test_the_most_frequent_confusions_are_the_largest_of_the_estimate() -> None:
+    findings, _ = make_findings(5000, 30)
+    pairs = confusions(findings, confusion_counts(findings))
+    sizes = np.bincount(findings.suggested, minlength=30)
+    about = findings.transition * sizes[:, None] * (1 - np.eye(30))
+    assert [pair.about.value for pair in pairs] == pytest.approx(
+        np.sort(about.ravel())[::-1][: len(pairs)]
+    )
+    assert all(pair.about.low <= pair.about.value <= pair.about.high for pair in pairs)
+
+
+def test_the_most_frequent_confusions_stay_a_sentence() -> None:
+    one = Estimate(0.1, 0.0, 0.2)
+    pairs = [
+        Pair(0, given, Estimate(9.6 / given, 1, 20), one, suspects=1) for given in (1, 2, 3, 4)
+    ]
+    text = confused_most(pairs, ["cat", "dog", "L" * 200, "elk", "fox"])
+    assert text == (
+        f"The most frequent confusions: cat labelled dog, about 10; cat labelled {'L' * 39}…, "
+        "about 5; cat labelled elk, about 3."
+    )
+    assert confused_most([], ["cat"]) == ""

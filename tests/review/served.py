@@ -1,0 +1,106 @@
+"""Reviews that are served: within the test's process, and as a program of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from labelproof.audit.folder import REVIEW, Audit
+from labelproof.audit.samples import open_samples
+from labelproof.review.store import Decisions
+
+TOKEN = "the-token"  # noqa: S105
+
+
+@dataclass
+class Served:
+    """A review that can be opened."""
+
+    address: str
+    port: int
+    decisions: Decisions
+
+
+@contextlib.contextmanager
+def served(audit: Audit, folder: Path) -> Iterator[Served]:
+    """Serve a review from a thread; its decisions go to the folder."""
+    uvicorn = pytest.importorskip("uvicorn", reason="needs the extra review")
+    from labelproof.review.application import make_application
+    from labelproof.review.serving import _listen
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        Decisions(folder / REVIEW) as decisions,
+        contextlib.closing(_listen(0)) as listener,
+    ):
+        application = make_application(audit, open_samples(audit), decisions, TOKEN)
+        server = uvicorn.Server(
+            uvicorn.Config(
+                application, lifespan="off", ws="none", log_level="error", access_log=False
+            )
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        port = listener.getsockname()[1]
+        try:
+            yield Served(f"http://127.0.0.1:{port}/{TOKEN}/", port, decisions)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class Program:
+    """`labelproof review` as a person starts it."""
+
+    def __init__(self, *arguments: str | Path):
+        environment = {key: value for key, value in os.environ.items() if key != "SSH_CONNECTION"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "labelproof", "review", *map(str, arguments), "--no-open"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environment, "PYTHONWARNINGS": "default"},
+        )
+
+    def address(self, *, within: float = 60) -> str:
+        """The address it prints, once it serves."""
+        assert self.process.stdout is not None
+        end = time.monotonic() + within
+        line = ""
+        while time.monotonic() < end and (line := self.process.stdout.readline()):
+            if found := re.search(r"http://127\.0\.0\.1:\d+/\S+/", line):
+                return found.group()
+        raise AssertionError(f"no address, but {line!r} and {self.finish()}")
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.kill()
+        self.finish()
+
+    def interrupt(self) -> tuple[int, str, str]:
+        """Press Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+        return self.finish()
+
+    def finish(self) -> tuple[int, str, str]:
+        """Wait for its end: exit code, and what it said."""
+        output, errors = self.process.communicate(timeout=60)
+        return self.process.returncode, output, errors
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.kill()

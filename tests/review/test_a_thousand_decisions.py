@@ -1,0 +1,139 @@
+"""A thousand decisions through the keyboard, with the server killed in the middle of them."""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from audits import make_findings
+from browser import chromium, open_page  # noqa: F401
+from review.served import Program
+from trained import labelproof
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.folder import REVIEW, Audit
+from labelproof.review.store import Decisions
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytest.importorskip("uvicorn", reason="needs the extra review")
+
+MANY = 1000
+# Little to paint: it is the decisions that are tested.
+SMALL: dict[str, Any] = {"viewport": {"width": 480, "height": 360}}
+
+# Resolves once a sample is on the screen: one question to the browser for each decision.
+SEEN = """place => new Promise((resolve) => {
+  const stage = document.getElementById("stage");
+  const look = () => stage.dataset.place === place && (watch.disconnect(), resolve());
+  const watch = new MutationObserver(look);
+  watch.observe(stage, { attributes: true });
+  look();
+})"""
+
+
+def made_audit(folder: Path) -> Audit:
+    """Of the digits that come with the package: nothing to decode, and pictures all the same."""
+    findings, _ = make_findings(1347, 10, wrong=0.8)
+    audit = Audit(
+        name="digits",
+        data="digits",
+        kind="images",
+        class_names=tuple("0123456789"),
+        samples=[str(number) for number in range(1347)],
+        index=np.arange(1347),
+        findings=findings,
+        agreement=Estimate(0.9, 0.8, 1.0),
+    )
+    audit.write(folder)
+    return audit
+
+
+def expected(audit: Audit, place: int, key: str) -> tuple[str, str | None]:
+    findings, names = audit.findings, audit.class_names
+    if key == "u":
+        return "unsure", None
+    label = {"k": findings.given[place], "a": findings.suggested[place]}.get(key)
+    if label is None:
+        label = int(key) - 1
+    if label == findings.given[place]:
+        return "keep", names[label]
+    return ("accept" if label == findings.suggested[place] else "another"), names[label]
+
+
+def decide_all(page: Page, places: list[int], keys: list[str]) -> None:
+    """Press a key for each sample once it is seen; the last one is followed by the end."""
+    for place, key in zip(places, keys, strict=True):
+        page.evaluate(SEEN, str(place))
+        page.keyboard.press(key)
+
+
+@pytest.mark.slow
+def test_a_kill_loses_nothing_and_doubles_nothing(browser: Browser, tmp_path: Path) -> None:
+    audit = made_audit(tmp_path / "audit")
+    places = audit.findings.suspects[:MANY].tolist()
+    after = audit.findings.suspects.tolist()[MANY]
+    generator = np.random.default_rng(1)
+    keys = generator.choice(["k", "a", "u", "3", "9"], MANY).tolist()
+    half = MANY // 2
+
+    # The page is to notice that its server is gone, which Chromium writes into its console.
+    with (
+        Program(tmp_path / "audit") as program,
+        open_page(browser, errors=False, **SMALL) as page,
+    ):
+        page.goto(program.address())
+        start = time.perf_counter()
+        decide_all(page, places[:half], keys[:half])
+        page.evaluate(SEEN, str(places[half]))
+        took = time.perf_counter() - start
+        # Killed with a decision on its way, which may be kept or not.
+        page.keyboard.press(keys[half])
+        program.kill()
+        page.keyboard.press("u")
+        problem = page.get_by_role("alert")
+        problem.wait_for(state="visible")
+        assert "cannot be reached" in problem.inner_text()
+
+    with Decisions(tmp_path / "audit" / REVIEW) as decisions:
+        history = decisions.history()
+    acknowledged = half
+    assert len(history) in (acknowledged, acknowledged + 1)
+    kept = len(history)
+
+    with Program(tmp_path / "audit") as program:
+        with open_page(browser, **SMALL) as page:
+            page.goto(program.address())
+            start = time.perf_counter()
+            decide_all(page, places[kept:], keys[kept:])
+            page.evaluate(SEEN, str(after))
+            took += time.perf_counter() - start
+        code, output, errors = program.interrupt()
+    rate = (half + MANY - kept) / took
+    print(f"{rate:.1f} decisions a second")
+    assert rate > 4, "a person would wait for it"
+    assert code == 0, errors
+    assert f"{MANY:,} of {len(audit.findings.suspects):,} suspects decided" in output
+
+    with Decisions(tmp_path / "audit" / REVIEW) as decisions:
+        history = decisions.history()
+        latest = decisions.latest()
+    assert len(history) == len(latest) == MANY
+    for one, place, key in zip(history, places, keys, strict=True):
+        assert one.sample == audit.samples[place]
+        assert (one.choice, one.label) == expected(audit, place, key)
+
+    result = labelproof("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
+    assert result.exit_code == 0, result.output
+    with (tmp_path / "reviewed.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    wanted = {place: expected(audit, place, key) for place, key in zip(places, keys, strict=True)}
+    for place, row in enumerate(rows):
+        given = audit.class_names[audit.findings.given[place]]
+        choice, label = wanted.get(place, ("", given))
+        assert (row["given"], row["label"] or None, row["decision"]) == (given, label, choice)

@@ -1,0 +1,258 @@
+"""Reviewing in a real browser, against a real server."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from audits import COLOURS, make_photos
+from browser import chromium, open_page  # noqa: F401
+from review.opened import Opened, expect, opened
+
+from labelproof.audit.folder import Audit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Audit:
+    return make_photos(tmp_path / "photos", samples=150, names=COLOURS[:4])
+
+
+def test_each_decision_has_a_key(browser: Browser, photos: Audit, tmp_path: Path) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        findings, samples = photos.findings, photos.samples
+        first, second, third, fourth, fifth, *_ = it.suspects
+        it.at(first)
+        assert it.text("#given") == it.name(findings.given[first])
+        assert it.text("#suggested") == it.name(findings.suggested[first])
+        it.press("k")
+        it.at(second)
+        it.press("A")  # with the shift key, or caps lock
+        it.at(third)
+        it.press("u")
+        it.at(fourth)
+        other = ({0, 1, 2, 3} - {findings.given[fourth], findings.suggested[fourth]}).pop()
+        it.press(str(other + 1))
+        it.at(fifth)
+        assert it.kept() == {
+            samples[first]: ("keep", it.name(findings.given[first])),
+            samples[second]: ("accept", it.name(findings.suggested[second])),
+            samples[third]: ("unsure", None),
+            samples[fourth]: ("another", it.name(other)),
+        }
+        assert it.text("#counts") == f"4 of {len(it.suspects)} suspects, 2 changed, 1 unsure"
+        spoken = it.page.locator("#spoken")
+        expect(spoken).to_contain_text(f"Changed to {it.name(other)}. Sample 5 of")
+        expect(spoken).to_contain_text(samples[fifth])
+
+
+def test_each_decision_has_a_button(browser: Browser, photos: Audit, tmp_path: Path) -> None:
+    with opened(browser, photos, tmp_path, has_touch=True) as it:
+        order = it.suspects
+        for place, button in enumerate(("keep", "accept", "unsure")):
+            it.at(order[place])
+            it.page.locator(f"#{button}").tap()
+        it.at(order[3])
+        it.page.locator("#another").tap()
+        it.page.locator("#found li").nth(1).tap()
+        it.at(order[4])
+        it.page.get_by_role("group", name="Give a class").get_by_role("button").nth(2).tap()
+        it.at(order[5])
+        for button, place in (("next", 6), ("previous", 5), ("undo", 4)):
+            it.page.locator(f"#{button}").tap()
+            it.at(order[place])
+        assert len(it.kept()) == 4
+        it.page.locator("#help").tap()
+        it.page.get_by_role("button", name="Close").tap()
+        expect(it.page.locator("#keys")).to_be_hidden()
+
+
+def test_arrows_decide_nothing(browser: Browser, photos: Audit, tmp_path: Path) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        order = it.suspects
+        it.at(order[0])
+        it.press("ArrowLeft")
+        it.press("ArrowRight", "ArrowRight", "ArrowRight")
+        it.at(order[3])
+        it.press("ArrowLeft")
+        it.at(order[2])
+        assert it.kept() == {}
+        # A key that is held down decides once.
+        it.page.keyboard.down("k")
+        it.page.keyboard.down("k")
+        it.page.keyboard.down("k")
+        it.page.keyboard.up("k")
+        it.at(order[3])
+        assert len(it.kept()) == 1
+
+
+def test_undo_goes_back_level_by_level(browser: Browser, photos: Audit, tmp_path: Path) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        order = it.suspects
+        for place in range(3):
+            it.at(order[place])
+            it.press("k")
+        it.at(order[3])
+        it.press("z")
+        it.at(order[2])
+        it.press("Control+z")
+        it.at(order[1])
+        assert list(it.kept()) == [photos.samples[order[0]]]
+        # Also what was decided before the page was opened.
+        it.page.reload()
+        it.at(order[1])
+        it.press("z")
+        it.at(order[0])
+        it.press("z")
+        expect(it.page.locator("#last")).to_have_text("Nothing to take back")
+        assert it.kept() == {}
+        assert len(it.review.decisions.history()) == 6
+
+
+def test_another_class_by_typing(browser: Browser, photos: Audit, tmp_path: Path) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        order = it.suspects
+        it.at(order[0])
+        it.press("c")
+        it.page.keyboard.type("zzz")
+        expect(it.page.locator("#found-count")).to_have_text("No class is called so.")
+        it.press("Enter", "Escape")
+        assert it.kept() == {}
+        for wanted, typed in (("gold", "GOL"), ("green", "een"), ("red", "re"), ("green", "g ↓")):
+            place = order[len(it.kept())]
+            it.at(place)
+            it.press("c")
+            it.page.keyboard.type(typed.removesuffix(" ↓"))
+            if typed.endswith("↓"):
+                it.press("ArrowDown")
+            it.press("Enter")
+            it.at(order[order.index(place) + 1])
+            assert it.kept()[photos.samples[place]][1] == wanted
+        # What was chosen last is on top when nothing is typed.
+        it.press("c")
+        expect(it.page.locator("#found li").first).to_have_text("green")
+        it.press("Escape", "k")
+        it.at(order[5])
+
+
+def test_filters(browser: Browser, photos: Audit, tmp_path: Path) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        findings, page = photos.findings, it.page
+        it.at(it.suspects[0])
+        given, suggested = findings.given[it.suspects[4]], findings.suggested[it.suspects[4]]
+        of_pair = [
+            place
+            for place in it.suspects
+            if (findings.given[place], findings.suggested[place]) == (given, suggested)
+        ]
+        page.select_option("#pair", f"{given}>{suggested}")
+        it.at(of_pair[0])
+        assert f"({len(of_pair)})" in page.locator("#pair option:checked").inner_text()
+        page.locator("#main").focus()
+        for place in of_pair:
+            it.at(place)
+            it.press("u")
+        it.at("end")
+        page.select_option("#shown", "decided")
+        it.at(of_pair[0])
+        expect(page.locator("#decided")).to_have_text("Left open as unsure")
+        page.select_option("#order", "plausible")
+        page.select_option("#pair", "")
+        page.select_option("#shown", "all")
+        expect(page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
+        page.select_option("#scope", "everything")
+        expect(page.locator("#position")).to_contain_text("of 150")
+        page.select_option("#order", "suspicious")
+        page.select_option("#shown", "undecided")
+        expect(page.locator("#position")).to_contain_text(f"of {150 - len(of_pair)}")
+
+
+def test_the_end_says_so_and_offers_the_rest(browser: Browser, tmp_path: Path) -> None:
+    audit = make_photos(tmp_path / "photos", samples=30)
+    with opened(browser, audit, tmp_path) as it:
+        order = it.suspects
+        it.at(order[0])
+        it.press("ArrowRight")
+        for place in order[1:]:
+            it.at(place)
+            it.press("k")
+        it.at("end")
+        it.page.get_by_role("button", name="Look at the 1 passed over").click()
+        it.at(order[0])
+        it.press("k")
+        it.at("end")
+        assert "All suspects are decided" in it.text("#stage")
+        it.press("k", "a", "u", "1", "c")
+        assert len(it.kept()) == len(order)
+        with it.page.expect_download() as download:
+            it.page.get_by_role("button", name="Export CSV").click()
+        with download.value.path().open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert [row["sample"] for row in rows] == list(audit.samples)
+        assert sum(row["decision"] == "keep" for row in rows) == len(order)
+        it.page.get_by_role("button", name="Look at everything").click()
+        it.at(audit.findings.order[len(order)])
+        # Nothing else is suggested here, so there is nothing to accept.
+        it.press("a")
+        expect(it.page.locator("#accept")).to_be_disabled()
+        it.press("2")
+        it.at(audit.findings.order[len(order) + 1])
+        assert f"{len(order)} of {len(order)} suspects, 1 other," in it.text("#counts")
+
+
+def test_two_tabs_see_each_other(browser: Browser, photos: Audit, tmp_path: Path) -> None:
+    with opened(browser, photos, tmp_path) as it, open_page(browser) as page:
+        other = replace_page(it, page)
+        order = it.suspects
+        it.at(order[0])
+        other.at(order[0])
+        it.press("k")
+        it.at(order[1])
+        expect(page.locator("#decided")).to_contain_text("Kept as")
+        expect(page.locator("#counts")).to_contain_text("1 of ")
+        # The last decision holds, and what the other has done is passed over.
+        other.press("u")
+        other.at(order[1])
+        other.press("u")
+        other.at(order[2])
+        expect(it.page.locator("#decided")).to_have_text("Left open as unsure")
+        it.press("ArrowLeft")
+        it.at(order[0])
+        expect(it.page.locator("#decided")).to_have_text("Left open as unsure")
+        it.press("u")
+        it.at(order[2])
+        chosen = [one.choice for one in it.review.decisions.history()]
+        assert chosen == ["keep", "unsure", "unsure", "unsure"]
+
+
+def replace_page(it: Opened, page: Page) -> Opened:
+    page.goto(it.review.address)
+    return replace(it, page=page)
+
+
+def test_what_cannot_be_kept_is_said_and_stays(
+    browser: Browser, photos: Audit, tmp_path: Path
+) -> None:
+    with opened(browser, photos, tmp_path, errors=False) as it:
+        order = it.suspects
+        it.at(order[0])
+        it.review.decisions._file.execute("PRAGMA busy_timeout = 100")
+        other = sqlite3.connect(it.review.decisions.path, isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        it.press("k")
+        problem = it.page.get_by_role("alert")
+        expect(problem).to_contain_text("Not kept.")
+        expect(problem).to_contain_text("database is locked")
+        it.at(order[0])
+        other.execute("ROLLBACK")
+        other.close()
+        it.press("k")
+        it.at(order[1])
+        expect(problem).to_be_hidden()
+        assert len(it.kept()) == 1

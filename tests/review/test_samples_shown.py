@@ -1,0 +1,143 @@
+"""What is shown of samples of every kind, in a real browser."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from audits import make_findings, make_photos
+from browser import chromium  # noqa: F401
+from review.opened import expect, opened
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.folder import Audit
+from labelproof.data.loading import load_dataset
+from labelproof.data.sample_names import sample_names
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+SCRIPT, IMAGE = "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'
+
+
+def unknown(names: tuple[str, ...], *, samples: int = 40) -> Audit:
+    findings, _ = make_findings(samples, len(names), wrong=0.5)
+    return Audit(
+        name=f"of {SCRIPT}",
+        data="given",
+        kind="unknown",
+        class_names=names,
+        samples=[f"{IMAGE}/{number}" for number in range(samples)],
+        index=np.arange(samples),
+        findings=findings,
+        agreement=Estimate(0.9, 0.8, 1.0),
+    )
+
+
+def test_hostile_names_are_text(browser: Browser, tmp_path: Path) -> None:
+    audit = unknown((SCRIPT, IMAGE, "{{ 7 * 7 }}"))
+    with opened(browser, audit, tmp_path) as it:
+        it.page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+        names = set()
+        for place in it.suspects[:8]:
+            it.at(place)
+            names |= {it.text("#given"), it.text("#suggested")}
+            assert it.text("#stage strong") == audit.samples[place]
+            it.press("a")
+        assert names == set(audit.class_names)
+        it.at(it.suspects[8])
+        it.press("c")
+        assert it.page.locator("#found li").all_inner_texts()[:2] != []
+        it.page.keyboard.type("<script")
+        it.press("Enter")
+        it.at(it.suspects[9])
+        assert f"of {SCRIPT}" in it.text("h1")
+        assert it.page.title() == f"Review of of {SCRIPT}"
+        assert it.page.locator("main img, #pair img, #classes img").count() == 0
+        with it.page.expect_download() as download:
+            it.page.locator("#export").click()
+        with download.value.path().open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert rows[it.suspects[8]]["label"] == SCRIPT
+
+
+def test_a_vanished_picture_can_be_decided(browser: Browser, tmp_path: Path) -> None:
+    photos = make_photos(tmp_path / "photos", samples=60)
+    first, second, third = photos.findings.suspects[:3].tolist()
+    names = list(photos.samples)
+    (tmp_path / "photos" / names[second]).unlink()
+    # Chromium writes a line about every picture that it does not get.
+    with opened(browser, photos, tmp_path, errors=False) as it:
+        (tmp_path / "photos" / names[first]).unlink()
+        it.page.reload()
+        for place, why in ((first, ""), (second, "has vanished since the audit")):
+            it.at(place)
+            shown = it.text("#stage")
+            assert "This picture cannot be shown." in shown
+            assert names[place] in shown
+            assert why in shown
+            it.press("u")
+        it.at(third)
+        expect(it.page.locator("#stage img")).to_be_visible()
+        assert len(it.kept()) == 2
+
+
+def test_rows_are_shown_as_cells(browser: Browser, tmp_path: Path) -> None:
+    table = tmp_path / "plants.csv"
+    lines = [f"{n / 7:.3f},<i>{n % 5}</i>,{'ab'[n % 2]}" for n in range(60)]
+    table.write_text("\n".join(["length,colour,label", *lines, ""]))
+    dataset = load_dataset(table)
+    names = sample_names(dataset.train, table)
+    findings, _ = make_findings(len(names), 2)
+    audit = Audit(
+        name="plants",
+        data=str(table),
+        kind="rows",
+        class_names=dataset.class_names,
+        samples=names,
+        index=np.arange(len(names)),
+        findings=replace(findings, given=dataset.train.labels),
+        agreement=Estimate(0.9, 0.8, 1.0),
+    )
+    with opened(browser, audit, tmp_path) as it:
+        place = it.suspects[0]
+        it.at(place)
+        cells = it.page.locator("#stage tr")
+        length, colour, _ = lines[place].split(",")
+        expect(cells.filter(has_text="length")).to_contain_text(length)
+        expect(cells.filter(has_text="colour")).to_contain_text(colour)
+        it.press("k")
+        it.at(it.suspects[1])
+
+
+def test_many_classes_and_samples(browser: Browser, tmp_path: Path) -> None:
+    audit = unknown(tuple(f"class {number}" for number in range(2000)), samples=50_000)
+    with opened(browser, audit, tmp_path) as it:
+        it.at(it.suspects[0])
+        it.press("c")
+        it.page.keyboard.type("1999")
+        it.press("Enter")
+        it.at(it.suspects[1])
+        assert [label for _, label in it.kept().values()] == ["class 1999"]
+
+
+def test_it_fits_the_screen_by_day_and_night(browser: Browser, tmp_path: Path) -> None:
+    audit = unknown(("a", "b" * 300, " ".join(["long"] * 60)))
+    with opened(browser, audit, tmp_path) as it:
+        it.at(it.suspects[0])
+        for width, height in ((360, 640), (720, 360), (1280, 800)):
+            it.page.set_viewport_size({"width": width, "height": height})
+            assert it.page.evaluate("document.documentElement.scrollWidth") <= width
+            for button in ("keep", "accept", "another", "unsure", "next", "undo"):
+                place = it.page.locator(f"#{button}")
+                place.scroll_into_view_if_needed()
+                expect(place).to_be_in_viewport(ratio=0.9)
+        body = it.page.locator("body")
+        it.page.emulate_media(color_scheme="light")
+        expect(body).to_have_css("background-color", "rgb(255, 255, 255)")
+        it.page.emulate_media(color_scheme="dark")
+        expect(body).to_have_css("background-color", "rgb(15, 19, 24)")

@@ -1,0 +1,219 @@
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from audits import make_findings
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.folder import Audit
+from labelproof.review.export import export_csv
+from labelproof.review.standing import Review
+from labelproof.review.store import Decisions
+
+CLASSES = ("cat", "dog", "owl")
+
+
+@pytest.fixture
+def audit() -> Audit:
+    findings, _ = make_findings(200, 3)
+    return Audit(
+        name="pets",
+        data="pets.csv",
+        kind="unknown",
+        class_names=CLASSES,
+        samples=[f"{number}.jpg" for number in range(200)],
+        index=np.arange(200),
+        findings=findings,
+        agreement=Estimate(0.9, 0.8, 1.0),
+    )
+
+
+@pytest.fixture
+def decisions(tmp_path: Path) -> Iterator[Decisions]:
+    with Decisions(tmp_path / "review.sqlite") as opened:
+        yield opened
+
+
+def exported(audit: Audit, decisions: Decisions) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(export_csv(audit, decisions))))
+
+
+def test_suspects_come_first_and_leave_the_list_when_decided(
+    audit: Audit, decisions: Decisions
+) -> None:
+    review, findings = Review(audit, decisions), audit.findings
+    suspects = findings.suspects.tolist()
+    assert review.queue().tolist() == suspects
+    everything = review.queue(scope="everything").tolist()
+    assert everything[: len(suspects)] == suspects
+    assert sorted(everything) == list(range(200))
+    review.decide(suspects[3], "keep")
+    assert review.queue().tolist() == suspects[:3] + suspects[4:]
+    assert review.queue(shown="decided").tolist() == [suspects[3]]
+    assert review.queue(shown="all", order="plausible").tolist() == suspects[::-1]
+    assert review.queue(shown="all", order="data").tolist() == sorted(suspects)
+
+
+def test_pairs_of_classes_are_all_there_and_filter(audit: Audit, decisions: Decisions) -> None:
+    review, findings = Review(audit, decisions), audit.findings
+    pairs = review.pairs()
+    assert sum(times for *_, times in pairs) == len(findings.suspects)
+    assert [times for *_, times in pairs] == sorted((p[2] for p in pairs), reverse=True)
+    for given, suggested, times in pairs:
+        places = review.queue(given=given, suggested=suggested)
+        assert len(places) == times
+        assert (findings.given[places] == given).all()
+        assert (findings.suggested[places] == suggested).all()
+
+
+def test_every_choice_is_counted_and_exported(audit: Audit, decisions: Decisions) -> None:
+    review, findings = Review(audit, decisions), audit.findings
+    kept, accepted, other, unsure = findings.suspects[:4].tolist()
+    given, suggested = findings.given.tolist(), findings.suggested.tolist()
+    third = ({0, 1, 2} - {given[other], suggested[other]}).pop()
+    review.decide(kept, "keep")
+    review.decide(accepted, "accept")
+    review.decide(other, "another", third)
+    review.decide(unsure, "unsure")
+    counts = review.counts()
+    assert (counts.seen, counts.decided, counts.changed, counts.unsure) == (4, 4, 2, 1)
+    rows = exported(audit, decisions)
+    assert [row["sample"] for row in rows] == list(audit.samples)
+    assert [row["given"] for row in rows] == [CLASSES[label] for label in given]
+    expected = {
+        kept: (CLASSES[given[kept]], "keep"),
+        accepted: (CLASSES[suggested[accepted]], "accept"),
+        other: (CLASSES[third], "another"),
+        unsure: ("", "unsure"),
+    }
+    for place, row in enumerate(rows):
+        wanted = expected.get(place, (CLASSES[given[place]], ""))
+        assert (row["label"], row["decision"]) == wanted
+
+
+def test_a_class_from_the_list_is_called_what_it_comes_to(
+    audit: Audit, decisions: Decisions
+) -> None:
+    review, findings = Review(audit, decisions), audit.findings
+    place = int(findings.suspects[0])
+    review.decide(place, "another", int(findings.suggested[place]))
+    assert review.decision(place) == ("accept", findings.suggested[place])
+    review.decide(place, "another", int(findings.given[place]))
+    assert review.decision(place) == ("keep", findings.given[place])
+    assert review.counts().decided == 1
+
+
+def test_undo_goes_back_step_by_step_and_over_a_restart(audit: Audit, decisions: Decisions) -> None:
+    review = Review(audit, decisions)
+    review.decide(5, "unsure")
+    review.decide(6, "keep")
+    review.decide(5, "keep")
+    assert review.undo() == 5
+    assert review.decision(5) == ("unsure", None)
+    again = Review(audit, decisions)
+    assert [again.undo(), again.undo(), again.undo()] == [6, 5, None]
+    assert again.counts().decided == 0
+
+
+def test_what_one_decides_the_other_sees(audit: Audit, decisions: Decisions) -> None:
+    with Decisions(decisions.path) as others:
+        one, other = Review(audit, decisions), Review(audit, others)
+        one.decide(7, "unsure")
+        seen = other.refresh()
+        assert other.changes(0) == {7: ("unsure", None)}
+        one.undo()
+        one.decide(8, "keep")
+        other.refresh()
+        assert other.changes(seen) == {7: None, 8: ("keep", audit.findings.given[8])}
+
+
+def test_an_audit_of_changed_data_says_what_no_longer_applies(
+    audit: Audit, decisions: Decisions
+) -> None:
+    review = Review(audit, decisions)
+    for place in range(5):
+        review.decide(place, "keep")
+    review.decide(5, "another", 2)
+    again = Review(audit, decisions)
+    assert again.stale_notice() == ""
+    assert again.counts().decided == 6
+
+    given = audit.findings.given.copy()
+    given[1] = (given[1] + 1) % 3
+    changed = replace(
+        audit,
+        findings=replace(audit.findings, given=given),
+        samples=["new.jpg", *audit.samples[1:]],
+    )
+    review = Review(changed, decisions)
+    assert review.stale_notice() == (
+        "2 earlier decisions do not apply any more: 1 sample gone from the data, "
+        "1 label changed since"
+    )
+    assert review.counts().decided == 4
+    assert [row["decision"] for row in exported(changed, decisions)][:3] == ["", "", "keep"]
+    # Decided about again, the earlier decision is no news.
+    review.decide(1, "keep")
+    assert len(Review(changed, decisions).stale) == 1
+
+
+def test_decisions_of_another_audit_are_not_undone_unseen(
+    audit: Audit, decisions: Decisions
+) -> None:
+    review = Review(audit, decisions)
+    review.decide(0, "keep")
+    decisions.decide("elsewhere.jpg", "cat", "keep", "cat")
+    assert review.undo() is None
+    assert ("elsewhere.jpg", "cat") in decisions.latest()
+
+
+def test_a_class_that_is_gone_leaves_its_samples_undecided(
+    audit: Audit, decisions: Decisions
+) -> None:
+    given = CLASSES[audit.findings.given[0]]
+    decisions.decide("0.jpg", given, "another", "wolf")
+    review = Review(audit, decisions)
+    assert review.decision(0) is None
+    assert len(review.stale) == 1
+    assert exported(audit, decisions)[0] == {
+        "sample": "0.jpg",
+        "given": given,
+        "label": given,
+        "decision": "",
+    }
+
+
+def test_a_file_that_is_listed_twice_is_decided_by_label(
+    audit: Audit, decisions: Decisions
+) -> None:
+    findings = audit.findings
+    given = findings.given.copy()
+    given[:3] = [0, 0, 1]
+    samples = ["same.jpg"] * 3 + list(audit.samples[3:])
+    twice = replace(audit, samples=samples, findings=replace(findings, given=given))
+    review = Review(twice, decisions)
+    review.decide(1, "unsure")
+    assert [review.decision(place) for place in range(3)] == [("unsure", None)] * 2 + [None]
+    assert set(review.changes(0)) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("place", "choice", "label", "message"),
+    [
+        (200, "keep", None, "place: expected one of 200 samples, got 200"),
+        (-1, "keep", None, "place: expected one of 200 samples, got -1"),
+        (0, "another", 3, "label: expected one of 3 classes, got 3"),
+        (0, "another", None, "label: expected the class for choice 'another', got none"),
+        (0, "perhaps", None, "choice: expected one of keep, accept"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    audit: Audit, decisions: Decisions, place: int, choice: str, label: int | None, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Review(audit, decisions).decide(place, choice, label)
+    assert decisions.revision == 0
