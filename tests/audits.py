@@ -80,7 +80,8 @@ def make_photos(
         kind="images",
         class_names=tuple(names),
         samples=[
-            f"{names[label]}/{number:05}.png" for number, label in enumerate(findings.given.tolist())
+            f"{names[label]}/{number:05}.png"
+            for number, label in enumerate(findings.given.tolist())
         ],
         index=np.arange(samples),
         findings=findings,

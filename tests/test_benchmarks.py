@@ -96,3 +96,19 @@ def test_the_table_of_what_fit_costs_is_the_numbers() -> None:
     found = json.loads(numbers.read_text())
     assert numbers.with_suffix(".md").read_text() == load("fit").describe(found) + "\n"
     assert max(found[name]["megabytes"] for name in ("resident", "streamed")) < 2000
+
+
+def test_the_audits_tables_are_the_numbers() -> None:
+    folder = ROOT / "benchmarks" / "results"
+    tables = load("audit").tables(folder)
+    assert sorted(tables) == ["audit-retrained.md", "audit-scale.md", "audit.md"]
+    for name, text in tables.items():
+        written = (folder / name).read_text(encoding="utf-8")
+        assert written == text, f"{name} is not of the numbers: python benchmarks/audit.py table"
+
+
+def test_a_million_labels_are_audited_within_ten_seconds_and_two_gigabytes() -> None:
+    found = json.loads((ROOT / "benchmarks" / "results" / "audit-scale.json").read_text())
+    assert (found["samples"], found["classes"]) == (1_000_000, 100)
+    assert found["ours"]["seconds"] < 10
+    assert found["ours"]["megabytes"] < 2000

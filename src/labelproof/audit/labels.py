@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.findings import Findings
 from labelproof.audit.noise_model import (
+    NoiseModel,
+    anchor_temperature,
     as_transition,
     fit_noise_model,
     resample,
@@ -30,8 +32,9 @@ __all__ = ["audit_labels", "audit_logits"]
 
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
-_RESAMPLED = 10_000
-"""Of those, how many the draws behind the intervals are from."""
+_RESAMPLED = 400_000
+"""Of those, how many predictions of a class the draws behind the intervals are from, at most; but
+always of a few thousand samples."""
 _TIMES = 40
 _NORMAL_95 = 1.959963984540054
 
@@ -82,7 +85,8 @@ def audit_logits(
     model = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, model).score)
     suspicion = suspect(logits, given, model, shared=shared)
-    few = np.random.default_rng(seed).permutation(len(part))[:_RESAMPLED]
+    drawn_from = min(max(_RESAMPLED // logits.shape[1], 4_000), 10_000)
+    few = np.random.default_rng(seed).permutation(len(part))[:drawn_from]
     again = resample(
         part[few], labels[few], model, times=_TIMES, seed=seed, shared=shared, fixed=seen
     )
@@ -91,11 +95,12 @@ def audit_logits(
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
     transition = as_transition(joint, size)
     low, high = _interval(transition, [as_transition(each, len(few)) for each in again], narrower)
+    spread = _NORMAL_95 * float(np.std([np.trace(each) for each in again])) * narrower
     return Findings(
         given=given,
         suggested=suspicion.suggested,
         score=suspicion.score,
-        noise_rate=_rate(suspicion, shared, [1 - np.trace(each) for each in again], narrower),
+        noise_rate=_rate(suspicion, shared, spread, 0.0 if seen else _hidden(part, labels, model)),
         transition=transition,
         transition_low=low,
         transition_high=high,
@@ -104,17 +109,38 @@ def audit_logits(
     )
 
 
-def _rate(suspicion: Suspicion, shared: float, again: Sequence[float], narrower: float) -> Estimate:
-    """The share of wrong labels, from what it would be if no doubts were shared upwards."""
+def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseModel) -> float:
+    """What the share of wrong labels would be if the surest samples were beyond doubt."""
+    warmest = anchor_temperature(part)
+    if warmest >= model.temperature:
+        return model.noise_rate
+    return fit_noise_model(part, labels, temperature=warmest).noise_rate
+
+
+def _rate(suspicion: Suspicion, shared: float, spread: float, hidden: float) -> Estimate:
+    """The share of wrong labels, and what it may be if doubts are read in another way.
+
+    Chance moves it little where there are many labels. What is not known is whose the doubts are:
+    at the one end they are all the network's own; at the other twice as many are shared, or none of
+    them is about the samples that it is surest of.
+
+    Args:
+        suspicion: Of each label.
+        shared: The share of doubts that was taken to be shared.
+        spread: How far chance moves the rate.
+        hidden: The rate by a network without doubts about its surest samples.
+    """
     size = len(suspicion.score)
     rate = float(suspicion.score.mean(dtype=np.float64))
     differing = 1 - float(np.trace(suspicion.confusion)) / size
     own = (rate - shared * differing) / (1 - shared)
-    spread = _NORMAL_95 * float(np.std(again)) * narrower
     counted_low, counted_high = wilson_interval(round(rate * size), size)
-    # How many doubts are shared is known less well than by chance: as many more are possible.
-    lowest, highest = min(own, rate) - spread, rate + max(rate - own, 0.0) + spread
-    return Estimate(rate, max(min(lowest, counted_low), 0.0), min(max(highest, counted_high), 1.0))
+    highest = max(2 * rate - own, (1 - shared) * hidden + shared * differing, rate)
+    return Estimate(
+        rate,
+        max(min(own - spread, rate - spread, counted_low), 0.0),
+        min(max(highest + spread, counted_high), 1.0),
+    )
 
 
 def _interval(

@@ -25,19 +25,34 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NoiseModel", "as_transition", "fit_noise_model", "resample", "sure_temperature"]
+from labelproof.audit.surest import surest
+
+__all__ = [
+    "NoiseModel",
+    "anchor_temperature",
+    "as_transition",
+    "fit_noise_model",
+    "resample",
+    "sure_temperature",
+]
 
 _STEPS = 60
 _TOLERANCE = 1e-6
 """Change of a sample's mean log-likelihood at which a fit is taken for done."""
 
 _COOLEST, _HOTTEST = 0.05, 20.0
+_SEARCHED = 10_000
+"""Samples by which the temperature is searched for, spread over all where there are more."""
 _ROUNDS = 3
 _PROBES = 9
 """Temperatures that are looked at in each of the rounds of the search."""
 
 _SURE = 0.999
 """How sure a network is that has seen the labels, on average, of what it says."""
+
+_ANCHORS = 0.1
+"""Share of the samples of each predicted class that are beyond doubt, where there are such."""
+_BEYOND_DOUBT = 0.99
 
 _IMPOSSIBLE = -1e6
 """As far below the largest as a logit counts: a probability of 0 at any temperature. Classes that
@@ -90,9 +105,18 @@ def fit_noise_model(
         >>> bool(abs(np.diag(model.transition) - 0.7).max() < 0.03)
         True
     """
-    groups = _Groups(_shift(logits), given)
+    shifted = _shift(logits)
+    groups = _Groups(shifted, given)
     if temperature is not None:
         return groups.fit(temperature, steps=_STEPS)
+    step = max(-(-len(given) // _SEARCHED), 1)
+    best = _search(shifted[::step], given[::step])
+    return groups.fit(best.temperature, start=best, steps=_STEPS)
+
+
+def _search(shifted: NDArray[np.float32], given: NDArray[np.int64]) -> NoiseModel:
+    """The temperature at which labels are most probable, in rounds of closer and closer probes."""
+    groups = _Groups(shifted, given)
     bounds = np.log(_COOLEST), np.log(_HOTTEST)
     best: NoiseModel | None = None
     for _ in range(_ROUNDS):
@@ -108,7 +132,7 @@ def fit_noise_model(
             np.log(probes[min(peak + 1, len(probes) - 1)]),
         )
     assert best is not None  # noqa: S101
-    return groups.fit(best.temperature, start=best, steps=_STEPS)
+    return best
 
 
 def sure_temperature(logits: NDArray[np.float32]) -> float:
@@ -124,12 +148,37 @@ def sure_temperature(logits: NDArray[np.float32]) -> float:
         >>> sure_temperature(np.array([[9.0, 0.0]], np.float32)) < 9 / 4
         True
     """
-    shifted = _shift(logits).astype(np.float64)
+    return _warmest(_shift(logits), _SURE)
+
+
+def anchor_temperature(logits: NDArray[np.float32]) -> float:
+    """The highest temperature at which the surest samples of each class are beyond doubt.
+
+    A network that has learned that one cat in three is called a dog explains the labels as well
+    without any noise: it doubts every cat. If some samples of every class are beyond doubt, as much
+    of the field assumes (anchor points), it ought not to.
+
+    Args:
+        logits: `(N, C)`.
+
+    Reference:
+        Patrini et al., "Making deep neural networks robust to label noise: a loss correction
+        approach", CVPR 2017.
+    """
+    shifted = _shift(logits)
+    predicted = shifted.argmax(axis=1)
+    margin = -np.partition(shifted, -2, axis=1)[:, -2]
+    return _warmest(shifted[surest(predicted, margin, _ANCHORS)], _BEYOND_DOUBT)
+
+
+def _warmest(shifted: NDArray[np.float32], wanted: float) -> float:
+    """The highest temperature at which the largest probability is so large, on average."""
+    exact = shifted.astype(np.float64)
     low, high = _COOLEST, _HOTTEST
     for _ in range(30):
         middle = float(np.sqrt(low * high))
-        sureness = float(np.mean(1 / np.exp(shifted / middle).sum(axis=1)))
-        low, high = (middle, high) if sureness >= _SURE else (low, middle)
+        sureness = float(np.mean(1 / np.exp(exact / middle).sum(axis=1)))
+        low, high = (middle, high) if sureness >= wanted else (low, middle)
     return low
 
 
@@ -256,7 +305,7 @@ def resample(
         if not weight.any():  # as happens with a handful of samples
             weight[:] = 1
         fits = [
-            groups.fit(temperature, start=model, steps=8, weight=weight, probabilities=table)
+            groups.fit(temperature, start=model, steps=5, weight=weight, probabilities=table)
             for temperature, table in zip(nearby, tables, strict=True)
         ]
         best = max(fits, key=lambda fit: fit.likelihood)

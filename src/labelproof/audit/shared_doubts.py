@@ -16,6 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.audit.surest import surest
+
 __all__ = ["share_of_doubts"]
 
 _SUREST = 0.25
@@ -58,22 +60,10 @@ def share_of_doubts(
     first = np.where(swapped, order[:, 1], order[:, 0])
     second = np.where(swapped, order[:, 0], order[:, 1])
     margin = np.abs(best[:, 0].astype(np.float64) - best[:, 1])
-    differing = _surest(first, margin, classes) & (given != first)
+    differing = surest(first, margin, _SUREST) & (given != first)
     weight = score[differing].astype(np.float64)
     if not weight.sum() > 0:
         return 0.0
     hits = float(weight[given[differing] == second[differing]].sum() / weight.sum())
     chance = 1 / (classes - 1)
     return min(max((hits - chance) / (1 - chance), 0.0), _MOST)
-
-
-def _surest(
-    first: NDArray[np.int64], margin: NDArray[np.float64], classes: int
-) -> NDArray[np.bool_]:
-    """Of each predicted class, the samples with the largest margins."""
-    chosen = np.zeros(len(first), dtype=np.bool_)
-    order = np.lexsort((-margin, first))
-    sizes = np.bincount(first, minlength=classes)
-    rank = np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    chosen[order[rank < np.repeat(np.ceil(_SUREST * sizes), sizes)]] = True
-    return chosen

@@ -63,9 +63,9 @@ def suspect(
     transposed = torch.from_numpy(model.transition.T.astype(np.float32).copy())
     for part, chunk in _chunks(logits):
         labels = torch.from_numpy(given[part])
+        largest, predicted = chunk.max(dim=1)
         # First, so that no logit is too large a number once it is divided.
-        chunk -= chunk.amax(dim=1, keepdim=True)
-        predicted = chunk.argmax(dim=1)
+        chunk -= largest[:, None]
         joint = torch.softmax(chunk / model.temperature, dim=1).mul_(transposed[labels])
         told = joint.sum(dim=1, keepdim=True)
         # A label that no class can have by the matrix is wrong, whatever the true one is.
@@ -73,9 +73,10 @@ def suspect(
         if shared:
             joint.scatter_add_(1, predicted[:, None], torch.full_like(told, shared))
         doubt = (1 - joint.gather(1, labels[:, None])[:, 0]).clamp_(0, 1)
-        other = joint.scatter_(1, labels[:, None], -1.0).argmax(dim=1)
         score[part] = doubt.numpy()
-        suggested[part] = torch.where(doubt > DOUBTFUL, other, labels).numpy()
+        doubtful = (doubt > DOUBTFUL).nonzero()[:, 0]
+        others = joint[doubtful].scatter_(1, labels[doubtful, None], -1.0)
+        suggested[part] = labels.index_copy(0, doubtful, others.argmax(dim=1)).numpy()
         confusion += torch.bincount(predicted * classes + labels, minlength=classes * classes)
     return Suspicion(score, suggested, confusion.reshape(classes, classes).numpy())
 

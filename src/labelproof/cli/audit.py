@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +24,7 @@ from labelproof.cli.decoding import decode_images
 from labelproof.cli.fit_words import describe_data, stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
-from labelproof.data.catalogue import plain_name
+from labelproof.data.catalogue import is_known, plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
@@ -34,7 +35,7 @@ from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.report.audit import write_audit_page
 from labelproof.training.configuration import Configuration
 from labelproof.training.description import FILE as MODEL
-from labelproof.training.durable import remove_folder
+from labelproof.training.durable import remove_folder, settle
 from labelproof.training.execution import Execution, choose_execution
 from labelproof.training.ownership import FolderInUseError, owning
 from labelproof.training.pack import DeviceMemoryError
@@ -174,8 +175,8 @@ def audit(
     folder = output if output is not None else Path(f"{stem_of(plain_name(path))}-audit")
     options = {
         "label": label,
-        "labels": None if labels is None else str(labels),
-        "data_root": None if data_root is None else str(data_root),
+        "labels": _absolute(labels),
+        "data_root": _absolute(data_root),
     }
     if probabilities is not None:
         _refuse_trained(folder, fresh=fresh)
@@ -188,7 +189,7 @@ def audit(
                 # Rows are matched by their order, so that none may be left out on the way.
                 given = load_dataset(path, root=data_root, on_error="raise", label=label)
                 given = given if labels is None else relabel(given, path, labels)
-        found = audit_given(table, given, data=path, options=options)
+        found = audit_given(table, given, data=_place(path), options=options)
         dataset = given if isinstance(given, Dataset) else None
         _replace(console, folder, found, Samples.of(found, dataset), fresh=fresh)
         return
@@ -210,7 +211,7 @@ def audit(
             if name not in ("--folds", "--loss")
         },
     )
-    parts = folds or (5 if len(dataset.train) < _FEW else 3)
+    parts = _choose_folds(folds, len(dataset.train))
     say(console, describe_data(dataset))
     say(
         console,
@@ -225,28 +226,46 @@ def audit(
         "fingerprint": fingerprint(dataset),
     }
     try:
-        with owning(folder), StopRequest() as stop:
+        with owning(folder):
             if fresh:
                 remove_audit(folder)
-            found = _cross_validate(
-                dataset,
-                configuration,
-                folder,
-                asked=asked,
-                folds=parts,
-                weaken=loss is None,
-                execution=execution,
-                human=human_labels,
-                image_memory=image_memory,
-                console=console,
-                stop=stop,
-                options=options,
-            )
+            with StopRequest() as stop:
+                found = _cross_validate(
+                    dataset,
+                    configuration,
+                    folder,
+                    asked=asked,
+                    folds=parts,
+                    weaken=loss is None,
+                    execution=execution,
+                    human=human_labels,
+                    image_memory=image_memory,
+                    console=console,
+                    stop=stop,
+                    options=options,
+                )
+            _present(console, folder, found, Samples.of(found, dataset))
     except FolderInUseError as error:
         raise ValueError(str(error)) from None
-    _conclude(console, folder, found, Samples.of(found, dataset))
     if noise is not None and dataset.clean:
         say(console, describe_rehearsal(found, dataset.train.labels))
+
+
+def _choose_folds(asked: int | None, samples: int) -> int:
+    if asked is None:
+        return max(min(5 if samples < _FEW else 3, samples), 2)
+    if asked > samples:
+        raise ValueError(f"--folds: expected 2 to {samples:,}, the number of samples, got {asked}")
+    return asked
+
+
+def _place(data: str) -> str:
+    """Where data are, wherever the review is started from; a dataset's name as it is."""
+    return plain_name(data) if is_known(data) else os.path.abspath(Path(data).expanduser())
+
+
+def _absolute(path: str | Path | None) -> str | None:
+    return None if path is None else os.path.abspath(path)
 
 
 def _cross_validate(
@@ -293,11 +312,13 @@ def _cross_validate(
         human=human,
         on_weaker=note_weaker,
     )
-    attempts.write(folder, SETTINGS)
     at_once = min(folds, _AT_ONCE) if execution.device.type == "cuda" else 1
     try:
         with RunDisplay(console, runs=folds, epochs=folds * configuration.epochs) as display:
             for event in validation.run(execution, at_once=at_once, stop=stop):
+                if event.kind == "started":
+                    # Not before: what cannot be trained at all must not stand in a folder's way.
+                    attempts.write(folder, SETTINGS)
                 display.show(event)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error}", fg="red", err=True)
@@ -311,7 +332,7 @@ def _cross_validate(
     found = conclude(
         dataset,
         validation.predictions(),
-        data=configuration.data,
+        data=_place(configuration.data),
         method={
             "predictions": "cross-validation",
             "folds": folds,
@@ -330,6 +351,8 @@ def _remove_runs(folder: Path) -> None:
     # Of no use any more, and hundreds of megabytes with large networks.
     if (folder / RUNS).is_dir():
         remove_folder(folder / RUNS)
+    # What is left of them where an earlier removal was killed on the way.
+    settle(folder)
 
 
 def audit_run(
@@ -355,7 +378,7 @@ def audit_run(
     found = conclude(
         dataset,
         predictions,
-        data=data,
+        data=_place(data),
         method={
             "predictions": "run",
             "network": run.configuration.network,
@@ -364,8 +387,8 @@ def audit_run(
         },
         options={
             "label": label,
-            "labels": labels,
-            "data_root": None if data_root is None else str(data_root),
+            "labels": _absolute(labels),
+            "data_root": _absolute(data_root),
         },
     )
     return found, Samples.of(found, dataset)
@@ -388,14 +411,14 @@ def _replace(
         with owning(folder):
             if fresh:
                 remove_audit(folder)
-            _conclude(console, folder, found, samples)
+            found.write(folder)
+            _present(console, folder, found, samples)
     except FolderInUseError as error:
         raise ValueError(str(error)) from None
 
 
-def _conclude(console: Console, folder: Path, found: Audit, samples: Samples) -> None:
-    """Keep an audit, make its page, and say what was found."""
-    found.write(folder)
+def _present(console: Console, folder: Path, found: Audit, samples: Samples) -> None:
+    """Make the page of an audit that is kept, and say what was found."""
     with console.status("Making the page"):
         write_audit_page(folder / PAGE, found, samples)
     say(console, describe_audit(found, folder))

@@ -100,10 +100,10 @@ def limits(audit: Audit) -> str:
     """What the interval does not cover."""
     who = "network" if audit.method.get("predictions") in ("cross-validation", "run") else "model"
     return (
-        "The interval is a 95% interval and covers chance: how far the figures would move with "
-        f"other samples of the same kind. It does not cover what the {who} cannot tell apart: a "
-        "rare sample with the right label may be suspected, and a mistake that it makes as well is "
-        "not found."
+        "The interval is a 95% interval: it covers chance and, for the share of wrong labels, how "
+        f"many of the doubts of the {who} may be the labels' fault. It does not cover what the "
+        f"{who} cannot tell apart: a rare sample with the right label may be suspected, and a "
+        "mistake that it makes as well is not found."
     )
 
 

@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_runs import CPU, StopAfter, small, small_digits
+
+from labelproof.audit import audit_logits
+from labelproof.audit.conclusion import conclude
+from labelproof.audit.cross_validation import CrossValidation, Predictions
+from labelproof.training import choose_examples
+from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.pack import Event
+from labelproof.training.record import read_record
+from labelproof.training.stopping import StopRequest
+
+EPOCHS = 12
+LEARNS = small(loss="gce(q=0.7)", epochs=EPOCHS, batch_size=16)
+# What one of the settings for MNIST does to the digits: everything becomes one class.
+TOO_STRONG = "ce+sr(tau=0.1,p=0.1,lambda0=60,rho=1,r=1,normalize=false)"
+COLLAPSES = small(
+    noise="none", loss=TOO_STRONG, network="mlp(hidden=16,depth=1)", epochs=14, batch_size=8
+)
+
+
+def validate(
+    folder: Path,
+    configuration: Any = LEARNS,
+    *,
+    stop: StopRequest | None = None,
+    **options: Any,
+) -> tuple[CrossValidation, list[Event]]:
+    """A cross-validation of 200 digits that has gone as far as it goes, and what was told."""
+    options = {"folds": 3, **options}
+    validation = CrossValidation(small_digits(), configuration, folder=folder, **options)
+    return validation, list(validation.run(CPU, stop=stop))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[CrossValidation, list[Event]]:
+    return validate(tmp_path_factory.mktemp("whole") / "folds")
+
+
+def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_it(
+    whole: tuple[CrossValidation, list[Event]],
+) -> None:
+    validation, _ = whole
+    assert validation.finished
+    times = np.zeros(200, int)
+    for job in validation.jobs:
+        assert job.folder is not None
+        with np.load(job.folder / "predictions.npz") as arrays:
+            held = arrays["held"]
+        times[held] += 1
+        used = validation.load(job.configuration).used
+        assert not set(held.tolist()) & set(used.tolist())
+        assert len(held) + len(used) == 200
+    assert (times == 1).all()
+
+
+def test_predictions_are_those_of_the_parts_put_together(
+    whole: tuple[CrossValidation, list[Event]],
+) -> None:
+    validation, _ = whole
+    found = validation.predictions()
+    assert found.logits.shape == (200, 10)
+    assert found.logits.dtype == np.float32
+    assert np.array_equal(found.index, np.arange(200))
+    for job in validation.jobs:
+        assert job.folder is not None
+        with np.load(job.folder / "predictions.npz") as arrays:
+            np.testing.assert_array_equal(found.logits[arrays["held"]], arrays["held_logits"])
+    assert [len(curve["validation_accuracy"]) for curve in found.curves] == [EPOCHS] * 3
+
+
+def test_the_noise_of_the_configuration_is_on_the_labels(
+    whole: tuple[CrossValidation, list[Event]],
+) -> None:
+    validation, _ = whole
+    found = validation.predictions()
+    expected = choose_examples(replace(LEARNS, validation=0.0), small_digits()).given
+    assert np.array_equal(found.given, expected)
+    wrong = found.given != small_digits().train.labels
+    assert 0.25 < wrong.mean() < 0.5
+
+
+def test_what_is_learned_tells_wrong_labels_from_right_ones(
+    whole: tuple[CrossValidation, list[Event]],
+) -> None:
+    found = whole[0].predictions()
+    true = small_digits().train.labels
+    assert np.mean(found.logits.argmax(axis=1) == true) > 0.5
+    findings = audit_logits(found.logits, found.given)
+    wrong = found.given != true
+    assert findings.score[wrong].mean() > findings.score[~wrong].mean() + 0.2
+
+
+def test_nothing_of_the_true_labels_or_the_test_set_reaches_the_networks(
+    whole: tuple[CrossValidation, list[Event]],
+) -> None:
+    validation, _ = whole
+    examples = validation.load(validation.jobs[1].configuration)
+    assert examples.clean is None
+    assert set(examples.dataset.splits) == {"train"}
+    assert np.array_equal(examples.dataset.train.labels, validation.predictions().given)
+
+
+def test_parts_are_told_apart_by_their_seed(
+    whole: tuple[CrossValidation, list[Event]],
+) -> None:
+    validation, _ = whole
+    jobs = validation.jobs
+    assert [job.configuration.seed for job in jobs] == [
+        LEARNS.seed,
+        LEARNS.seed + 1,
+        LEARNS.seed + 2,
+    ]
+    assert [job.folder and job.folder.name for job in jobs] == ["1", "2", "3"]
+    assert all(job.configuration.validation == 0 for job in jobs)
+
+
+def test_finished_parts_are_not_trained_again(whole: tuple[CrossValidation, list[Event]]) -> None:
+    validation, events = whole
+    assert [event.kind for event in events].count("finished") == 3
+    again, told = validate(validation.folder)
+    assert told == []
+    assert again.finished
+    same(again.predictions(), validation.predictions())
+
+
+def same(first: Predictions, second: Predictions) -> None:
+    assert np.array_equal(first.logits, second.logits)
+    assert np.array_equal(first.given, second.given)
+    assert np.array_equal(first.index, second.index)
+    assert first.curves == second.curves
+
+
+def test_stopped_again_and_again_it_comes_to_the_same(
+    whole: tuple[CrossValidation, list[Event]], tmp_path: Path
+) -> None:
+    stops = 0
+    validation, _ = validate(tmp_path, stop=StopAfter(50))
+    while not validation.finished:
+        stops += 1
+        assert stops < 20
+        validation, _ = validate(tmp_path, stop=StopAfter(50))
+    assert stops >= 3
+    same(validation.predictions(), whole[0].predictions())
+
+
+def test_only_what_is_left_is_trained(
+    whole: tuple[CrossValidation, list[Event]], tmp_path: Path
+) -> None:
+    stop = StopAfter(9 * EPOCHS + 30)
+    first, _ = validate(tmp_path, stop=stop)
+    done = [read_record(tmp_path / name) is not None for name in "123"]
+    assert done == [True, False, False]
+    assert not first.finished
+    _, events = validate(tmp_path)
+    assert {event.job.configuration.seed for event in events} == {LEARNS.seed + 1, LEARNS.seed + 2}
+    resumed = next(event for event in events if event.kind == "started")
+    assert resumed.value > 0
+
+
+def test_several_at_once_come_to_the_same(
+    whole: tuple[CrossValidation, list[Event]], tmp_path: Path
+) -> None:
+    validation = CrossValidation(small_digits(), LEARNS, folds=3, folder=tmp_path)
+    for _ in validation.run(CPU, at_once=3):
+        pass
+    same(validation.predictions(), whole[0].predictions())
+
+
+def test_a_run_of_other_settings_in_its_place_is_refused(
+    whole: tuple[CrossValidation, list[Event]],
+) -> None:
+    with pytest.raises(ValueError, match="another configuration"):
+        validate(whole[0].folder, replace(LEARNS, learning_rate=0.2))
+
+
+@pytest.mark.parametrize("folds", [2, 5])
+def test_there_are_as_many_parts_as_are_asked_for(folds: int, tmp_path: Path) -> None:
+    validation = CrossValidation(small_digits(), LEARNS, folds=folds, folder=tmp_path)
+    assert validation.folds == len(validation.jobs) == folds
+    assert not validation.finished
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_configuration_leaves_out_is_not_predicted(tmp_path: Path) -> None:
+    uneven = replace(LEARNS, noise="none", imbalance="step:0.1", epochs=1)
+    validation, _ = validate(tmp_path, uneven, folds=2)
+    found = validation.predictions()
+    expected = choose_examples(uneven, small_digits()).used
+    assert len(expected) < 200
+    assert np.array_equal(found.index, expected)
+    assert found.logits.shape == (len(expected), 10)
+    audit = conclude(small_digits(), found, data="digits", method={"predictions": "made"})
+    assert audit.samples == [str(index) for index in expected]
+    assert np.array_equal(audit.index, expected)
+
+
+def test_a_conclusion_is_about_the_labels_that_were_given(
+    whole: tuple[CrossValidation, list[Event]],
+) -> None:
+    found = whole[0].predictions()
+    audit = conclude(
+        small_digits(), found, data="digits", method={"folds": 3}, options={"label": None}
+    )
+    assert (audit.name, audit.data, audit.kind) == ("digits", "digits", "images")
+    assert audit.class_names == small_digits().class_names
+    assert np.array_equal(audit.findings.given, found.given)
+    assert audit.agreement.value == np.mean(found.logits.argmax(axis=1) == found.given)
+    assert audit.agreement.low < audit.agreement.value < audit.agreement.high
+    assert audit.curves == found.curves
+    assert (audit.method, audit.options) == ({"folds": 3}, {"label": None})
+
+
+@pytest.fixture(scope="module")
+def collapsed(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[CrossValidation, list[Event], list[str]]:
+    told: list[str] = []
+    folder = tmp_path_factory.mktemp("collapsed") / "folds"
+    validation, events = validate(folder, COLLAPSES, folds=2, on_weaker=told.append)
+    return validation, events, told
+
+
+def test_where_a_network_collapses_all_parts_start_over_weaker(
+    collapsed: tuple[CrossValidation, list[Event], list[str]],
+) -> None:
+    validation, events, told = collapsed
+    assert told
+    assert validation.configuration.loss == told[-1] != TOO_STRONG
+    said = [str(event.value) for event in events if event.kind == "notice"]
+    assert any("collapsed" in line for line in said)
+    assert any(told[0] in line for line in said)
+    assert validation.finished
+    for job in validation.jobs:
+        assert job.folder is not None
+        record = read_record(job.folder)
+        assert record is not None
+        assert record.configuration["loss"] == told[-1]
+    predicted = validation.predictions().logits.argmax(axis=1)
+    assert len(np.unique(predicted)) > 3
+
+
+def test_a_collapse_is_left_to_whoever_asked_for_the_loss(tmp_path: Path) -> None:
+    told: list[str] = []
+    validation, events = validate(tmp_path, COLLAPSES, folds=2, weaken=False, on_weaker=told.append)
+    assert told == []
+    assert validation.finished
+    assert validation.configuration.loss == TOO_STRONG
+    said = [event.job for event in events if "collapsed" in str(event.value)]
+    assert 1 <= len(said) == len(set(said))  # of each once
+
+
+def test_killed_after_the_note_of_a_weaker_loss_it_goes_on_with_it(
+    collapsed: tuple[CrossValidation, list[Event], list[str]], tmp_path: Path
+) -> None:
+    weaker = collapsed[2][-1]
+
+    def die(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, COLLAPSES, on_weaker=die)
+    # The run that was let go is still there.
+    kept = load_checkpoint(tmp_path / "1" / "checkpoint", on_problem=lambda _: None)
+    assert kept is not None
+    assert kept.values["configuration"]["loss"] == TOO_STRONG
+    validation, _ = validate(tmp_path, replace(COLLAPSES, loss=weaker), folds=2)
+    assert validation.finished
+    same(validation.predictions(), collapsed[0].predictions())
+
+
+def run(folder: Path, configuration: Any, *, on_weaker: Callable[[str], None]) -> None:
+    validate(folder, configuration, folds=2, on_weaker=on_weaker)
+
+
+def test_a_network_that_diverges_is_told_of(tmp_path: Path) -> None:
+    wild = small(loss="ce", learning_rate=1e30, epochs=2, network="mlp(hidden=16,depth=1)")
+    validation, events = validate(tmp_path, wild, folds=2)
+    assert "failed" in [event.kind for event in events]
+    assert validation.failure is not None
+    assert not validation.finished
+
+
+def test_too_few_samples_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"folds|too few"):
+        CrossValidation(small_digits(3, 0), LEARNS, folds=5, folder=tmp_path)

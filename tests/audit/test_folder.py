@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from audits import make_findings
+from hypothesis import given as examples
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.folder import (
+    AUDIT,
+    INSIDE,
+    PAGE,
+    REVIEW,
+    RUNS,
+    SAMPLES,
+    SETTINGS,
+    SUSPECTS,
+    Audit,
+    find_audit,
+    remove_audit,
+)
+
+ODD = [
+    "plain.png",
+    "a comma, and more.png",
+    'a "quoted" name.png',
+    "a new\nline.png",
+    "a carriage\rreturn.png",
+    "Größe/猫.png",
+    os.fsdecode(b"caf\xe9.png"),
+    "",
+    " spaces ",
+    "=SUM(A1).png",
+    "semicolon;.png",
+    "tab\t.png",
+]
+
+
+def make_audit(samples: list[str] | None = None, **changes: object) -> Audit:
+    samples = ODD if samples is None else samples
+    findings, _ = make_findings(len(samples), 3, wrong=0.5, seed=1)
+    findings = replace(findings, shared_doubts=0.125)
+    audit = Audit(
+        name="photos",
+        data="some/photos",
+        kind="images",
+        class_names=("cat", "dog, or so", os.fsdecode(b"b\xe9b\xe9")),
+        samples=samples,
+        index=np.arange(len(samples)) * 2,
+        findings=findings,
+        agreement=Estimate(0.85, 0.8, 0.9),
+        method={"predictions": "cross-validation", "folds": 3},
+        curves=[{"validation_accuracy": [40.0, 61.5]}],
+        options={"label": None, "labels": "reviewed.csv"},
+    )
+    return replace(audit, **changes)  # pyright: ignore[reportArgumentType]
+
+
+def same(first: Audit, second: Audit) -> None:
+    """Assert that two audits are the same in all they hold."""
+    for name in ("name", "data", "kind", "class_names", "agreement", "method", "options"):
+        assert getattr(first, name) == getattr(second, name), name
+    assert list(first.samples) == list(second.samples)
+    assert [dict(curve) for curve in first.curves] == [dict(curve) for curve in second.curves]
+    assert np.array_equal(first.index, second.index)
+    assert first.findings.noise_rate == second.findings.noise_rate
+    assert first.findings.temperature == second.findings.temperature
+    assert first.findings.shared_doubts == second.findings.shared_doubts
+    for name in ("given", "suggested", "score", "transition", "transition_low", "transition_high"):
+        mine, theirs = getattr(first.findings, name), getattr(second.findings, name)
+        assert mine.dtype == theirs.dtype, name
+        assert np.array_equal(mine, theirs), name
+
+
+def test_what_is_written_is_read_whatever_samples_are_called(tmp_path: Path) -> None:
+    audit = make_audit()
+    audit.write(tmp_path / "new" / "folder")
+    same(Audit.read(tmp_path / "new" / "folder"), audit)
+    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == {
+        *(AUDIT, SAMPLES, SUSPECTS),
+    }
+
+
+NAMES = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1
+)
+
+
+@settings(max_examples=25, deadline=None)
+@examples(NAMES)
+def test_names_of_any_text_come_back(names: list[str]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        make_audit(names).write(Path(place))
+        assert Audit.read(Path(place)).samples == names
+
+
+def test_suspects_are_a_table_that_other_programs_read(tmp_path: Path) -> None:
+    audit = make_audit()
+    audit.write(tmp_path)
+    with (tmp_path / SUSPECTS).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["sample", "given", "suggested", "score"]
+    findings = audit.findings
+    assert len(rows) == len(findings.suspects) > 3
+    for row, place in zip(rows, findings.suspects.tolist(), strict=True):
+        assert row[0] == audit.samples[place]
+        assert row[1] == audit.class_names[findings.given[place]]
+        assert row[2] == audit.class_names[findings.suggested[place]] != row[1]
+        assert float(row[3]) == pytest.approx(findings.score[place], abs=1e-4)
+    scores = [float(row[3]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_without_a_suspect_the_table_has_its_header(tmp_path: Path) -> None:
+    audit = make_audit()
+    findings = replace(
+        audit.findings,
+        score=np.zeros(len(ODD), np.float32),
+        suggested=audit.findings.given,
+    )
+    replace(audit, findings=findings).write(tmp_path)
+    assert (tmp_path / SUSPECTS).read_text() == "sample,given,suggested,score\n"
+
+
+def test_a_folder_without_one_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no audit is kept there; 'labelproof audit PATH'"):
+        Audit.read(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no audit is kept there"):
+        Audit.read(tmp_path / "nowhere")
+
+
+def damage(folder: Path, name: str) -> None:
+    values = json.loads((folder / AUDIT).read_text())
+    if name == "audit.json of no text":
+        (folder / AUDIT).write_bytes(b"\xff\xfe")
+    elif name == "audit.json cut off":
+        (folder / AUDIT).write_bytes((folder / AUDIT).read_bytes()[:200])
+    elif name == "audit.json of a list":
+        (folder / AUDIT).write_text("[1]")
+    elif name == "audit.json without a name":
+        (folder / AUDIT).write_text(json.dumps({k: v for k, v in values.items() if k != "name"}))
+    elif name == "audit.json with other estimates":
+        (folder / AUDIT).write_text(json.dumps({**values, "noise_rate": {"mean": 1}}))
+    elif name == "audit.json with another matrix":
+        (folder / AUDIT).write_text(json.dumps({**values, "transition": [[1.0]]}))
+    elif name == "samples.npz missing":
+        (folder / SAMPLES).unlink()
+    elif name == "samples.npz empty":
+        (folder / SAMPLES).write_bytes(b"")
+    elif name == "samples.npz of text":
+        (folder / SAMPLES).write_text("hello")
+    elif name == "samples.npz cut off":
+        (folder / SAMPLES).write_bytes((folder / SAMPLES).read_bytes()[:300])
+    elif name == "samples.npz with a wrong byte":
+        content = bytearray((folder / SAMPLES).read_bytes())
+        content[60:90] = b"\xff" * 30
+        (folder / SAMPLES).write_bytes(bytes(content))
+    elif name == "samples.npz without the scores":
+        with np.load(folder / SAMPLES) as arrays:
+            kept = {key: arrays[key] for key in arrays.files if key != "score"}
+        np.savez(folder / SAMPLES, **kept)
+    elif name == "samples.npz of other samples":
+        other = make_audit(["1", "2"])
+        kept_audit = (folder / AUDIT).read_bytes()
+        with np.load(folder / SAMPLES) as arrays:
+            kept = {key: arrays[key] for key in arrays.files}
+        other.write(folder)
+        with np.load(folder / SAMPLES) as arrays:
+            kept["given"] = arrays["given"]
+        np.savez(folder / SAMPLES, **kept)
+        (folder / AUDIT).write_bytes(kept_audit)
+    elif name == "samples.npz of other classes":
+        with np.load(folder / SAMPLES) as arrays:
+            kept = {key: arrays[key] for key in arrays.files}
+        np.savez(folder / SAMPLES, **{**kept, "given": kept["given"] + 1})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("audit.json of no text", "audit.json cut off", "audit.json of a list"),
+        *("audit.json without a name", "audit.json with other estimates"),
+        *("audit.json with another matrix", "samples.npz missing", "samples.npz empty"),
+        *("samples.npz of text", "samples.npz cut off", "samples.npz with a wrong byte"),
+        *("samples.npz without the scores", "samples.npz of other samples"),
+        "samples.npz of other classes",
+    ],
+)
+def test_damage_is_said_with_the_file(name: str, tmp_path: Path) -> None:
+    make_audit().write(tmp_path)
+    damage(tmp_path, name)
+    with pytest.raises(ValueError, match="not a whole audit") as caught:
+        Audit.read(tmp_path)
+    assert str(tmp_path / AUDIT) in str(caught.value)
+    assert name.split()[0] in str(caught.value)
+
+
+def test_a_later_version_is_refused(tmp_path: Path) -> None:
+    make_audit().write(tmp_path)
+    values = json.loads((tmp_path / AUDIT).read_text())
+    (tmp_path / AUDIT).write_text(json.dumps({**values, "version": 2, "name": None}))
+    with pytest.raises(ValueError, match="of version 2, later than this program's"):
+        Audit.read(tmp_path)
+
+
+def test_objects_in_the_arrays_are_not_read(tmp_path: Path) -> None:
+    make_audit().write(tmp_path)
+    np.savez(tmp_path / SAMPLES, samples=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match=r"samples\.npz"):
+        Audit.read(tmp_path)
+
+
+def test_an_audit_that_is_written_over_another_is_never_half_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_audit().write(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("labelproof.audit.folder.write_text", fail)
+    with pytest.raises(OSError, match="full"):
+        make_audit(["1", "2"]).write(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no audit is kept there"):
+        Audit.read(tmp_path)
+
+
+def test_an_audit_is_found_where_it_is_and_within_a_run(tmp_path: Path) -> None:
+    make_audit().write(tmp_path / "alone")
+    make_audit().write(tmp_path / "run" / INSIDE)
+    assert find_audit(tmp_path / "alone") == tmp_path / "alone"
+    assert find_audit(tmp_path / "run") == tmp_path / "run" / INSIDE
+    with pytest.raises(FileNotFoundError, match="no audit is kept there"):
+        find_audit(tmp_path)
+
+
+def test_removing_an_audit_leaves_decisions_and_all_else(tmp_path: Path) -> None:
+    make_audit().write(tmp_path)
+    kept = [REVIEW, f"{REVIEW}-wal", "notes.txt", ".lock"]
+    for name in (*kept, PAGE, SETTINGS):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / RUNS / "1").mkdir(parents=True)
+    (tmp_path / RUNS / "1" / "record.json").write_text("{}")
+    remove_audit(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == set(kept)
+
+
+def test_removing_what_is_not_there_is_nothing(tmp_path: Path) -> None:
+    remove_audit(tmp_path)
+    remove_audit(tmp_path / "nowhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_someone_elses_are_not_removed(tmp_path: Path) -> None:
+    for name in (SETTINGS, PAGE, "thesis.tex"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(ValueError, match="not the folder of an audit, so nothing in it is removed"):
+        remove_audit(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_audit_under_way_is_removed_beside_other_files(tmp_path: Path) -> None:
+    (tmp_path / SETTINGS).write_text('{"asked": {}}')
+    (tmp_path / "notes.txt").touch()
+    remove_audit(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_audit_says_in_a_line_what_it_is() -> None:
+    assert repr(make_audit()).startswith("Audit('photos', Findings(12 labels, ")

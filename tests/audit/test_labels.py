@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from audit.noisy_logits import make, pair, softmax, symmetric, temperature_of
+
+from labelproof.audit import audit_labels, audit_logits, labels
+from labelproof.audit.findings import Findings
+
+
+@pytest.fixture(scope="module")
+def findings() -> Findings:
+    made = make(2000, pair(5, 0.2))
+    return audit_logits(made.logits, made.given)
+
+
+def test_the_interval_covers_the_true_rate_where_the_model_is_right() -> None:
+    covered, widths = 0, []
+    for seed in range(30):
+        made = make(300, symmetric(4, 0.2), seed=seed)
+        found = audit_logits(made.logits, made.given).noise_rate
+        covered += found.low <= 0.2 <= found.high
+        widths.append(found.high - found.low)
+    assert covered >= 24
+    # And not since they are wide: the share of as many that were counted has 0.09.
+    assert np.mean(widths) < 0.14
+
+
+def test_intervals_of_the_matrix_cover_it_where_the_model_is_right() -> None:
+    transition = pair(4, 0.25)
+    covered = []
+    for seed in range(12):
+        made = make(400, transition, seed=seed)
+        found = audit_logits(made.logits, made.given)
+        covered += [
+            found.transition_low[i, j] <= transition[i, j] <= found.transition_high[i, j]
+            for i in range(4)
+            for j in (i, (i + 1) % 4)
+        ]
+    assert np.mean(covered) >= 0.8
+
+
+def test_intervals_contain_what_was_estimated(findings: Findings) -> None:
+    rate = findings.noise_rate
+    assert 0 <= rate.low <= rate.value <= rate.high <= 1
+    assert (findings.transition_low <= findings.transition).all()
+    assert (findings.transition <= findings.transition_high).all()
+    assert findings.transition_low.min() >= 0
+    assert findings.transition_high.max() <= 1
+
+
+def test_intervals_shrink_with_samples() -> None:
+    widths = []
+    for samples in (150, 600, 2400):
+        made = make(samples, symmetric(3, 0.3))
+        rate = audit_logits(made.logits, made.given).noise_rate
+        widths.append(rate.high - rate.low)
+    # Four times as many halve them.
+    assert widths[0] / widths[1] == pytest.approx(2, rel=0.4)
+    assert widths[1] / widths[2] == pytest.approx(2, rel=0.4)
+
+
+def test_intervals_are_as_narrow_where_only_some_samples_are_drawn_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = make(4000, symmetric(4, 0.3))
+    whole = audit_logits(made.logits, made.given)
+    monkeypatch.setattr(labels, "_FITTED", 2000)
+    monkeypatch.setattr(labels, "_RESAMPLED", 500)
+    part = audit_logits(made.logits, made.given)
+    assert len(part) == 4000
+    assert part.noise_rate.value == pytest.approx(whole.noise_rate.value, abs=0.02)
+    wide = whole.noise_rate.high - whole.noise_rate.low
+    assert part.noise_rate.high - part.noise_rate.low == pytest.approx(wide, rel=0.35)
+
+
+def test_the_rate_is_that_of_the_labels_and_suspects_are_the_wrong_ones() -> None:
+    made = make(3000, symmetric(10, 0.2), scale=8)
+    found = audit_logits(made.logits, made.given)
+    wrong = made.given != made.true
+    assert found.noise_rate.value == pytest.approx(made.rate, abs=0.01)
+    assert wrong[found.suspects].mean() > 0.97
+    assert np.isin(np.flatnonzero(wrong), found.suspects).mean() > 0.97
+    assert (found.suggested[found.suspects] == made.true[found.suspects]).mean() > 0.97
+    assert found.estimated_count == pytest.approx(wrong.sum(), abs=30)
+
+
+def test_suspects_come_by_their_score_and_have_another_label(findings: Findings) -> None:
+    scores = findings.score[findings.suspects]
+    assert (np.diff(scores) <= 0).all()
+    assert scores.min() > 0.5
+    assert np.array_equal(findings.order[: len(scores)], findings.suspects)
+    assert sorted(findings.order) == list(range(len(findings)))
+    changed = np.flatnonzero(findings.suggested != findings.given)
+    assert np.array_equal(changed, np.sort(findings.suspects))
+
+
+def test_right_labels_are_left_alone() -> None:
+    made = make(2000, np.eye(5), scale=8, deviation=1)
+    found = audit_logits(made.logits, made.given)
+    assert len(found.suspects) == 0
+    assert found.noise_rate.value < 0.002
+    assert found.noise_rate.low == 0
+
+
+def test_probabilities_and_logits_come_to_the_same() -> None:
+    made = make(1000, pair(4, 0.2))
+    by_logits = audit_logits(made.logits, made.given)
+    by_shares = audit_labels(softmax(made.logits, temperature_of()), made.given)
+    np.testing.assert_allclose(by_shares.score, by_logits.score, atol=0.05)
+    assert by_shares.temperature == pytest.approx(by_logits.temperature / temperature_of(), rel=0.2)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_the_precision_of_probabilities_matters_little(kind: type[np.floating]) -> None:
+    made = make(1000, pair(4, 0.2))
+    shares = softmax(made.logits, temperature_of())
+    found = audit_labels(shares.astype(kind), made.given)
+    exact = audit_labels(shares, made.given)
+    assert found.noise_rate.value == pytest.approx(exact.noise_rate.value, abs=0.005)
+    assert np.mean(found.suggested != exact.suggested) < 0.005
+
+
+def test_one_hot_probabilities_are_believed() -> None:
+    true = np.arange(300) % 3
+    given = np.where(np.arange(300) % 10 == 0, (true + 1) % 3, true)
+    found = audit_labels(np.eye(3, dtype=np.int64)[true], given)
+    assert np.array_equal(np.sort(found.suspects), np.arange(0, 300, 10))
+    assert np.array_equal(found.suggested, true)
+
+
+def test_the_same_comes_out_each_time_and_nobody_elses_chance_is_used() -> None:
+    made = make(400, symmetric(3, 0.3))
+    state = np.random.get_state(legacy=False)
+    first, second = (audit_logits(made.logits, made.given) for _ in range(2))
+    assert first.noise_rate == second.noise_rate
+    assert np.array_equal(first.transition_low, second.transition_low)
+    assert str(np.random.get_state(legacy=False)) == str(state)
+    other = audit_logits(made.logits, made.given, seed=1)
+    assert other.noise_rate.value == first.noise_rate.value
+    assert not np.array_equal(other.transition_low, first.transition_low)
+
+
+@pytest.mark.parametrize("samples", [1, 2, 3])
+def test_a_handful_of_samples_is_judged_without_a_warning(samples: int) -> None:
+    found = audit_labels([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]][:samples], [1, 1, 0][:samples])
+    assert len(found) == samples
+    assert np.isfinite(found.score).all()
+    assert found.noise_rate.high > 0.5
+
+
+def test_a_finding_says_in_a_line_what_it_is(findings: Findings) -> None:
+    assert repr(findings).startswith("Findings(2,000 labels, ")
+    assert "% to " in repr(findings)
+    assert findings.num_classes == 5
+
+
+SCALE = """
+import json, resource, sys, time
+import numpy as np
+from labelproof.audit import audit_labels, read_probabilities
+
+table = read_probabilities(sys.argv[1])
+given = np.load(sys.argv[2])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+begin = time.perf_counter()
+found = audit_labels(table, given)
+seconds = time.perf_counter() - begin
+more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(json.dumps([seconds, more / 1024, found.noise_rate.value, len(found.suspects)]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units elsewhere")
+def test_a_large_file_is_audited_in_seconds_and_little_memory(tmp_path: Path) -> None:
+    samples, classes = 200_000, 50
+    generator = np.random.default_rng(0)
+    true = generator.integers(classes, size=samples)
+    table = generator.random((samples, classes), dtype=np.float32) * np.float32(0.2 / classes)
+    table[np.arange(samples), true] += 1 - table.sum(axis=1)
+    given = np.where(generator.random(samples) < 0.1, (true + 1) % classes, true)
+    np.save(tmp_path / "table.npy", table)
+    np.save(tmp_path / "given.npy", given)
+    done = subprocess.run(
+        [sys.executable, "-c", SCALE, tmp_path / "table.npy", tmp_path / "given.npy"],
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, megabytes, rate, suspects = json.loads(done.stdout)
+    assert rate == pytest.approx(0.1, abs=0.003)
+    assert suspects == pytest.approx(20_000, rel=0.03)
+    assert seconds < 60  # a few, on a machine that has nothing else to do
+    assert megabytes < 400
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "pair"])
+@pytest.mark.parametrize("classes", [3, 10], ids=str)
+def test_noise_that_the_network_has_learned_may_hide_but_not_from_the_interval(
+    kind: str, classes: int
+) -> None:
+    transition = {"symmetric": symmetric, "pair": pair}[kind](classes, 0.3)
+    made = make(4000, transition)
+    learned = np.log(softmax(made.logits, temperature_of()) @ transition)
+    found = audit_logits(learned.astype(np.float32), made.given)
+    assert found.noise_rate.value < made.rate
+    assert found.noise_rate.high > made.rate - 0.03

@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from audit.noisy_logits import Made, draw_labels, make, pair, softmax, symmetric, temperature_of
+
+from labelproof.audit.noise_model import (
+    NoiseModel,
+    as_transition,
+    fit_noise_model,
+    resample,
+    sure_temperature,
+)
+
+SAMPLES = {3: 4000, 10: 5000, 100: 8000}
+KINDS = {
+    "symmetric": lambda classes: symmetric(classes, 0.3),
+    "pair": lambda classes: pair(classes, 0.3),
+    "none": np.eye,
+}
+
+
+@pytest.fixture(scope="module", params=SAMPLES)
+def classes(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request: pytest.FixtureRequest, classes: int) -> tuple[Made, np.ndarray, NoiseModel]:
+    """Made labels, the matrix they were made by, and the model that was fitted to them."""
+    transition = KINDS[request.param](classes)
+    made = make(SAMPLES[classes], transition)
+    return made, transition, fit_noise_model(made.logits, made.given)
+
+
+def test_the_noise_comes_back(fitted: tuple[Made, np.ndarray, NoiseModel]) -> None:
+    made, transition, model = fitted
+    classes = len(transition)
+    # Each row has pseudo-counts, one of them off the diagonal.
+    assert model.noise_rate == pytest.approx(made.rate, abs=0.01 + classes / len(made.given))
+    # Four standard deviations of a share among a class's samples, and a few of them in doubt.
+    a_class = len(made.given) / classes
+    bound = 4 * np.sqrt(transition * (1 - transition) / a_class) + 6 / a_class + 0.01
+    assert (np.abs(model.transition - transition) < bound).all()
+
+
+def test_rows_are_shares(fitted: tuple[Made, np.ndarray, NoiseModel]) -> None:
+    model = fitted[2]
+    assert model.transition.dtype == np.float64
+    np.testing.assert_allclose(model.transition.sum(axis=1), 1, rtol=1e-12)
+    assert model.transition.min() > 0
+
+
+def test_nothing_explains_the_labels_better_not_even_the_truth(
+    fitted: tuple[Made, np.ndarray, NoiseModel],
+) -> None:
+    made, transition, model = fitted
+    told = (softmax(made.logits, temperature_of()) * transition.T[made.given]).sum(axis=1)
+    truth = float(np.log(np.maximum(told, 1e-30)).mean())
+    # The pseudo-counts cost a little, the less the more samples there are.
+    assert model.likelihood > truth - 1e-3 - len(transition) / len(made.given)
+
+
+def test_the_shares_of_true_classes_and_labels_are_those_of_the_samples(
+    fitted: tuple[Made, np.ndarray, NoiseModel],
+) -> None:
+    made, transition, model = fitted
+    classes, samples = len(transition), len(made.given)
+    counted = np.bincount(made.given, minlength=classes) / samples
+    np.testing.assert_allclose(model.joint.sum(axis=0), counted, atol=1e-4)
+    np.testing.assert_allclose(as_transition(model.joint, samples), model.transition, rtol=1e-9)
+
+
+def test_the_likelihood_is_that_of_the_model_it_comes_with(
+    fitted: tuple[Made, np.ndarray, NoiseModel],
+) -> None:
+    made, _, model = fitted
+    told = softmax(made.logits, model.temperature) * model.transition.T[made.given]
+    assert model.likelihood == pytest.approx(np.log(told.sum(axis=1)).mean(), abs=2e-3)
+
+
+@pytest.mark.parametrize(("classes", "deviation"), [(3, 2.5), (3, 2.0), (10, 2.0), (10, 1.5)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_temperature_comes_back(kind: str, classes: int, deviation: float) -> None:
+    # Of logits that leave a doubt: without one, any temperature that is low enough will do.
+    made = make(6000, KINDS[kind](classes), deviation=deviation)
+    found = fit_noise_model(made.logits, made.given).temperature
+    assert found == pytest.approx(temperature_of(deviation=deviation), rel=0.3)
+
+
+@pytest.mark.parametrize("factor", [5.0, 0.3])
+def test_it_does_not_matter_how_sure_the_network_claims_to_be(factor: float) -> None:
+    made = make(4000, pair(10, 0.25))
+    plain = fit_noise_model(made.logits, made.given)
+    other = fit_noise_model(made.logits * np.float32(factor), made.given)
+    assert other.noise_rate == pytest.approx(plain.noise_rate, abs=0.005)
+    assert other.temperature == pytest.approx(plain.temperature * factor, rel=0.2)
+    np.testing.assert_allclose(other.transition, plain.transition, atol=0.01)
+
+
+def test_what_is_added_to_all_logits_of_a_sample_does_not_matter() -> None:
+    made = make(1000, pair(5, 0.25))
+    shift = np.random.default_rng(0).normal(0, 20, (1000, 1)).astype(np.float32)
+    plain = fit_noise_model(made.logits, made.given)
+    shifted = fit_noise_model(made.logits + shift, made.given)
+    np.testing.assert_allclose(shifted.transition, plain.transition, atol=1e-3)
+
+
+def test_the_order_of_the_classes_does_not_matter() -> None:
+    transition = pair(6, 0.3)
+    transition[2] = [0.1, 0.0, 0.6, 0.1, 0.1, 0.1]
+    made = make(3000, transition)
+    order = np.random.default_rng(1).permutation(6)
+    place = np.argsort(order)
+    plain = fit_noise_model(made.logits, made.given)
+    permuted = fit_noise_model(made.logits[:, order], place[made.given])
+    np.testing.assert_allclose(
+        permuted.transition, plain.transition[np.ix_(order, order)], atol=1e-3
+    )
+    assert permuted.temperature == pytest.approx(plain.temperature, rel=1e-3)
+
+
+def test_the_order_of_the_samples_does_not_matter() -> None:
+    made = make(2000, symmetric(4, 0.3))
+    order = np.random.default_rng(1).permutation(2000)
+    plain = fit_noise_model(made.logits, made.given)
+    shuffled = fit_noise_model(made.logits[order], made.given[order])
+    np.testing.assert_allclose(shuffled.transition, plain.transition, atol=1e-3)
+
+
+def corner(name: str) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(0)
+    made = make(300, symmetric(4, 0.2))
+    logits, given = made.logits.copy(), made.given.copy()
+    hidden = np.finfo(np.float32).min
+    if name == "a class that is never given":
+        given[given == 2] = 1
+    elif name == "a class that is never predicted":
+        logits[:, 2] = -50
+    elif name == "a class that neither occurs nor is predicted":
+        logits[:, 3], given = -50, given % 3
+    elif name == "one sample a class":
+        logits, given = 3 * np.eye(7), np.arange(7)
+    elif name == "two classes":
+        made = make(200, symmetric(2, 0.2))
+        logits, given = made.logits, made.given
+    elif name == "all labels the same":
+        given = np.full(300, 3)
+    elif name == "all predictions the same":
+        logits = np.tile([0.0, 1.0, 2.0, 3.0], (300, 1))
+    elif name == "no prediction at all":
+        logits = np.zeros((300, 4))
+    elif name == "a single sample":
+        logits, given = logits[:1], given[:1]
+    elif name == "a single sample with the other label":
+        logits, given = np.array([[9.0, 0.0]]), np.array([1])
+    elif name == "every label wrong":
+        logits, given = 9 * np.eye(4)[made.true], (made.true + 1) % 4
+    elif name == "classes that are ruled out":
+        logits[generator.random(logits.shape) < 0.3] = -np.inf
+        logits[np.arange(300), made.true] = 5
+    elif name == "classes that are hidden":
+        logits[generator.random(logits.shape) < 0.3] = hidden
+        logits[np.arange(300), made.true] = -hidden
+    elif name == "logits of a thousand":
+        logits *= 1000
+    return logits.astype(np.float32), given.astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a class that is never given",
+        "a class that is never predicted",
+        "a class that neither occurs nor is predicted",
+        "one sample a class",
+        "two classes",
+        "all labels the same",
+        "all predictions the same",
+        "no prediction at all",
+        "a single sample",
+        "a single sample with the other label",
+        "every label wrong",
+        "classes that are ruled out",
+        "classes that are hidden",
+        "logits of a thousand",
+    ],
+)
+def test_corners_give_numbers_and_no_warning(name: str) -> None:
+    logits, given = corner(name)
+    sure = sure_temperature(logits)
+    assert 0.05 <= sure <= 20
+    for model in (fit_noise_model(logits, given), fit_noise_model(logits, given, temperature=sure)):
+        assert np.isfinite(model.transition).all()
+        np.testing.assert_allclose(model.transition.sum(axis=1), 1)
+        assert np.isfinite([model.temperature, model.likelihood]).all()
+        assert 0 <= model.noise_rate <= 1
+        for joint in (model.joint, *resample(logits, given, model, times=5, seed=0, shared=0.2)):
+            assert joint.min() >= 0
+            assert joint.sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_a_class_without_samples_is_taken_for_right() -> None:
+    logits, given = corner("a class that neither occurs nor is predicted")
+    transition = fit_noise_model(logits, given).transition
+    assert transition[3, 3] == transition[3].max() > 0.5
+
+
+def test_what_is_given_is_left_as_it_was() -> None:
+    made = make(100, symmetric(3, 0.2))
+    logits, given = made.logits.copy(), made.given.copy()
+    model = fit_noise_model(made.logits, made.given)
+    resample(made.logits, made.given, model, times=2, seed=0)
+    assert np.array_equal(logits, made.logits)
+    assert np.array_equal(given, made.given)
+
+
+def test_draws_are_the_same_by_their_seed_and_spread_as_chance_does() -> None:
+    # Nothing is in doubt, so that the rate is a share that was counted.
+    true = np.arange(1000) % 4
+    given = draw_labels(true, symmetric(4, 0.2), seed=3)
+    logits = (30 * np.eye(4)[true]).astype(np.float32)
+    model = fit_noise_model(logits, given)
+    rates = [
+        [1 - np.trace(each) for each in resample(logits, given, model, times=60, seed=seed)]
+        for seed in (0, 0, 1)
+    ]
+    assert rates[0] == rates[1] != rates[2]
+    expected = np.sqrt(0.2 * 0.8 / 1000)
+    assert np.std(rates[0]) == pytest.approx(expected, rel=0.35)
+    assert np.mean(rates[0]) == pytest.approx(np.mean(given != true), abs=expected)
+
+
+def test_a_temperature_that_is_decided_is_kept() -> None:
+    made = make(2000, pair(5, 0.2))
+    plain = fit_noise_model(made.logits, made.given)
+    decided = fit_noise_model(made.logits, made.given, temperature=0.8)
+    assert decided.temperature == 0.8
+    assert decided.likelihood < plain.likelihood
+    again = fit_noise_model(made.logits, made.given, temperature=plain.temperature)
+    np.testing.assert_allclose(again.transition, plain.transition, atol=2e-3)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 4.0])
+def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure(factor: float) -> None:
+    plain = make(1000, symmetric(5, 0.2)).logits
+    logits = plain * np.float32(factor)
+    found = sure_temperature(logits)
+    assert softmax(logits, found).max(axis=1).mean() == pytest.approx(0.999, abs=2e-4)
+    assert found == pytest.approx(factor * sure_temperature(plain), rel=1e-3)
+
+
+def test_what_is_sure_at_any_temperature_is_divided_by_the_highest() -> None:
+    assert sure_temperature(np.array([[1e4, 0.0]], np.float32)) == pytest.approx(20, rel=1e-3)
+
+
+def test_few_samples_of_a_class_are_taken_for_right_until_they_say_otherwise() -> None:
+    joint = np.array([[0.5, 0.5], [0.0, 0.0]])
+    few, many = as_transition(joint, 2), as_transition(joint, 2000)
+    assert few[0, 0] > many[0, 0] > 0.5
+    assert many[0, 0] == pytest.approx(0.5, abs=1e-3)
+    assert few[1, 1] == many[1, 1] == 0.75

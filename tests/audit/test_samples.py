@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from audits import make_findings, make_photos
+from made_images import make_image, pixels, write_images
+from PIL import Image
+
+from labelproof.audit.estimate import Estimate
+from labelproof.audit.folder import Audit
+from labelproof.audit.samples import Samples, open_samples
+from labelproof.data import load_dataset
+from labelproof.data.images import UnreadableImageError
+from labelproof.data.notices import DataWarning
+from labelproof.data.relabelling import relabel
+from labelproof.data.sample_names import sample_names
+
+
+def audit_of(data: Path | str, **options: str) -> Audit:
+    """An audit of data that are there, with findings that were made up."""
+    dataset = load_dataset(data, on_error="skip", label=options.get("label"))
+    if "labels" in options:
+        dataset = relabel(dataset, data, options["labels"])
+    samples = len(dataset.train)
+    findings, _ = make_findings(samples, dataset.num_classes)
+    return Audit(
+        name="made",
+        data=str(data),
+        kind="rows" if dataset.tabular else "images",
+        class_names=dataset.class_names,
+        samples=sample_names(dataset.train, data),
+        index=np.arange(samples),
+        findings=replace(findings, given=dataset.train.labels),
+        agreement=Estimate(0.8, 0.7, 0.9),
+        options=options,
+    )
+
+
+def colours(picture: tuple[bytes, str]) -> np.ndarray:
+    """What is seen of a picture."""
+    return pixels(Image.open(io.BytesIO(picture[0])))
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    write_images(tmp_path / "photos", [f"{kind}/{n}.png" for kind in ("cat", "dog") for n in "012"])
+    return tmp_path / "photos"
+
+
+def test_small_images_are_shown_as_they_are(photos: Path) -> None:
+    samples = open_samples(audit_of(photos))
+    assert samples.kind == "images"
+    for place in range(6):
+        picture = samples.picture(place, side=160)
+        assert picture[1] == "image/png"
+        assert np.array_equal(colours(picture), pixels(make_image(place)))
+
+
+def test_large_images_are_shown_smaller(tmp_path: Path) -> None:
+    for number, size in enumerate([(500, 300), (300, 500), (65, 65), (2000, 70)]):
+        write_images(tmp_path / "p", [f"{'ab'[number % 2]}/{number}.png"], size=size)
+        make_image(number, size=size).save(tmp_path / "p" / f"{'ab'[number % 2]}/{number}.png")
+    samples = open_samples(audit_of(tmp_path / "p"))
+    for place in range(4):
+        content, kind = samples.picture(place, side=96)
+        image = Image.open(io.BytesIO(content))
+        assert kind == "image/jpeg"
+        assert image.format == "JPEG"
+        assert max(image.size) <= 96
+        number = int(samples.audit.samples[place][2])
+        width, height = [(500, 300), (300, 500), (65, 65), (2000, 70)][number]
+        assert image.width / image.height == pytest.approx(width / height, rel=0.25)
+
+
+def test_grey_and_transparent_images_are_shown_as_networks_see_them(tmp_path: Path) -> None:
+    write_images(tmp_path / "grey", ["a/0.png", "a/1.png", "b/0.png"], mode="L")
+    seen = colours(open_samples(audit_of(tmp_path / "grey")).picture(0, side=96))
+    for channel in seen:
+        assert np.array_equal(channel, pixels(make_image(0, mode="L"))[0])
+    write_images(tmp_path / "both", ["a/0.png", "a/1.png", "b/0.png"])
+    Image.new("RGBA", (9, 9), (0, 0, 0, 0)).save(tmp_path / "both" / "a" / "0.png")
+    assert (colours(open_samples(audit_of(tmp_path / "both")).picture(0, side=96)) == 255).all()
+
+
+def test_images_of_a_table_are_shown(photos: Path) -> None:
+    table = photos.parent / "table.csv"
+    names = sorted(str(path.relative_to(photos.parent)) for path in photos.rglob("*.png"))
+    table.write_text("path,label\n" + "".join(f"{n},{n[7:10]}\n" for n in reversed(names)))
+    samples = open_samples(audit_of(table))
+    assert samples.audit.samples == names[::-1]
+    assert np.array_equal(colours(samples.picture(0, side=96)), pixels(make_image(5)))
+
+
+def test_images_of_an_array_are_shown(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(0).integers(0, 256, (6, 3, 20, 30), dtype=np.uint8)
+    np.savez(tmp_path / "a.npz", x=drawn, y=np.arange(6) % 2)
+    samples = open_samples(audit_of(tmp_path / "a.npz"))
+    for place in range(6):
+        assert np.array_equal(colours(samples.picture(place, side=96)), drawn[place])
+
+
+def test_the_digits_are_shown() -> None:
+    samples = open_samples(audit_of("digits"))
+    assert np.array_equal(
+        colours(samples.picture(3, side=96)), load_dataset("digits").train.array[3]
+    )
+
+
+def write_rows(path: Path) -> None:
+    path.write_text("size,colour,kind\n1,red,x\n\n2,blue,y\n3,red,\n4,,x\n5,red,y\n")
+
+
+def test_rows_are_shown_as_they_are_written_beside_rows_that_were_left_out(tmp_path: Path) -> None:
+    write_rows(tmp_path / "t.csv")
+    with pytest.warns(DataWarning):
+        samples = open_samples(audit_of(tmp_path / "t.csv", label="kind"))
+    assert samples.kind == "rows"
+    assert samples.audit.samples == ["line 2", "line 4", "line 6", "line 7"]
+    assert samples.cells(1) == [("size", "2"), ("colour", "blue"), ("kind", "y")]
+    assert samples.cells(2) == [("size", "4"), ("colour", ""), ("kind", "x")]
+
+
+def test_rows_of_an_array_are_shown_by_number(tmp_path: Path) -> None:
+    rows = np.array([[1.5, -2], [3, 4e6], [0, 1], [2, 2]], np.float32)
+    np.savez(tmp_path / "a.npz", x=rows, y=np.arange(4) % 2)
+    samples = open_samples(audit_of(tmp_path / "a.npz"))
+    assert samples.kind == "rows"
+    assert samples.cells(0) == [("0", "1.5"), ("1", "-2")]
+    assert samples.cells(1) == [("0", "3"), ("1", "4e+06")]
+
+
+def test_an_image_that_has_vanished_is_named_and_the_others_are_shown(photos: Path) -> None:
+    audit = audit_of(photos)
+    (photos / "cat" / "1.png").unlink()
+    samples = open_samples(audit)
+    assert samples.audit.index.tolist() == [0, -1, 1, 2, 3, 4]
+    assert samples.audit.samples == audit.samples
+    with pytest.raises(UnreadableImageError, match=r"cat/1\.png: has vanished since the audit"):
+        samples.picture(1, side=96)
+    for place in (0, 2, 3, 4, 5):
+        assert np.array_equal(colours(samples.picture(place, side=96)), pixels(make_image(place)))
+
+
+def test_an_image_that_vanishes_while_it_is_looked_at_is_named(photos: Path) -> None:
+    samples = open_samples(audit_of(photos))
+    (photos / "dog" / "0.png").unlink()
+    with pytest.raises(UnreadableImageError, match=r"0\.png: there is no such file"):
+        samples.picture(3, side=96)
+    (photos / "dog" / "1.png").write_bytes(b"gone")
+    with pytest.raises(UnreadableImageError, match=r"1\.png"):
+        samples.picture(4, side=96)
+
+
+def test_images_that_came_since_move_no_other(photos: Path) -> None:
+    audit = audit_of(photos)
+    make_image(40).save(photos / "cat" / "00.png")
+    samples = open_samples(audit)
+    assert len(samples.audit.samples) == 6
+    for place in range(6):
+        assert np.array_equal(colours(samples.picture(place, side=96)), pixels(make_image(place)))
+
+
+def test_another_order_of_the_table_is_the_same_images(photos: Path) -> None:
+    table = photos.parent / "table.csv"
+    lines = [f"photos/{kind}/{n}.png,{kind}\n" for kind in ("cat", "dog") for n in "012"]
+    table.write_text("path,label\n" + "".join(lines))
+    audit = audit_of(table)
+    table.write_text("path,label\n" + "".join(reversed(lines)))
+    samples = open_samples(audit)
+    for place in range(6):
+        assert np.array_equal(colours(samples.picture(place, side=96)), pixels(make_image(place)))
+
+
+def test_a_row_that_has_vanished_shows_nothing(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,label\n1,x\n2,y\n3,x\n4,y\n5,x\n")
+    audit = audit_of(table)
+    table.write_text("a,label\n1,x\n2,y\n3,x\n4,y\n")
+    samples = open_samples(audit)
+    assert samples.cells(4) == []
+    assert samples.cells(3) == [("a", "4"), ("label", "y")]
+
+
+def test_a_class_of_another_name_is_refused(photos: Path) -> None:
+    audit = audit_of(photos)
+    (photos / "dog").rename(photos / "wolf")
+    with pytest.raises(ValueError, match="not those of the audit, but without dog and with wolf; "):
+        open_samples(audit)
+
+
+def test_a_class_more_or_less_is_refused(photos: Path) -> None:
+    audit = audit_of(photos)
+    shutil.copytree(photos / "dog", photos / "wolf")
+    make_image(9).save(photos / "wolf" / "9.png")
+    for name in "012":
+        (photos / "wolf" / f"{name}.png").unlink()
+    with pytest.raises(ValueError, match="but with wolf; audit it anew"):
+        open_samples(audit)
+
+
+def test_classes_in_another_order_are_refused(photos: Path) -> None:
+    audit = replace(audit_of(photos), class_names=("dog", "cat"))
+    with pytest.raises(ValueError, match="but in another order"):
+        open_samples(audit)
+
+
+def test_data_that_are_not_there_any_more_are_said_not_to_be(photos: Path) -> None:
+    audit = audit_of(photos)
+    photos.rename(photos.parent / "elsewhere")
+    with pytest.raises(FileNotFoundError, match="photos"):
+        open_samples(audit)
+    moved = replace(audit, data=str(photos.parent / "elsewhere"))
+    assert np.array_equal(colours(open_samples(moved).picture(5, side=96)), pixels(make_image(5)))
+
+
+def test_other_data_of_the_same_classes_are_refused(photos: Path, tmp_path: Path) -> None:
+    audit = audit_of(photos)
+    write_images(tmp_path / "other", [f"{kind}/{n}.png" for kind in ("cat", "dog") for n in "789"])
+    with pytest.raises(ValueError, match="none of the audit's samples is there any more"):
+        open_samples(replace(audit, data=str(tmp_path / "other")))
+
+
+def test_labels_from_a_file_are_put_on_again(photos: Path) -> None:
+    file = photos.parent / "reviewed.csv"
+    file.write_text("sample,label\ncat/0.png,\ncat/1.png,dog\n")
+    audit = audit_of(photos, labels=str(file))
+    assert audit.samples[0] == "cat/1.png"
+    samples = open_samples(audit)
+    assert samples.dataset is not None
+    assert samples.dataset.train.labels.tolist() == [1, 0, 1, 1, 1]
+    assert np.array_equal(colours(samples.picture(0, side=96)), pixels(make_image(1)))
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match=r"reviewed\.csv"):
+        open_samples(audit)
+
+
+def test_without_data_there_is_nothing_to_look_at(tmp_path: Path) -> None:
+    audit = replace(make_photos(tmp_path / "photos", samples=6), kind="unknown", data="nowhere")
+    samples = open_samples(audit)
+    assert samples.kind == "unknown"
+    assert samples.dataset is None
+    assert Samples.of(replace(audit, kind="images"), None).kind == "unknown"
+
+
+def test_a_home_folder_may_be_written_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "t.csv").write_text("a,label\n1,x\n2,y\n3,x\n4,y\n")
+    samples = open_samples(audit_of(os.path.join("~", "t.csv")))
+    assert samples.cells(1) == [("a", "2"), ("label", "y")]

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from audit.noisy_logits import draw_labels, make, softmax, symmetric
+from hypothesis import given as examples
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from labelproof.audit import suspicion
+from labelproof.audit.noise_model import NoiseModel
+from labelproof.audit.suspicion import suspect
+
+
+def model_of(transition: np.ndarray, temperature: float = 1.0) -> NoiseModel:
+    return NoiseModel(transition, temperature, 0.0, transition / len(transition))
+
+
+def by_bayes(logits: np.ndarray, labels: np.ndarray, model: NoiseModel) -> np.ndarray:
+    """The probability of each true class, in float64 and one sample at a time."""
+    found = np.empty(logits.shape)
+    for row, (said, label) in enumerate(zip(softmax(logits, model.temperature), labels)):  # noqa: B905
+        joint = said * model.transition[:, label]
+        found[row] = joint / joint.sum()
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@examples(
+    st.integers(2, 7),
+    st.integers(1, 40),
+    st.floats(0.05, 20),
+    st.floats(0.1, 20),
+    st.integers(0, 1 << 30),
+)
+def test_it_is_bayes_rule(
+    classes: int, samples: int, temperature: float, spread: float, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    logits = generator.normal(0, spread, (samples, classes)).astype(np.float32)
+    labels = generator.integers(classes, size=samples)
+    model = model_of(generator.dirichlet(np.full(classes, 0.7), classes) + 1e-4, temperature)
+    found = suspect(logits, labels, model)
+    expected = by_bayes(logits, labels, model)
+    wrong = 1 - expected[np.arange(samples), labels]
+    np.testing.assert_allclose(found.score, wrong, atol=2e-4)
+    assert found.score.dtype == np.float32
+    assert found.suggested.dtype == np.int64
+    assert ((found.score >= 0) & (found.score <= 1)).all()
+    assert np.array_equal(found.suggested != labels, found.score > 0.5)
+    for row in np.flatnonzero(found.score > 0.5):
+        others = np.delete(expected[row], labels[row])
+        assert expected[row, found.suggested[row]] > others.max() - 1e-3
+    predicted = logits.argmax(axis=1)
+    for said in range(classes):
+        for label in range(classes):
+            times = np.count_nonzero((predicted == said) & (labels == label))
+            assert found.confusion[said, label] == times
+
+
+@settings(max_examples=40, deadline=None)
+@examples(st.integers(2, 6), st.floats(0, 1 / 3), st.integers(0, 1 << 30))
+def test_where_doubts_are_shared_the_networks_word_counts_as_much_more(
+    classes: int, shared: float, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    logits = generator.normal(0, 2, (30, classes)).astype(np.float32)
+    labels = generator.integers(classes, size=30)
+    model = model_of(symmetric(classes, 0.2))
+    found = suspect(logits, labels, model, shared=shared)
+    right = by_bayes(logits, labels, model)[np.arange(30), labels]
+    expected = (1 - shared) * right + shared * (logits.argmax(axis=1) == labels)
+    np.testing.assert_allclose(found.score, 1 - expected, atol=1e-4)
+    assert np.array_equal(found.suggested != labels, found.score > 0.5)
+
+
+def test_where_a_part_ends_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(1003, symmetric(5, 0.3))
+    model = model_of(symmetric(5, 0.3), 0.4)
+    whole = suspect(made.logits, made.given, model)
+    for size in (1, 17, 1002, 1003, 1004):
+        monkeypatch.setattr(suspicion, "_CHUNK", size)
+        parts = suspect(made.logits, made.given, model)
+        np.testing.assert_allclose(parts.score, whole.score, atol=1e-6)
+        assert np.array_equal(parts.suggested, whole.suggested)
+        assert np.array_equal(parts.confusion, whole.confusion)
+
+
+def test_scores_are_how_often_labels_are_wrong() -> None:
+    true = np.random.default_rng(0).integers(3, size=20_000)
+    given = draw_labels(true, symmetric(3, 0.3), seed=1)
+    logits = 2 * np.eye(3)[true] + np.random.default_rng(2).normal(size=(20_000, 3))
+    found = suspect(logits, given, model_of(symmetric(3, 0.3), 0.5))
+    wrong = given != true
+    for low in np.arange(0, 1, 0.1):
+        chosen = (found.score >= low) & (found.score < low + 0.1)
+        if chosen.sum() > 200:
+            assert wrong[chosen].mean() == pytest.approx(found.score[chosen].mean(), abs=0.06)
+
+
+def test_half_precision_comes_to_the_same() -> None:
+    made = make(200, symmetric(4, 0.3))
+    model = model_of(symmetric(4, 0.3))
+    half = suspect(made.logits.astype(np.float16), made.given, model)
+    single = suspect(made.logits.astype(np.float16).astype(np.float32), made.given, model)
+    assert np.array_equal(half.score, single.score)
+
+
+@pytest.mark.parametrize("low", [-np.inf, float(np.finfo(np.float32).min), -1e30])
+def test_classes_that_are_ruled_out_leave_numbers(low: float) -> None:
+    logits = np.array([[0.0, low, low], [5.0, 0.0, low], [1.0, low, 0.0]])
+    for temperature in (0.05, 1.0, 20.0):
+        found = suspect(logits, np.array([1, 2, 0]), model_of(symmetric(3, 0.2), temperature))
+        assert np.isfinite(found.score).all()
+        assert found.score[0] == 1
+        assert found.suggested.tolist()[:2] == [0, 0]
+
+
+def test_logits_as_large_as_numbers_get_leave_numbers() -> None:
+    most = np.finfo(np.float32).max
+    logits = np.array([[most, -most], [-most, most]], np.float32)
+    found = suspect(logits, np.array([0, 0]), model_of(symmetric(2, 0.2), 0.05))
+    assert found.score.tolist() == [0, 1]
+    assert found.suggested.tolist() == [0, 1]
+
+
+def test_a_label_that_the_matrix_does_not_allow_is_wrong() -> None:
+    found = suspect(np.array([[3.0, 0.0]]), np.array([1]), model_of(np.array([[1.0, 0], [1, 0]])))
+    assert found.score.tolist() == [1]
+    assert found.suggested.tolist() == [0]
+
+
+def test_a_frequent_mistake_is_suspected_sooner() -> None:
+    frequent = np.array([[0.7, 0.3, 0], [0, 1, 0], [0, 0.01, 0.99]])
+    logits = np.array([[1.0, 1, -9], [-9, 1, 1]])
+    found = suspect(logits, np.array([1, 1]), model_of(frequent))
+    assert found.score[0] > 10 * found.score[1]
+
+
+def test_what_is_given_is_left_as_it_was() -> None:
+    made = make(50, symmetric(3, 0.2))
+    logits, given = made.logits.copy(), made.given.copy()
+    suspect(made.logits, made.given, model_of(symmetric(3, 0.2)))
+    assert np.array_equal(logits, made.logits)
+    assert np.array_equal(given, made.given)

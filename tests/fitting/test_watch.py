@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from small_runs import load_small, small
+
+from labelproof.fitting.watch import Watch
+from labelproof.training.folder import METRICS
+from labelproof.training.pack import Event, Job
+
+LEARNS = {"validation_accuracy": 80.0, "predicted_classes": 9.5}
+STUCK = {"validation_accuracy": 10.0, "predicted_classes": 1.0}
+ASKED = small(noise="none", validation=0.25, epochs=40)
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """Of a run on 150 digits in batches of 32."""
+    return Watch(load_small(ASKED), ASKED)
+
+
+def see(watch: Watch, metrics: dict[str, float]) -> bool:
+    return watch(Event(Job(ASKED), "epoch", metrics))
+
+
+def test_a_run_that_learns_is_never_given_up(watch: Watch) -> None:
+    assert not any(see(watch, LEARNS) for _ in range(40))
+    assert watch.reason == watch.news == ""
+
+
+def test_a_run_that_is_stuck_is_given_up_after_its_patience_and_said_to_be_once(
+    watch: Watch,
+) -> None:
+    # Five steps an epoch: 120 of them take 24.
+    assert watch.patience == 24
+    seen = [see(watch, STUCK) for _ in range(30)]
+    assert seen == [False] * 23 + [True] * 7
+    assert watch.news == f"The network has collapsed: {watch.reason}"
+    watch.news = ""
+    assert see(watch, STUCK)
+    assert watch.news == ""
+
+
+def test_what_collapsed_stays_given_up(watch: Watch) -> None:
+    for _ in range(24):
+        see(watch, STUCK)
+    assert see(watch, LEARNS)
+
+
+def test_it_is_measured_by_the_labels_that_are_held_out(watch: Watch) -> None:
+    assert 8 < watch.classes <= 10
+
+
+def test_epochs_before_a_stop_are_remembered_as_far_as_the_run_goes_on_from(
+    watch: Watch, tmp_path: Path
+) -> None:
+    lines = [STUCK] * 23 + [LEARNS]
+    (tmp_path / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    watch.remember(tmp_path, 23)
+    assert watch.reason == ""
+    assert see(watch, STUCK)
+
+
+def test_a_collapse_before_a_stop_is_known_after_it(watch: Watch, tmp_path: Path) -> None:
+    (tmp_path / METRICS).write_text((json.dumps(STUCK) + "\n") * 30)
+    watch.remember(tmp_path, 30)
+    assert watch.news
+    assert see(watch, STUCK)
+
+
+def test_a_new_run_has_nothing_to_be_remembered(watch: Watch, tmp_path: Path) -> None:
+    watch.remember(tmp_path, 0)
+    assert watch.curve == {}
