@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from labelproof.noise import CONFUSIONS, REFERENCE_CONFUSIONS, SUPER_CLASSES, parse_noise
 
@@ -46,3 +47,20 @@ def test_the_named_confusions_are_the_papers() -> None:
         "cat": "dog",
         "dog": "cat",
     }
+
+
+def test_the_code_flips_cifar10_class_after_class_so_that_cats_come_back() -> None:
+    matrix = parse_noise("asymmetric-reference:0.4").matrix(10, dataset="cifar10")
+    cat, dog = 3, 5
+    assert matrix[cat, dog] == pytest.approx(0.4 * 0.6)
+    assert matrix[dog, cat] == pytest.approx(0.4)
+    assert 1 - np.trace(matrix) / 10 == pytest.approx(0.184)
+    # The same by doing it, as the code does.
+    labels = np.repeat(np.arange(10), 5000)
+    true, generator = labels.copy(), np.random.default_rng(0)
+    for source, target in ((9, 1), (2, 0), (3, 5), (5, 3), (4, 7)):
+        places = np.flatnonzero(labels == source)
+        labels[generator.choice(places, int(0.4 * len(places)), replace=False)] = target
+    counted = np.zeros((10, 10))
+    np.add.at(counted, (true, labels), 1 / 5000)
+    np.testing.assert_allclose(counted, matrix, atol=0.02)

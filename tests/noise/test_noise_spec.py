@@ -85,7 +85,9 @@ def test_the_matrix_is_the_kinds_own() -> None:
 def test_asymmetric_noise_needs_a_dataset_that_has_it(dataset: str) -> None:
     with pytest.raises(ValueError, match=f"no classes of '{dataset}' are known to be confused"):
         parse_noise("asymmetric:0.3").matrix(10, dataset=dataset)
-    with pytest.raises(ValueError, match="asymmetric-reference noise is there for cifar100"):
+    with pytest.raises(
+        ValueError, match="asymmetric-reference noise is there for cifar10, cifar100"
+    ):
         parse_noise("asymmetric-reference:0.3").matrix(10, dataset=dataset)
 
 

@@ -47,16 +47,32 @@ def pair_matrix(num_classes: int, rate: float) -> NDArray[np.float64]:
 
 
 def asymmetric_matrix(
-    num_classes: int, rate: float, *, confusions: Mapping[int, int]
+    num_classes: int, rate: float, *, confusions: Mapping[int, int], in_turn: bool = False
 ) -> NDArray[np.float64]:
     """Each class named in `confusions` is written as the class it is confused with, at the rate.
 
-    >>> asymmetric_matrix(3, 0.4, confusions={0: 2})
-    array([[0.6, 0. , 0.4],
-           [0. , 1. , 0. ],
-           [0. , 0. , 1. ]])
+    Args:
+        num_classes: Number of classes.
+        rate: The share of each such class that is written as another.
+        confusions: For each class, which one.
+        in_turn: Whether the classes are flipped one after the other, in the order of `confusions`,
+            each as it stands by then: what came to a class before is flipped on with it.
+
+    Example:
+        >>> asymmetric_matrix(3, 0.4, confusions={0: 2})
+        array([[0.6, 0. , 0.4],
+               [0. , 1. , 0. ],
+               [0. , 0. , 1. ]])
+        >>> asymmetric_matrix(2, 0.4, confusions={0: 1, 1: 0}, in_turn=True)
+        array([[0.76, 0.24],
+               [0.4 , 0.6 ]])
     """
     rate = _check(num_classes, rate)
+    if in_turn:
+        matrix = np.eye(num_classes)
+        for pair in confusions.items():
+            matrix = matrix @ asymmetric_matrix(num_classes, rate, confusions=dict([pair]))
+        return matrix
     matrix = np.eye(num_classes)
     for true, written in confusions.items():
         if not (0 <= true < num_classes and 0 <= written < num_classes):
