@@ -23,7 +23,8 @@ SECONDS = 60
 
 def test_every_example_is_run_and_described():
     names = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert names == set(NEEDS)
+    # This one trains nothing: it draws the folder of the tutorial, which has a test of its own.
+    assert names == {*NEEDS, "planted_errors"}
     described = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert all(f"{name}.py" in described for name in names)
 

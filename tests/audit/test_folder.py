@@ -139,6 +139,12 @@ def test_a_folder_without_one_says_how_to_make_one(tmp_path: Path) -> None:
         Audit.read(tmp_path / "nowhere")
 
 
+def rewrite(folder: Path, **changed: np.ndarray) -> None:
+    with np.load(folder / SAMPLES) as arrays:
+        kept = {key: arrays[key] for key in arrays.files}
+    np.savez(folder / SAMPLES, allow_pickle=False, **(kept | changed))
+
+
 def damage(folder: Path, name: str) -> None:
     values = json.loads((folder / AUDIT).read_text())
     if name == "audit.json of no text":
@@ -151,8 +157,8 @@ def damage(folder: Path, name: str) -> None:
         (folder / AUDIT).write_text(json.dumps({k: v for k, v in values.items() if k != "name"}))
     elif name == "audit.json with other estimates":
         (folder / AUDIT).write_text(json.dumps({**values, "noise_rate": {"mean": 1}}))
-    elif name == "audit.json with another matrix":
-        (folder / AUDIT).write_text(json.dumps({**values, "transition": [[1.0]]}))
+    elif name == "samples.npz with another matrix":
+        rewrite(folder, transition=np.eye(1))
     elif name == "samples.npz missing":
         (folder / SAMPLES).unlink()
     elif name == "samples.npz empty":
@@ -180,9 +186,7 @@ def damage(folder: Path, name: str) -> None:
         np.savez(folder / SAMPLES, **kept)
         (folder / AUDIT).write_bytes(kept_audit)
     elif name == "samples.npz of other classes":
-        with np.load(folder / SAMPLES) as arrays:
-            kept = {key: arrays[key] for key in arrays.files}
-        np.savez(folder / SAMPLES, **{**kept, "given": kept["given"] + 1})
+        rewrite(folder, given=make_audit().findings.given + 1)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +194,7 @@ def damage(folder: Path, name: str) -> None:
     [
         *("audit.json of no text", "audit.json cut off", "audit.json of a list"),
         *("audit.json without a name", "audit.json with other estimates"),
-        *("audit.json with another matrix", "samples.npz missing", "samples.npz empty"),
+        *("samples.npz with another matrix", "samples.npz missing", "samples.npz empty"),
         *("samples.npz of text", "samples.npz cut off", "samples.npz with a wrong byte"),
         *("samples.npz without the scores", "samples.npz of other samples"),
         "samples.npz of other classes",

@@ -359,6 +359,7 @@ def test_a_run_is_asked_about_what_it_was_trained_on(run: Path) -> None:
         "network": audit.method["network"],
         "loss": "gce(q=0.7)",
         "epochs": 12,
+        "noise": "symmetric:0.2",
     }
     assert audit.data == "digits"
     true = load_digits().train.labels

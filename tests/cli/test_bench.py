@@ -213,7 +213,7 @@ def test_a_folder_in_which_another_process_trains_is_left_alone(
     from labelproof.training.ownership import FolderInUseError
 
     def fail(*_: object, **__: object) -> None:
-        raise FolderInUseError("another process (pid 1) is training in runs/a")
+        raise FolderInUseError("another process (pid 1) is at work in runs/a")
 
     monkeypatch.setattr("labelproof.experiments.engines.train_runs", fail)
     result = bench(data, tmp_path)

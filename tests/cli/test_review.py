@@ -2,6 +2,7 @@ import csv
 import os
 import socket
 import sys
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,7 +92,8 @@ def test_nothing_decided_is_nothing_to_export(audit: Audit, tmp_path: Path) -> N
 def test_data_that_have_moved_are_told_and_nothing_is_lost(audit: Audit, tmp_path: Path) -> None:
     decide(audit, tmp_path / "audit", "keep")
     (tmp_path / "photos").rename(tmp_path / "elsewhere")
-    assert "there is no such file or folder" in str(refusal(tmp_path / "audit", "--no-open"))
+    error = str(refusal(tmp_path / "audit", "--no-open"))
+    assert "there is no such file or folder; --data says where the data are now" in error
     (tmp_path / "elsewhere").rename(tmp_path / "photos")
     for path in (tmp_path / "photos" / "red").iterdir():
         path.unlink()
@@ -175,3 +177,14 @@ def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: 
     token = address.rstrip("/").rpartition("/")[2]
     assert len(token) >= 40
     assert len(np.unique(list(token))) > 10
+
+
+def test_data_that_have_moved_are_looked_at_where_they_are(audit: Audit, tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn", reason="needs the extra review")
+    (tmp_path / "photos").rename(tmp_path / "elsewhere")
+    with Program(tmp_path / "audit", "--data", tmp_path / "elsewhere") as program:
+        picture = f"{program.address()}picture/0"
+        with urllib.request.urlopen(picture, timeout=10) as answer:  # noqa: S310
+            assert answer.headers["Content-Type"] == "image/png"
+        code, _, errors = program.interrupt()
+    assert code == 0, errors

@@ -85,7 +85,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     with owning(tmp_path / "run"):
         result = train_digits(tmp_path / "run", epochs=1)
     assert isinstance(result.exception, ValueError)
-    assert "is training in" in str(result.exception)
+    assert "is at work in" in str(result.exception)
 
 
 def signalled_after_steps(number: signal.Signals) -> type[StopRequest]:

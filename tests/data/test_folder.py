@@ -106,7 +106,9 @@ def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "photos.zip").touch()
     with pytest.raises(NotADirectoryError, match=r"got the file .*photos\.zip"):
         load_folder(tmp_path / "photos.zip")
-    with pytest.raises(ValueError, match="on_error: expected 'raise', 'skip' or 'later', got 'ignore'"):
+    with pytest.raises(
+        ValueError, match="on_error: expected 'raise', 'skip' or 'later', got 'ignore'"
+    ):
         load_folder(tmp_path, on_error="ignore")  # type: ignore[arg-type]
 
 

@@ -210,7 +210,9 @@ def test_a_label_that_is_not_there_is_explained(tmp_path: Path) -> None:
         ValueError, match=r"label: expected a column of .* 'label', got 'labels'; did"
     ):
         load_rows(path, label="labels")
-    with pytest.raises(ValueError, match="on_error: expected 'raise', 'skip' or 'later', got 'ignore'"):
+    with pytest.raises(
+        ValueError, match="on_error: expected 'raise', 'skip' or 'later', got 'ignore'"
+    ):
         load_rows(path, on_error="ignore")  # type: ignore[arg-type]
 
 

@@ -51,9 +51,20 @@ def test_the_method_is_said_as_far_as_it_is_known() -> None:
     assert "what the network cannot tell apart" in limits(audit)
     run = replace(audit, method={"predictions": "run", "network": "mlp"})
     assert how(run) == "The labels were judged by the network of one run (mlp)."
+    assert "learned by heart" in limits(run)
+    assert "learned by heart" not in limits(audit)
     given = replace(audit, method={"predictions": "given"})
     assert "made elsewhere" in how(given)
     assert "what the model cannot tell apart" in limits(given)
+
+
+def test_a_rehearsal_is_not_taken_for_earnest() -> None:
+    audit, _ = made_audit(20, ("a", "b"))
+    method = {"predictions": "cross-validation"}
+    said = how(replace(audit, method={**method, "noise": "symmetric:0.2"}))
+    assert said.endswith("a rehearsal: wrong labels were put on the data first (symmetric:0.2).")
+    for none in (method, {**method, "noise": None}):
+        assert "rehearsal" not in how(replace(audit, method=none))
 
 
 def test_what_to_do_next_can_be_pasted_into_a_shell() -> None:
@@ -66,6 +77,8 @@ def test_what_to_do_next_can_be_pasted_into_a_shell() -> None:
         "labelproof fit 'my data/t.csv' --labels reviewed.csv --label 'the kind'",
     ]
     assert len(commands(replace(audit, kind="unknown"), Path("a"))) == 2
+    known = replace(audit, data="cifar10", options={"data_root": "/my data"})
+    assert commands(known, Path("a"))[-1][1].endswith("--data-root '/my data'")
 
 
 def test_the_confusion_counts_suspects_and_adds_up() -> None:

@@ -138,3 +138,13 @@ def test_no_file_has_been_left_out_of_the_list() -> None:
     assert labelproof.review.__file__ is not None
     static = Path(labelproof.review.__file__).parent / "static"
     assert {file.name for file in static.iterdir()} == set(_STATIC)
+
+
+@pytest.mark.parametrize("since", [{}, {"since": "x"}, {"since": 0.5}])
+def test_what_is_refused_is_not_kept(review: Served, since: dict[str, object]) -> None:
+    before = review.decisions.revision
+    values = {"place": 1, "choice": "keep", **since}
+    origin = f"http://127.0.0.1:{review.port}"
+    status, _, _ = ask(review, f"/{TOKEN}/decide", method="POST", origin=origin, values=values)
+    assert status == 400
+    assert review.decisions.revision == before

@@ -256,3 +256,93 @@ def test_what_cannot_be_kept_is_said_and_stays(
         it.at(order[1])
         expect(problem).to_be_hidden()
         assert len(it.kept()) == 1
+
+
+def slow_down(page: Page, address: str, milliseconds: int) -> None:
+    """Let the page wait for what it asks for, as it would with much data or a slow disk."""
+    page.evaluate(
+        """([address, milliseconds]) => {
+            const plain = window.fetch;
+            window.fetch = async (asked, options) => {
+                if (asked.startsWith(address)) {
+                    await new Promise((done) => setTimeout(done, milliseconds));
+                }
+                return plain(asked, options);
+            };
+        }""",
+        [address, milliseconds],
+    )
+
+
+def test_a_list_that_comes_after_a_decision_is_taken(
+    browser: Browser, photos: Audit, tmp_path: Path
+) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        first, second, *_ = it.suspects
+        it.at(first)
+        slow_down(it.page, "queue", 500)
+        it.page.locator("#scope").select_option("everything")
+        it.page.locator("#main").focus()
+        it.press("k")
+        it.at(second)
+        expect(it.page.locator("#position")).to_have_text(f"1 of {len(photos.samples) - 1}")
+        it.at(second)
+
+
+def test_a_decision_that_comes_after_a_list_passes_nothing_over(
+    browser: Browser, photos: Audit, tmp_path: Path
+) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        order = it.suspects
+        it.at(order[0])
+        slow_down(it.page, "decide", 500)
+        it.press("k")
+        it.page.locator("#order").select_option("plausible")
+        it.page.locator("#pair").select_option(index=1)
+        given, suggested = it.page.locator("#pair").input_value().split(">")
+        findings = photos.findings
+        alike = [
+            place
+            for place in order
+            if (findings.given[place], findings.suggested[place]) == (int(given), int(suggested))
+            and place != order[0]
+        ]
+        expect(it.page.locator("#last")).to_contain_text("Kept as")
+        it.at(alike[-1])
+        assert list(it.kept()) == [photos.samples[order[0]]]
+
+
+@pytest.mark.parametrize("button", ["#keep", "#classes button", "#undo"])
+def test_enter_held_down_on_a_button_decides_once(
+    browser: Browser, photos: Audit, tmp_path: Path, button: str
+) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        order = it.suspects
+        for place in order[:5]:
+            it.at(place)
+            it.press("u")
+        it.at(order[5])
+        it.page.locator(button).first.focus()
+        for _ in range(4):
+            it.page.keyboard.down("Enter")
+            it.page.wait_for_timeout(100)
+        it.page.keyboard.up("Enter")
+        it.at(order[4] if button == "#undo" else order[6])
+        assert len(it.review.decisions.history()) == 6
+
+
+def test_enter_held_down_in_the_list_of_classes_takes_nothing(
+    browser: Browser, photos: Audit, tmp_path: Path
+) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        it.at(it.suspects[0])
+        it.page.locator("#another").focus()
+        for _ in range(4):
+            it.page.keyboard.down("Enter")
+            it.page.wait_for_timeout(50)
+        it.page.keyboard.up("Enter")
+        expect(it.page.locator("#chooser")).to_be_visible()
+        assert it.kept() == {}
+        it.press("Enter")
+        it.at(it.suspects[1])
+        assert len(it.kept()) == 1

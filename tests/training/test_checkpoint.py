@@ -505,9 +505,7 @@ def test_a_folder_is_owned_by_one_process_until_it_dies(tmp_path: Path) -> None:
         try:
             assert other.stdout is not None
             assert other.stdout.readline() == "holding\n"
-            words = (
-                rf"another process \(pid {other.pid}\) is training in {re.escape(str(tmp_path))}"
-            )
+            words = rf"another process \(pid {other.pid}\) is at work in {re.escape(str(tmp_path))}"
             with pytest.raises(RuntimeError, match=words), owning(tmp_path):
                 pass
         finally:

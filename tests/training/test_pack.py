@@ -246,7 +246,7 @@ def test_one_process_trains_a_folder_at_a_time(tmp_path: Path) -> None:
     job = Job(small(), tmp_path)
     first = train_runs([job], CPU, load=load_small)
     assert next(first).kind == "started"
-    with pytest.raises(RuntimeError, match=r"another process \(pid \d+\) is training in"):
+    with pytest.raises(RuntimeError, match=r"another process \(pid \d+\) is at work in"):
         train(job)
     assert [event.kind for event in first][-1] == "finished"
     assert kinds(train(job)) == ["started", "finished"]

@@ -262,7 +262,7 @@ def test_asked_to_end_a_process_saves_and_goes(tmp_path: Path) -> None:
 @posix_only
 def test_two_processes_do_not_train_in_one_folder(tmp_path: Path) -> None:
     ((pid, message, left),) = script("both", tmp_path)
-    assert f"another process (pid {pid}) is training in {tmp_path}" in message
+    assert f"another process (pid {pid}) is at work in {tmp_path}" in message
     assert left == "finished"
 
 

@@ -53,4 +53,5 @@ def conclude(
         method=method,
         curves=predictions.curves,
         options=options or {},
+        left_out=dataset.left_out,
     )

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from labelproof.audit.estimate import Estimate
 
-__all__ = ["Findings"]
+__all__ = ["DOUBTFUL", "Findings"]
+
+DOUBTFUL = 0.5
+"""The probability to be wrong from which on a label is a suspect."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +63,7 @@ class Findings:
     def suspects(self) -> NDArray[np.int64]:
         """Samples whose label is more probably wrong than right, the most suspicious first."""
         order = self.order
-        return order[self.score[order] > 0.5]
+        return order[self.score[order] > DOUBTFUL]
 
     @functools.cached_property
     def order(self) -> NDArray[np.int64]:

@@ -37,6 +37,7 @@ __all__ = [
     "SETTINGS",
     "SUSPECTS",
     "Audit",
+    "check_writable",
     "find_audit",
     "remove_audit",
 ]
@@ -76,6 +77,7 @@ class Audit:
             `"run"` or `"given"`) and, where there are any, `folds`, `network`, `loss`, `epochs`.
         curves: For each run behind it, its metrics by epoch.
         options: What is needed to read the data again: `label`, `labels`, `data_root`.
+        left_out: Names of samples that were left out by a file of labels, and stay out.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Audit:
     method: Mapping[str, Any] = field(default_factory=dict)
     curves: Sequence[Mapping[str, Sequence[float]]] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Sequence[str] = ()
 
     def __repr__(self) -> str:
         return f"Audit({self.name!r}, {self.findings!r})"
@@ -105,6 +108,11 @@ class Audit:
             folder / SAMPLES,
             {
                 "samples": _packed(self.samples),
+                "left_out": _packed(self.left_out),
+                # Here and not in the text: of a thousand classes they are millions of numbers.
+                "transition": findings.transition,
+                "transition_low": findings.transition_low,
+                "transition_high": findings.transition_high,
                 "index": self.index,
                 "given": findings.given.astype(np.int32),
                 "suggested": findings.suggested.astype(np.int32),
@@ -118,9 +126,6 @@ class Audit:
             "kind": self.kind,
             "class_names": list(self.class_names),
             "noise_rate": asdict(findings.noise_rate),
-            "transition": findings.transition.tolist(),
-            "transition_low": findings.transition_low.tolist(),
-            "transition_high": findings.transition_high.tolist(),
             "temperature": findings.temperature,
             "shared_doubts": findings.shared_doubts,
             "agreement": asdict(self.agreement),
@@ -154,9 +159,9 @@ class Audit:
                 suggested=arrays["suggested"].astype(np.int64),
                 score=arrays["score"],
                 noise_rate=Estimate(**values["noise_rate"]),
-                transition=_matrix(values["transition"], classes),
-                transition_low=_matrix(values["transition_low"], classes),
-                transition_high=_matrix(values["transition_high"], classes),
+                transition=arrays["transition"],
+                transition_low=arrays["transition_low"],
+                transition_high=arrays["transition_high"],
                 temperature=float(values["temperature"]),
                 shared_doubts=float(values["shared_doubts"]),
             )
@@ -172,6 +177,7 @@ class Audit:
                 method=values["method"],
                 curves=values["curves"],
                 options=values["options"],
+                left_out=_unpacked(arrays["left_out"]),
             )
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise ValueError(f"{path}: not a whole audit ({error})") from None
@@ -220,6 +226,22 @@ def remove_audit(folder: Path) -> None:
         remove_folder(folder / RUNS)
 
 
+def check_writable(folder: Path) -> None:
+    """Refuse a folder in which files of an audit's names are someone else's.
+
+    Raises:
+        ValueError: There are such files, and no audit.
+    """
+    ours = {AUDIT, SETTINGS}
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    taken = sorted(found & {SAMPLES, SUSPECTS, PAGE})
+    if taken and not found & ours:
+        raise ValueError(
+            f"{folder}: not the folder of an audit, and has {', '.join(taken)} already, which "
+            "would be overwritten; choose another one with --output"
+        )
+
+
 def _check_removable(folder: Path) -> None:
     known = {AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS, RUNS, ".lock"}
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
@@ -250,6 +272,9 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
         for name in ("index", "given", "suggested", "score"):
             if arrays[name].shape != (size,):
                 raise ValueError(f"{name}: expected {size}, got {arrays[name].shape}")
+        for name in ("transition", "transition_low", "transition_high"):
+            if arrays[name].shape != (classes, classes):
+                raise ValueError(f"{name}: expected {classes} classes, got {arrays[name].shape}")
         for name in ("given", "suggested"):
             if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():
                 raise ValueError(f"{name}: expected classes from 0 to {classes - 1}, got others")
@@ -258,18 +283,11 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _matrix(rows: Any, classes: int) -> NDArray[np.float64]:
-    matrix = np.asarray(rows, dtype=np.float64)
-    if matrix.shape != (classes, classes):
-        raise ValueError(f"expected a matrix of {classes} classes, got shape {matrix.shape}")
-    return matrix
-
-
 def _packed(texts: Sequence[str]) -> NDArray[np.uint8]:
     """Texts of any length as bytes: an array of texts would be as wide as its longest."""
-    joined = "\0".join(texts).encode("utf-8", "surrogateescape")
+    joined = "".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")
     return np.frombuffer(joined, dtype=np.uint8)
 
 
 def _unpacked(packed: NDArray[np.uint8]) -> list[str]:
-    return packed.tobytes().decode("utf-8", "surrogateescape").split("\0")
+    return packed.tobytes().decode("utf-8", "surrogateescape").split("\0")[:-1]

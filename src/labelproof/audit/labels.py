@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,16 +94,17 @@ def audit_logits(
     narrower = math.sqrt(len(few) / size)
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
     transition = as_transition(joint, size)
-    low, high = _interval(transition, [as_transition(each, len(few)) for each in again], narrower)
-    spread = _NORMAL_95 * float(np.std([np.trace(each) for each in again])) * narrower
+    matrix_spread, rate_spread = _spreads(again, len(few))
+    wide = _NORMAL_95 * narrower * matrix_spread
+    spread = _NORMAL_95 * narrower * rate_spread
     return Findings(
         given=given,
         suggested=suspicion.suggested,
         score=suspicion.score,
         noise_rate=_rate(suspicion, shared, spread, 0.0 if seen else _hidden(part, labels, model)),
         transition=transition,
-        transition_low=low,
-        transition_high=high,
+        transition_low=np.clip(transition - wide, 0, 1),
+        transition_high=np.clip(transition + wide, 0, 1),
         temperature=model.temperature,
         shared_doubts=shared,
     )
@@ -143,8 +144,16 @@ def _rate(suspicion: Suspicion, shared: float, spread: float, hidden: float) -> 
     )
 
 
-def _interval(
-    centre: NDArray[np.float64], again: Sequence[NDArray[np.float64]], narrower: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    spread = _NORMAL_95 * np.std(again, axis=0) * narrower
-    return np.clip(centre - spread, 0, 1), np.clip(centre + spread, 0, 1)
+def _spreads(
+    again: Iterable[NDArray[np.float64]], samples: int
+) -> tuple[NDArray[np.float64] | float, float]:
+    """How far the matrix and the rate move from one draw to the next."""
+    # Sums, since with a thousand classes forty matrices are a third of a gigabyte.
+    total, squares = 0.0, 0.0
+    rates: list[float] = []
+    for joint in again:
+        matrix = as_transition(joint, samples)
+        total, squares = total + matrix, squares + matrix**2
+        rates.append(1 - float(np.trace(joint)))
+    mean = total / len(rates)
+    return np.sqrt(np.maximum(squares / len(rates) - mean**2, 0)), float(np.std(rates))

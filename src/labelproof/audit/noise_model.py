@@ -20,6 +20,7 @@ Reference:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -278,7 +279,7 @@ def resample(
     seed: int,
     shared: float = 0.0,
     fixed: bool = False,
-) -> list[NDArray[np.float64]]:
+) -> Iterator[NDArray[np.float64]]:
     """What comes out of samples drawn anew from the same samples, as a measure of chance.
 
     Args:
@@ -290,7 +291,7 @@ def resample(
         shared: As `suspect` takes it.
         fixed: Whether the temperature was decided beforehand.
 
-    Returns:
+    Yields:
         For each time, the share of samples by true class and label.
     """
     groups = _Groups(_shift(logits), given)
@@ -299,7 +300,6 @@ def resample(
     tables = [groups.probabilities(temperature) for temperature in nearby]
     said, labels = logits.argmax(axis=1)[groups.order], given[groups.order]
     generator = np.random.default_rng(seed)
-    found = []
     for _ in range(times):
         weight = generator.poisson(1.0, len(given)).astype(np.float32)
         if not weight.any():  # as happens with a handful of samples
@@ -311,5 +311,4 @@ def resample(
         best = max(fits, key=lambda fit: fit.likelihood)
         counted = np.zeros_like(best.joint)
         np.add.at(counted, (said, labels), weight)
-        found.append((1 - shared) * best.joint + shared * counted / weight.sum())
-    return found
+        yield (1 - shared) * best.joint + shared * counted / weight.sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from PIL import Image
 from labelproof.audit.folder import Audit
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles, UnreadableImageError, decode_image
-from labelproof.data.loading import load_dataset
+from labelproof.data.loading import TABLES, load_dataset
 from labelproof.data.notices import few
 from labelproof.data.relabelling import relabel
 from labelproof.data.sample_names import sample_names
@@ -44,8 +44,9 @@ class Samples:
     @classmethod
     def of(cls, audit: Audit, dataset: Dataset | None) -> Samples:
         """The samples of an audit whose data are open already, or are not to be had."""
-        rows = dataset is not None and dataset.train.places is not None
-        return cls(audit, dataset, Path(audit.data).expanduser() if rows else None)
+        place = Path(audit.data).expanduser()
+        rows = dataset is not None and dataset.tabular and place.suffix.lower() in TABLES
+        return cls(audit, dataset, place if rows else None)
 
     @property
     def kind(self) -> str:
@@ -86,11 +87,11 @@ class Samples:
     def cells(self, place: int) -> list[tuple[str, str]]:
         """A row's columns and what is written in them; nothing where the row has vanished."""
         name = self.audit.samples[place]
+        if self.audit.index[place] < 0:
+            return []
         if name in self._cells:
             return self._cells[name]
         assert self.dataset is not None  # noqa: S101
-        if self.audit.index[place] < 0:
-            return []
         row = self.dataset.train.array[int(self.audit.index[place])]
         return [(f"{column}", f"{value:g}") for column, value in enumerate(row.tolist())]
 
@@ -111,8 +112,7 @@ def open_samples(audit: Audit) -> Samples:
     if options.get("labels"):
         dataset = relabel(dataset, audit.data, options["labels"])
     _check_classes(audit, dataset)
-    names = sample_names(dataset.train, audit.data)
-    return Samples.of(_found_again(audit, names), dataset)
+    return Samples.of(_found_again(audit, dataset), dataset)
 
 
 def _check_classes(audit: Audit, dataset: Dataset) -> None:
@@ -127,13 +127,17 @@ def _check_classes(audit: Audit, dataset: Dataset) -> None:
     )
 
 
-def _found_again(audit: Audit, names: Sequence[str]) -> Audit:
-    """The audit with each sample's place in data that may have lost or gained some since."""
-    if [names[i] for i in audit.index.tolist() if i < len(names)] == list(audit.samples):
-        return audit
+def _found_again(audit: Audit, dataset: Dataset) -> Audit:
+    """The audit with each sample's place in data that may have lost or gained some since.
+
+    One that has vanished is at -1: it is listed, and cannot be looked at. So is one whose label is
+    another by now: a row is known by its line, and may be another row.
+    """
+    names = sample_names(dataset.train, audit.data)
     places = {name: place for place, name in enumerate(names)}
-    # One that has vanished is at -1: it is listed, and cannot be looked at.
     index = np.array([places.get(name, -1) for name in audit.samples], dtype=np.int64)
+    if audit.method.get("noise") is None:
+        index[dataset.train.labels[index] != audit.findings.given] = -1
     if (index < 0).all():
         raise ValueError(f"{audit.data}: none of the audit's samples is there any more")
     return replace(audit, index=index)

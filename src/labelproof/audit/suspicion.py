@@ -10,15 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from labelproof.audit.findings import DOUBTFUL
 from labelproof.audit.noise_model import NoiseModel
 from labelproof.audit.probabilities import Table
 
 __all__ = ["Suspicion", "suspect"]
 
 _CHUNK = 1 << 15
-
-DOUBTFUL = 0.5
-"""The probability to be wrong from which on a label is a suspect."""
 
 
 class Suspicion(NamedTuple):

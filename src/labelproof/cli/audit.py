@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from labelproof.audit import CrossValidation, audit_loss, read_probabilities
-from labelproof.audit.conclusion import conclude
-from labelproof.audit.folder import AUDIT, INSIDE, PAGE, RUNS, SETTINGS, Audit, remove_audit
+from labelproof.audit import Samples, audit_loss, read_probabilities
+from labelproof.audit.folder import INSIDE, check_writable, remove_audit
 from labelproof.audit.given import audit_given, read_given
-from labelproof.audit.of_run import predict_trained
-from labelproof.audit.samples import Samples
 from labelproof.cli import flags
-from labelproof.cli.audit_words import describe_audit, describe_rehearsal
-from labelproof.cli.carrying import DIVERGED, OUT_OF_MEMORY
+from labelproof.cli.audit_course import choose_folds, cross_validate
+from labelproof.cli.audit_keeping import present, refuse_trained, replace_audit
+from labelproof.cli.audit_places import data_place, reading_options
+from labelproof.cli.audit_run import audit_run
+from labelproof.cli.audit_words import describe_rehearsal
 from labelproof.cli.data import Root
-from labelproof.cli.decoding import decode_images
 from labelproof.cli.fit_words import describe_data, stem_of
 from labelproof.cli.lines import say, told
-from labelproof.cli.progress import RunDisplay
-from labelproof.data.catalogue import is_known, plain_name
+from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
 from labelproof.data.relabelling import relabel
-from labelproof.fitting.attempts import go_on, read_attempts
 from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe, look_at
-from labelproof.report.audit import write_audit_page
-from labelproof.training.configuration import Configuration
 from labelproof.training.description import FILE as MODEL
-from labelproof.training.durable import remove_folder, settle
-from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.execution import choose_execution
 from labelproof.training.ownership import FolderInUseError, owning
-from labelproof.training.pack import DeviceMemoryError
-from labelproof.training.saved import load_run
 from labelproof.training.stopping import StopRequest
 
-__all__ = ["audit", "audit_run"]
-
-_FEW = 10_000
-"""Samples below which five folds are worth their cost; from there on there are three."""
-_AT_ONCE = 6
-"""Networks that are trained at a time on a GPU."""
+__all__ = ["audit"]
 
 
 def audit(
@@ -166,20 +151,16 @@ def audit(
             raise ValueError(f"{flag}: {path} is taken for the labels themselves")
     if of_run:
         folder = output if output is not None else Path(path) / INSIDE
-        _refuse_trained(folder, fresh=fresh)
+        refuse_trained(folder, fresh=fresh)
         found, samples = audit_run(
             Path(path), device=device, human=human_labels, data_root=data_root, console=console
         )
-        _replace(console, folder, found, samples, fresh=fresh)
+        replace_audit(console, folder, found, samples, fresh=fresh)
         return
     folder = output if output is not None else Path(f"{stem_of(plain_name(path))}-audit")
-    options = {
-        "label": label,
-        "labels": _absolute(labels),
-        "data_root": _absolute(data_root),
-    }
+    options = reading_options(label=label, labels=labels, data_root=data_root)
     if probabilities is not None:
-        _refuse_trained(folder, fresh=fresh)
+        refuse_trained(folder, fresh=fresh)
         table = read_probabilities(probabilities)
         given: Dataset | Any
         if indices:
@@ -189,9 +170,9 @@ def audit(
                 # Rows are matched by their order, so that none may be left out on the way.
                 given = load_dataset(path, root=data_root, on_error="raise", label=label)
                 given = given if labels is None else relabel(given, path, labels)
-        found = audit_given(table, given, data=_place(path), options=options)
+        found = audit_given(table, given, data=data_place(path), options=options)
         dataset = given if isinstance(given, Dataset) else None
-        _replace(console, folder, found, Samples.of(found, dataset), fresh=fresh)
+        replace_audit(console, folder, found, Samples.of(found, dataset), fresh=fresh)
         return
     execution = choose_execution(device, workers=workers)
     with told():
@@ -200,6 +181,9 @@ def audit(
         )
         if labels is not None:
             dataset = relabel(dataset, path, labels)
+    if epochs is None and network is None and execution.device.type == "cpu":
+        # Several trainings instead of one, and a loss that learns at once what is to be learned.
+        trains["--epochs"] = max(choose_recipe(dataset).epochs // 2, 20)
     configuration = choose_recipe(
         dataset,
         data=plain_name(path),
@@ -211,7 +195,7 @@ def audit(
             if name not in ("--folds", "--loss")
         },
     )
-    parts = _choose_folds(folds, len(dataset.train))
+    parts = choose_folds(folds, len(dataset.train))
     say(console, describe_data(dataset))
     say(
         console,
@@ -229,14 +213,14 @@ def audit(
         with owning(folder):
             if fresh:
                 remove_audit(folder)
+            check_writable(folder)
             with StopRequest() as stop:
-                found = _cross_validate(
+                found = cross_validate(
                     dataset,
                     configuration,
                     folder,
                     asked=asked,
                     folds=parts,
-                    weaken=loss is None,
                     execution=execution,
                     human=human_labels,
                     image_memory=image_memory,
@@ -244,181 +228,8 @@ def audit(
                     stop=stop,
                     options=options,
                 )
-            _present(console, folder, found, Samples.of(found, dataset))
+            present(console, folder, found, Samples.of(found, dataset))
     except FolderInUseError as error:
         raise ValueError(str(error)) from None
     if noise is not None and dataset.clean:
         say(console, describe_rehearsal(found, dataset.train.labels))
-
-
-def _choose_folds(asked: int | None, samples: int) -> int:
-    if asked is None:
-        return max(min(5 if samples < _FEW else 3, samples), 2)
-    if asked > samples:
-        raise ValueError(f"--folds: expected 2 to {samples:,}, the number of samples, got {asked}")
-    return asked
-
-
-def _place(data: str) -> str:
-    """Where data are, wherever the review is started from; a dataset's name as it is."""
-    return plain_name(data) if is_known(data) else os.path.abspath(Path(data).expanduser())
-
-
-def _absolute(path: str | Path | None) -> str | None:
-    return None if path is None else os.path.abspath(path)
-
-
-def _cross_validate(
-    dataset: Dataset,
-    configuration: Configuration,
-    folder: Path,
-    *,
-    asked: dict[str, Any],
-    folds: int,
-    weaken: bool,
-    execution: Execution,
-    human: Path | None,
-    image_memory: int | None,
-    console: Console,
-    stop: StopRequest,
-    options: dict[str, Any],
-) -> Audit:
-    attempts = go_on(folder, asked, configuration.loss, name=SETTINGS)
-    if (folder / AUDIT).exists():
-        if not (folder / SETTINGS).exists():
-            raise ValueError(
-                f"{folder} holds an audit for which nothing was trained; choose another folder "
-                "with --output, or replace it with --fresh"
-            )
-        say(console, "Finished before, and not trained again; --fresh trains it anew:")
-        _remove_runs(folder)
-        return Audit.read(folder)
-    configuration = replace(configuration, loss=attempts.loss)
-
-    def note_weaker(loss: str) -> None:
-        attempts.given_up.append({"loss": attempts.loss, "reason": "collapsed"})
-        attempts.loss = loss
-        attempts.write(folder, SETTINGS)
-
-    prepared = decode_images(
-        dataset, configuration, execution.device, console, megabytes=image_memory
-    )
-    validation = CrossValidation(
-        prepared,
-        configuration,
-        folds=folds,
-        folder=folder / RUNS,
-        weaken=weaken,
-        human=human,
-        on_weaker=note_weaker,
-    )
-    at_once = min(folds, _AT_ONCE) if execution.device.type == "cuda" else 1
-    try:
-        with RunDisplay(console, runs=folds, epochs=folds * configuration.epochs) as display:
-            for event in validation.run(execution, at_once=at_once, stop=stop):
-                if event.kind == "started":
-                    # Not before: what cannot be trained at all must not stand in a folder's way.
-                    attempts.write(folder, SETTINGS)
-                display.show(event)
-    except DeviceMemoryError as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
-        raise typer.Exit(OUT_OF_MEMORY) from None
-    if stop.wanted:
-        say(console, f"Stopped; the same command goes on from {folder}.")
-        raise typer.Exit(stop.exit_code)
-    if validation.failure is not None:
-        typer.secho(f"error: {validation.failure}", fg="red", err=True)
-        raise typer.Exit(DIVERGED)
-    found = conclude(
-        dataset,
-        validation.predictions(),
-        data=_place(configuration.data),
-        method={
-            "predictions": "cross-validation",
-            "folds": folds,
-            "network": validation.configuration.network,
-            "loss": validation.configuration.loss,
-            "epochs": validation.configuration.epochs,
-        },
-        options=options,
-    )
-    found.write(folder)
-    _remove_runs(folder)
-    return found
-
-
-def _remove_runs(folder: Path) -> None:
-    # Of no use any more, and hundreds of megabytes with large networks.
-    if (folder / RUNS).is_dir():
-        remove_folder(folder / RUNS)
-    # What is left of them where an earlier removal was killed on the way.
-    settle(folder)
-
-
-def audit_run(
-    folder: Path,
-    *,
-    device: str,
-    human: Path | None = None,
-    data_root: Path | None = None,
-    console: Console,
-) -> tuple[Audit, Samples]:
-    """Ask a run's own network about the samples it was trained on."""
-    run = load_run(folder, device)
-    attempts = read_attempts(folder)
-    asked = attempts.asked if attempts is not None else {}
-    label, labels = asked.get("label"), asked.get("labels")
-    data = run.configuration.data
-    with told():
-        dataset = load_dataset(data, root=data_root, on_error="skip", label=label)
-        if labels is not None:
-            dataset = relabel(dataset, data, labels)
-    with console.status("Looking at the training samples"):
-        predictions = predict_trained(run, dataset, human=human)
-    found = conclude(
-        dataset,
-        predictions,
-        data=_place(data),
-        method={
-            "predictions": "run",
-            "network": run.configuration.network,
-            "loss": run.configuration.loss,
-            "epochs": run.epochs,
-        },
-        options={
-            "label": label,
-            "labels": _absolute(labels),
-            "data_root": _absolute(data_root),
-        },
-    )
-    return found, Samples.of(found, dataset)
-
-
-def _refuse_trained(folder: Path, *, fresh: bool) -> None:
-    """Leave alone what took hours to train."""
-    if (folder / SETTINGS).exists() and not fresh:
-        raise ValueError(
-            f"{folder} holds an audit for which networks were trained; choose another folder with "
-            "--output, or replace it with --fresh"
-        )
-
-
-def _replace(
-    console: Console, folder: Path, found: Audit, samples: Samples, *, fresh: bool
-) -> None:
-    """Keep an audit for which nothing was trained, in place of an earlier one."""
-    try:
-        with owning(folder):
-            if fresh:
-                remove_audit(folder)
-            found.write(folder)
-            _present(console, folder, found, samples)
-    except FolderInUseError as error:
-        raise ValueError(str(error)) from None
-
-
-def _present(console: Console, folder: Path, found: Audit, samples: Samples) -> None:
-    """Make the page of an audit that is kept, and say what was found."""
-    with console.status("Making the page"):
-        write_audit_page(folder / PAGE, found, samples)
-    say(console, describe_audit(found, folder))

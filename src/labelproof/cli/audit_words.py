@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.folder import PAGE, SUSPECTS, Audit
+from labelproof.audit.folder import INSIDE, PAGE, SUSPECTS, Audit
 from labelproof.data.notices import readable
 from labelproof.report.audit_tables import confusion_counts, confusions
-from labelproof.report.audit_words import agreement, confused_most, finding
+from labelproof.report.audit_words import agreement, caution, confused_most, finding
 
-__all__ = ["describe_audit", "describe_rehearsal"]
+__all__ = ["describe_audit", "describe_own_audit", "describe_rehearsal"]
 
 
 def describe_audit(audit: Audit, folder: Path) -> str:
@@ -21,6 +21,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     pairs = confusions(audit.findings, confusion_counts(audit.findings))
     lines = [
         agreement(audit),
+        caution(audit),
         finding(audit.findings),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",
@@ -29,6 +30,20 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     if len(audit.findings.suspects):
         lines.append(f"Next: labelproof review {shlex.quote(str(folder))}")
     return "\n".join(line for line in lines if line)
+
+
+def describe_own_audit(audit: Audit, run: Path) -> str:
+    """What a run that has just been trained says about the labels it was trained on."""
+    folder = run / INSIDE
+    lines = [
+        f"Labels: {finding(audit.findings)}",
+        "By a network that has seen them, so what it memorised is missing; 'labelproof audit "
+        f"{shlex.quote(readable(audit.data))}' asks networks that have not.",
+        f"To look at: {folder / PAGE}",
+    ]
+    if len(audit.findings.suspects):
+        lines.append(f"To decide: labelproof review {shlex.quote(str(run))}")
+    return "\n".join(lines)
 
 
 def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:

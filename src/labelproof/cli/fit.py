@@ -10,7 +10,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from labelproof.audit import Samples
+from labelproof.audit.folder import AUDIT, INSIDE
 from labelproof.cli import flags
+from labelproof.cli.audit_keeping import keep_beside
+from labelproof.cli.audit_run import ask_run
 from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
@@ -19,6 +23,7 @@ from labelproof.cli.lines import say, told
 from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
+from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.relabelling import relabel
 from labelproof.fitting.attempts import go_on, train_robustly
@@ -30,7 +35,7 @@ from labelproof.training.execution import choose_execution
 from labelproof.training.folder import RunFolder
 from labelproof.training.ownership import owning
 from labelproof.training.pack import Job
-from labelproof.training.saved import SEARCH
+from labelproof.training.saved import SEARCH, load_run
 from labelproof.training.stopping import StopRequest
 from labelproof.tuning.proposal import default_trials
 
@@ -96,6 +101,14 @@ def fit(
     device: flags.Device = "auto",
     workers: flags.Workers = None,
     image_memory: flags.ImageMemory = None,
+    audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit/--no-audit",
+            rich_help_panel=flags.HOW,
+            help="Ask the network at the end which labels are wrong, and write a page about it.",
+        ),
+    ] = True,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -133,9 +146,12 @@ def fit(
 
     A network and a way to train it are chosen by what the data are and how many. The loss is
     robust to wrong labels. A tenth is held out, and how well its labels are predicted is told with
-    an interval. The folder that is left has all that is needed to use the network:
+    an interval. At the end the network says which labels it takes for wrong, with a page to look
+    at. The folder that is left has all that is needed to use the network:
 
         labelproof predict photos-fit new-photos/
+
+        labelproof review photos-fit
 
     Stopped in the middle, the same command goes on from the last checkpoint.
     """
@@ -192,6 +208,9 @@ def fit(
         if record is not None:
             say(console, "Finished before, and not trained again; --fresh trains it anew:")
             say(console, describe_end(record, folder, dataset))
+            # Killed between its record and its audit, it is as good as new.
+            if audit and not (folder / INSIDE / AUDIT).exists():
+                _audit_own(folder, device, dataset, dataset, label, labels, data_root, console)
             return
         prepared = decode_images(
             dataset, configuration, execution.device, console, megabytes=image_memory
@@ -232,3 +251,21 @@ def fit(
         )
     if code:
         raise typer.Exit(code)
+    if audit and execution.rank == 0:
+        _audit_own(folder, device, dataset, prepared, label, labels, data_root, console)
+
+
+def _audit_own(
+    folder: Path,
+    device: str,
+    dataset: Dataset,
+    prepared: Dataset,
+    label: str | None,
+    labels: Path | None,
+    root: Path | None,
+    console: Console,
+) -> None:
+    """Ask the run that was trained which of its labels are wrong."""
+    run = load_run(folder, device)
+    found = ask_run(run, dataset, prepared, label=label, labels=labels, root=root, console=console)
+    say(console, keep_beside(folder, found, Samples.of(found, dataset), console))

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
+from labelproof.data.notices import readable
+
 __all__ = ["for_flags", "say", "told"]
 
 
@@ -17,7 +19,8 @@ def say(console: Console, text: str, *, style: str = "") -> None:
     >>> say(Console(), "runs/[a]: 12% of 3 labels")
     runs/[a]: 12% of 3 labels
     """
-    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+    # A name that is not UTF-8 must not end a command with an encoding error.
+    console.print(readable(text), style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def for_flags(message: str) -> str:

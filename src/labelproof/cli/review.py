@@ -7,6 +7,7 @@ import os
 import shlex
 import webbrowser
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ import typer
 from rich.console import Console
 
 from labelproof.audit.folder import REVIEW, Audit, find_audit
-from labelproof.audit.samples import open_samples
+from labelproof.audit.samples import Samples, open_samples
 from labelproof.cli.lines import say, told
 from labelproof.data.notices import count, readable
 from labelproof.review.export import export_csv
@@ -36,8 +37,21 @@ def review(
         int, typer.Option(min=0, max=65535, help="The port to serve on; 0 takes a free one.")
     ] = 0,
     open_page: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
+        bool,
+        typer.Option(
+            "--open/--no-open",
+            help="Open the page in a browser. Other users of this machine may then see its address "
+            "among the programs that run, and with it open the review.",
+        ),
     ] = True,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Where the data are now, if they have been moved since the audit.",
+            show_default="where they were",
+        ),
+    ] = None,
     export: Annotated[
         Path | None,
         typer.Option(
@@ -73,7 +87,7 @@ def review(
     check_installed()
     with _alone(place), Decisions(place / REVIEW) as decisions:
         with told(), console.status("Reading the data"):
-            samples = open_samples(audit)
+            samples = _open(audit if data is None else replace(audit, data=data))
         notice = Review(audit, decisions).stale_notice()
         if notice:
             say(console, f"{notice}.", style="yellow")
@@ -89,6 +103,13 @@ def review(
 
         serve(audit, samples, decisions, port=port, announce=announce)
         say(console, _end(Review(audit, decisions), folder, place))
+
+
+def _open(audit: Audit) -> Samples:
+    try:
+        return open_samples(audit)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; --data says where the data are now") from None
 
 
 def _end(review: Review, folder: Path, place: Path) -> str:
@@ -127,7 +148,7 @@ def _alone(place: Path) -> Iterator[None]:
         try:
             stack.enter_context(owning(place))
         except FolderInUseError as error:
-            who = str(error).partition(" is training in ")[0]
+            who = str(error).partition(" is at work in ")[0]
             raise FolderInUseError(
                 f"{who} has {place} open for review, or is auditing it anew; end it first, or go "
                 "on at the address it printed"

@@ -40,8 +40,9 @@ class Split:
         images: `(N, C, H, W)` uint8, or a lazy source of as many; or the rows of a table,
             `(N, F)` float32.
         labels: `(N)`, int64.
-        places: How a person finds each row of a table that some rows were left out of, such as
-            `line 7`; `None` where the place is the index.
+        places: How a person finds each sample where the index does not tell: `line 7` of a table,
+            or the index of before some were left out. `None` where the place is the index, or an
+            image's file.
 
     Example:
         >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
@@ -110,6 +111,7 @@ class Dataset:
         clean: Whether the training labels are known to be right, so that noise put on them is the
             only noise there is. A user's own labels are not.
         columns: How the columns of a table became features; `None` for images.
+        left_out: Names of training samples that a file of labels leaves out.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -124,6 +126,7 @@ class Dataset:
     std: tuple[float, ...]
     clean: bool = True
     columns: Columns | None = None
+    left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         sizes = [

@@ -131,12 +131,16 @@ class ArrowImages:
             self._images = _read_table(self.files)[self.column]
         row = int(self.rows[index])
         value = self._images[row].as_py()
-        name = f"{self.name} row {row}"
+        name = self.name_of(index)
         if isinstance(value, Mapping):
             if value.get("bytes") is None and value.get("path"):
                 return os.path.join(os.path.dirname(self.files[0]), value["path"])
             value = value.get("bytes")
         return StoredImage(name, value or b"")
+
+    def name_of(self, index: int) -> str:
+        """What an image is called, without reading it."""
+        return f"{self.name} row {int(self.rows[index])}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_images": None}

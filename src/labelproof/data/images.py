@@ -6,7 +6,7 @@ import io
 import itertools
 import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -141,6 +141,13 @@ class _Selected:
 
     def __getitem__(self, index: int, /) -> Encoded:
         return self.files[self.indices[index]]
+
+    def __getattr__(self, name: str) -> Callable[[int], str]:
+        # Only where the files have it: that is how they say that names cost less than images.
+        if name != "name_of" or "files" not in self.__dict__:
+            raise AttributeError(name)
+        name_of = self.files.name_of  # pyright: ignore[reportAttributeAccessIssue]
+        return lambda index: name_of(self.indices[index])
 
 
 def decode_image(

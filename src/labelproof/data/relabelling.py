@@ -18,6 +18,9 @@ from labelproof.data.tables import read_table
 
 __all__ = ["relabel"]
 
+_CORRECTED = 1 / 3
+"""Share of samples that may have been corrected between two files of labels."""
+
 
 def relabel(
     dataset: Dataset, data: str | os.PathLike[str], file: str | os.PathLike[str]
@@ -52,6 +55,7 @@ def relabel(
     classes = [_written(name) for name in dataset.class_names]
     place = readable(str(file))
     _check(decided, names, classes, place, readable(str(data)))
+    _check_given(Path(file), dict(zip(names, dataset.train.labels.tolist(), strict=True)), classes)
     numbers = {name: number for number, name in enumerate(classes)}
     labels = dataset.train.labels.copy()
     kept = np.ones(len(labels), dtype=np.bool_)
@@ -66,10 +70,15 @@ def relabel(
     changed = int(np.count_nonzero((labels != dataset.train.labels) & kept))
     if not changed and kept.all():
         notice(f"{place}: every label in it is the one that the data have")
-    split = _select(replace(dataset.train, labels=labels), np.flatnonzero(kept))
-    if not len(split):
+    if not kept.any():
         raise ValueError(f"{place}: leaves out every training sample")
-    return replace(dataset, splits={**dataset.splits, "train": split})
+    split = _select(replace(dataset.train, labels=labels), np.flatnonzero(kept))
+    left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
+    return replace(
+        dataset,
+        splits={**dataset.splits, "train": split},
+        left_out=(*dataset.left_out, *left_out),
+    )
 
 
 def _written(name: str) -> str:
@@ -115,11 +124,40 @@ def _check(
         )
 
 
+def _check_given(file: Path, labels: dict[str, int], classes: Sequence[str]) -> None:
+    """Refuse a file whose samples are others by now: a row is known by its line alone."""
+    table = read_table(file)
+    folded = {name.strip().casefold(): name for name in table.columns}
+    if "given" not in folded:
+        return
+    rows = table.read([folded["sample"], folded["given"]])
+    cells = [tuple(_written(cell) for cell in row.cells) for row in rows]
+    compared = [(sample, given) for sample, given in cells if given]
+    other = [sample for sample, given in compared if given != classes[labels[sample]]]
+    if len(other) > _CORRECTED * len(compared):
+        raise ValueError(
+            f"{readable(str(file))}: {len(other):,} of {count(len(compared), 'sample')} had "
+            f"another label when the file was made, such as {few(other)}; if rows have been moved "
+            "since, it no longer says which is which. If they were corrected since, remove its "
+            "column given"
+        )
+    if other:
+        notice(
+            f"{readable(str(file))}: {count(len(other), 'sample')} had another label when the file "
+            f"was made, as after an earlier correction: {few(other)}"
+        )
+
+
 def _select(split: Split, kept: NDArray[np.int64]) -> Split:
     if len(kept) == len(split):
         return split
     chosen: list[int] = kept.tolist()
-    places = None if split.places is None else [split.places[index] for index in chosen]
+    places: list[str] | None = None
+    if split.places is not None:
+        places = [split.places[index] for index in chosen]
+    elif not isinstance(split.images, ImageFiles):
+        # What is called by its index keeps the one it had.
+        places = [str(index) for index in chosen]
     return Split(_images(split.images, kept), split.labels[kept], places)
 
 

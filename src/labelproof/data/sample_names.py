@@ -33,6 +33,9 @@ def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
         return [str(index) for index in range(len(split))]
     place = Path(data).expanduser()
     base = os.path.abspath(place if place.is_dir() else place.parent)
+    name_of = getattr(images.files, "name_of", None)
+    if name_of is not None:  # where to ask for an image is to read it
+        return [name_of(index) for index in range(len(images))]
     return [_file_name(images.files[index], base) for index in range(len(images))]
 
 

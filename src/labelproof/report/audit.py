@@ -27,7 +27,15 @@ from labelproof.report.audit_tables import (
     noise_rows,
     off_diagonal,
 )
-from labelproof.report.audit_words import agreement, commands, confused_most, finding, how, limits
+from labelproof.report.audit_words import (
+    agreement,
+    caution,
+    commands,
+    confused_most,
+    finding,
+    how,
+    limits,
+)
 from labelproof.report.figures import Curve, draw_curves
 from labelproof.report.page import render_page
 from labelproof.report.pictures import heat_picture
@@ -120,6 +128,7 @@ def _finding(path: Path, audit: Audit) -> dict[str, object]:
         "finding": finding(audit.findings),
         "how": how(audit),
         "agreement": agreement(audit),
+        "caution": caution(audit),
         "limits": limits(audit),
         "commands": [(why, readable(line)) for why, line in commands(audit, path.parent)],
         "facts": _facts(audit),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import Findings
+from labelproof.audit.findings import DOUBTFUL, Findings
 
 __all__ = [
     "Cell",
@@ -72,7 +72,7 @@ def confusion_counts(findings: Findings) -> NDArray[np.int64]:
         [[2, 1], [0, 1]]
     """
     counts = np.zeros((findings.num_classes,) * 2, dtype=np.int64)
-    suspect = findings.score > 0.5
+    suspect = findings.score > DOUBTFUL
     suggested = np.where(suspect, findings.suggested, findings.given)
     np.add.at(counts, (suggested, findings.given), 1)
     return counts

@@ -11,7 +11,10 @@ from labelproof.audit.folder import Audit
 from labelproof.data.notices import count
 from labelproof.report.audit_tables import Pair
 
-__all__ = ["agreement", "commands", "confused_most", "finding", "how", "limits"]
+__all__ = ["agreement", "caution", "commands", "confused_most", "finding", "how", "limits"]
+
+_TRUSTED = 0.7
+"""Share of labels that networks predict from which on they are believed without a warning."""
 
 _LONG = 40
 """Characters up to which a name is said in full: a sentence has to stay one."""
@@ -74,6 +77,10 @@ def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
 
 def how(audit: Audit) -> str:
     """What was done to find out, in a sentence or two."""
+    return f"{_judged(audit)}{_rehearsed(audit)}"
+
+
+def _judged(audit: Audit) -> str:
     predictions = audit.method.get("predictions")
     if predictions == "cross-validation":
         folds = audit.method.get("folds")
@@ -87,6 +94,13 @@ def how(audit: Audit) -> str:
     return "The labels were judged by class probabilities that were made elsewhere."
 
 
+def _rehearsed(audit: Audit) -> str:
+    noise = audit.method.get("noise")
+    return (
+        f" It was a rehearsal: wrong labels were put on the data first ({noise})." if noise else ""
+    )
+
+
 def agreement(audit: Audit) -> str:
     """Which share of the labels is predicted, and by what."""
     who = {
@@ -96,14 +110,28 @@ def agreement(audit: Audit) -> str:
     return f"{audit.agreement.as_percent()} of the labels are predicted {who}."
 
 
+def caution(audit: Audit) -> str:
+    """A warning where the networks have learned too little to be believed; else nothing."""
+    if audit.agreement.value >= _TRUSTED or audit.method.get("predictions") == "run":
+        return ""
+    return (
+        f"Only {audit.agreement.value:.0%} of the labels are predicted. Either very many are "
+        "wrong, or too little was learned, and then right labels of hard samples are among the "
+        "suspects: look at some before you believe the figures. More epochs, a larger network or "
+        "one that was pretrained may help."
+    )
+
+
 def limits(audit: Audit) -> str:
     """What the interval does not cover."""
-    who = "network" if audit.method.get("predictions") in ("cross-validation", "run") else "model"
+    predictions = audit.method.get("predictions")
+    who = "network" if predictions in ("cross-validation", "run") else "model"
+    learned = " It was trained on these labels, too: one that it learned by heart passes for right."
     return (
         "The interval is a 95% interval: it covers chance and, for the share of wrong labels, how "
         f"many of the doubts of the {who} may be the labels' fault. It does not cover what the "
         f"{who} cannot tell apart: a rare sample with the right label may be suspected, and a "
-        "mistake that it makes as well is not found."
+        f"mistake that it makes as well is not found.{learned if predictions == 'run' else ''}"
     )
 
 
@@ -125,6 +153,8 @@ def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
     words = ["labelproof", "fit", audit.data, "--labels", "reviewed.csv"]
     if audit.options.get("label"):
         words += ["--label", str(audit.options["label"])]
+    if audit.options.get("data_root"):
+        words += ["--data-root", str(audit.options["data_root"])]
     return [*steps, ("Train on it:", shlex.join(words))]
 
 

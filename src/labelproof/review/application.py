@@ -152,13 +152,15 @@ class _Pages:
     async def decide(self, request: Request) -> Response:
         asked = await _asked(request)
         label = asked.get("label")
+        # All of it is read first: what is refused must not have been kept.
+        since = whole("since", asked["since"])
         await run_in_threadpool(
             self.review.decide,
             whole("place", asked["place"]),
             str(asked["choice"]),
             None if label is None else whole("label", label),
         )
-        return _json(await run_in_threadpool(self._state, whole("since", asked["since"])))
+        return _json(await run_in_threadpool(self._state, since))
 
     async def undo(self, request: Request) -> Response:
         since = whole("since", (await _asked(request))["since"])

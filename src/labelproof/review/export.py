@@ -19,7 +19,8 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
     """All samples of an audit, in the order of the data, with the label each is to have.
 
     A sample nobody decided about keeps its label and has no decision. One that is left open
-    (`unsure`) has no label: nothing should be learned from it.
+    (`unsure`) has no label: nothing should be learned from it. Those that were left out of the
+    audit by an earlier file come last, still without a label.
 
     Args:
         audit: The samples.
@@ -71,4 +72,7 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
                 choice,
             ]
         )
+    # Who was left out before stays out, though this audit has not seen it.
+    for sample in audit.left_out:
+        table.writerow([readable(sample), "", "", "unsure"])
     return text.getvalue()

@@ -31,8 +31,9 @@ class Guard:
 
     The name of the host is checked because a foreign page can have its own name resolve to this
     machine, and would then be of one origin with the review. The token keeps out other users of
-    this machine, and every page that is not told the address. It is part of the path, and not a
-    cookie, since browsers send a cookie to all ports of a host.
+    this machine, as far as they cannot see how its programs were started, and every page that is
+    not told the address. It is part of the path, and not a cookie, since browsers send a cookie to
+    all ports of a host.
 
     Args:
         application: What is guarded.

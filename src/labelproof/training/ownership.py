@@ -13,7 +13,7 @@ __all__ = ["FolderInUseError", "owning"]
 
 
 class FolderInUseError(RuntimeError):
-    """Another process is training there."""
+    """Another process is at work there."""
 
 
 @contextlib.contextmanager
@@ -27,7 +27,7 @@ def owning(folder: Path) -> Iterator[None]:
         folder: Where the training writes; made where it is not there.
 
     Raises:
-        FolderInUseError: Another process is training there.
+        FolderInUseError: Another process is at work there.
 
     Example:
         >>> folder = getfixture("tmp_path")
@@ -48,7 +48,7 @@ def owning(folder: Path) -> Iterator[None]:
             pid = lock.read().decode(errors="replace").strip()
             process = f"another process (pid {pid})" if pid else "another process"
             raise FolderInUseError(
-                f"{process} is training in {folder}; wait for it to end, or choose another folder"
+                f"{process} is at work in {folder}; wait for it to end, or choose another folder"
             )
         # Only for the other's message, so a full disk is no reason to stop here.
         with contextlib.suppress(OSError):

@@ -91,7 +91,7 @@ export class Chooser {
       this.#close();
     } else if (event.key === "Enter" && !event.isComposing) {
       event.preventDefault();
-      if (this.#matches.length) this.#take(this.#matches[this.#active]);
+      if (this.#matches.length && !event.repeat) this.#take(this.#matches[this.#active]);
     }
   }
 

@@ -24,6 +24,7 @@ let counts = first.counts;
 let queue = [];
 let position = 0;
 let turn = 0;
+let loads = 0;
 // What is on the screen; decisions are about this and nothing else.
 let shown = null;
 let busy = false;
@@ -118,11 +119,12 @@ function lookAt(values) {
 
 // Read the list anew; what is on the screen stays there if it is in the list.
 async function load() {
-  const mine = ++turn;
-  const current = shown?.place;
+  const mine = ++loads;
   try {
     const found = await server.queue(filters.read());
-    if (mine !== turn) return;
+    if (mine !== loads) return;
+    // Not as it was when the list was asked for: someone may have decided and gone on since.
+    const current = queue[position];
     queue = found.places;
     filters.drawPairs(found.pairs, classes);
     card.drawProblem("");
@@ -165,7 +167,8 @@ function decide(choice, wanted = null) {
     take(await server.decide(sample.place, choice, wanted, revision));
     const words = card.inWords(decisions.get(sample.place), classes);
     card.label(find("last"), `${words}: ${sample.name}`);
-    await show(following(), `${words}.`);
+    if (queue[position] === sample.place) await show(following(), `${words}.`);
+    else say(`${words}.`);
   });
 }
 
@@ -217,12 +220,13 @@ function keyName(event) {
 }
 
 document.addEventListener("keydown", (event) => {
+  // A key that is held down moves on, and decides once: on a button too.
+  if (event.repeat && event.target.closest("#actions, #classes, #undo")) event.preventDefault();
   if (document.querySelector("dialog[open]") || event.target.closest("select, input")) return;
   const key = keyName(event);
   const modified = event.ctrlKey || event.metaKey;
   if (!Object.hasOwn(actions, key) || event.altKey || (modified && key !== "z")) return;
   event.preventDefault();
-  // A key that is held down moves on, and decides once.
   if (event.repeat && !key.startsWith("Arrow")) return;
   actions[key]();
 });

@@ -1,0 +1,110 @@
+"""What an audit leaves behind, whatever becomes of the program on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trained import labelproof
+
+from labelproof.audit import Audit, open_samples
+from labelproof.audit.folder import AUDIT, PAGE, RUNS
+
+QUICK = ("--epochs", "1", "--network", "mlp(hidden=4,depth=1)", "--device", "cpu")
+
+
+def table(path: Path, rows: int) -> Path:
+    values = np.random.default_rng(0).normal(size=rows)
+    lines = [f"{value:.3f},{'ab'[row % 2]}" for row, value in enumerate(values)]
+    path.write_text("\n".join(["value,group", *lines]) + "\n")
+    return path
+
+
+def audit(file: Path, folder: Path, *more: str | Path) -> tuple[int, BaseException | None, str]:
+    result = labelproof("audit", file, "--label", "group", "--output", folder, *QUICK, *more)
+    return result.exit_code, result.exception, result.output
+
+
+def test_labels_that_were_made_wrong_are_told_in_the_page(tmp_path: Path) -> None:
+    file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
+    code, _, said = audit(file, folder, "--noise", "symmetric:0.2")
+    assert code == 0, said
+    assert "wrong labels were put on the data first (symmetric:0.2)" in (folder / PAGE).read_text()
+    code, _, said = audit(file, folder, "--fresh")
+    assert code == 0, said
+    assert "put on the data first" not in (folder / PAGE).read_text()
+
+
+def killed(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_was_trained_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
+    with monkeypatch.context() as context:
+        context.setattr("labelproof.cli.audit_keeping.write_audit_page", killed)
+        assert audit(file, folder)[0] != 0
+    kept = (folder / AUDIT).read_bytes()
+    # The networks are gone by now, so that nothing may put at risk what came out of them.
+    assert not (folder / RUNS).exists()
+    with monkeypatch.context() as context:
+        context.setattr(Audit, "write", killed)
+        code, _, said = audit(file, folder)
+    assert code == 0, said
+    assert "Finished before" in said
+    assert (folder / AUDIT).read_bytes() == kept
+    assert (folder / PAGE).exists()
+
+
+def test_the_page_is_made_while_no_one_else_can_write_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
+    refused: list[BaseException | None] = []
+
+    def meanwhile(*_: object, **__: object) -> None:
+        refused.append(audit(file, folder, "--fresh")[1])
+
+    monkeypatch.setattr("labelproof.cli.audit_keeping.write_audit_page", meanwhile)
+    assert audit(file, folder)[0] == 0
+    assert "wait for it to end" in str(refused[0])
+    assert (folder / AUDIT).exists()
+
+
+def test_folds_whose_removal_was_cut_short_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
+    with monkeypatch.context() as context:
+        context.setattr("labelproof.training.durable.shutil.rmtree", lambda *_, **__: None)
+        assert audit(file, folder)[0] == 0
+    assert list(folder.glob(".removed-*"))
+    assert audit(file, folder)[0] == 0
+    assert not list(folder.glob(".removed-*"))
+
+
+def test_there_are_no_more_parts_than_samples(tmp_path: Path) -> None:
+    file, folder = table(tmp_path / "t.csv", 4), tmp_path / "audit"
+    code, _, said = audit(file, folder)
+    assert code == 0, said
+    assert "4 networks" in said
+    before = (folder / AUDIT).read_bytes()
+    _, error, _ = audit(file, folder, "--folds", "5", "--fresh")
+    assert str(error) == "--folds: expected 2 to 4, the number of samples, got 5"
+    assert (folder / AUDIT).read_bytes() == before
+
+
+def test_the_data_are_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    table(tmp_path / "work" / "t.csv", 20)
+    (tmp_path / "work" / "labels.csv").write_text("sample,label\nline 2,\n")
+    monkeypatch.chdir(tmp_path / "work")
+    code, _, said = audit(Path("t.csv"), Path("audit"), "--labels", "labels.csv")
+    assert code == 0, said
+    monkeypatch.chdir(tmp_path)
+    samples = open_samples(Audit.read(Path("work") / "audit"))
+    assert samples.audit.samples[0] == "line 3"
+    assert samples.cells(0)[1] == ("group", "b")

@@ -1,0 +1,206 @@
+"""The tutorial of the audit, from drawn pictures to a network, by the commands that it shows.
+
+They are run shortened, which tells that they work and find much of what was planted. As the reader
+runs them, in full, and with pictures for the page:
+
+    LABELPROOF_DOCS_PICTURES=docs/pictures pytest -s tests/test_audit_tutorial.py
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browser import chromium, open_page  # noqa: F401
+from PIL import Image
+from review.served import Program
+
+from labelproof.audit.folder import Audit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "guide" / "audit.md"
+PICTURES = os.environ.get("LABELPROOF_DOCS_PICTURES")
+LARGEST = 150_000
+SHORT = {
+    "audit": "--network cnn8(width=8) --augmentation resized-crop:24,flip --epochs 25 --folds 2",
+    "fit": "--network cnn8(width=8) --augmentation resized-crop:24,flip --epochs 2",
+}
+"""What a flag says last holds."""
+
+
+def shown_commands() -> list[str]:
+    """The commands of the sitting, in order: those before the first section that is not a step."""
+    sitting = PAGE.read_text(encoding="utf-8").partition("## More than a folder")[0]
+    blocks = re.findall(r"^```sh\n(.*?)^```", sitting, re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip()]
+
+
+def run(command: str) -> str:
+    """What a command of the page prints."""
+    program, *words = shlex.split(command, comments=True)
+    if program == "python":
+        words[0] = str(ROOT / words[0])
+    else:
+        assert program == "labelproof"
+        short = "" if PICTURES else SHORT.get(words[0], "")
+        words = ["-m", "labelproof", *words, *short.split()]
+    done = subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        # One thread: the networks are small, and other tests run beside this one.
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"},
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    print(f"$ {command}\n{done.stdout}", flush=True)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the reader works in, after the audit."""
+    folder = tmp_path_factory.mktemp("desk")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for command in shown_commands()[:2]:
+            run(command)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def sit_down(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(desk)
+
+
+def read_table(path: str) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def planted() -> dict[str, str]:
+    """Where the pictures belong that are in the wrong folder."""
+    return {row["sample"]: row["label"] for row in read_table("shapes-planted.csv")}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("sit_down")
+def test_the_audit_finds_much_of_what_was_planted() -> None:
+    wrong = planted()
+    assert len(wrong) == 32
+    audit = Audit.read(Path("shapes-audit"))
+    assert len(audit.samples) == 400
+    suspects = [audit.samples[place] for place in map(int, audit.findings.suspects)]
+    hits = sum(sample in wrong for sample in suspects)
+    # Suspects are wrong far more often than any label is, 8 in 100.
+    assert hits / len(suspects) > 0.16
+    assert hits >= 0.3 * len(wrong)
+    if PICTURES:
+        assert hits >= 0.85 * len(wrong)
+    assert {path.name for path in Path("shapes-audit").iterdir()} - {".lock"} == {
+        "audit.json",
+        "report.html",
+        "samples.npz",
+        "settings.json",
+        "suspects.csv",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("sit_down")
+def test_the_page_is_as_the_pictures_show_it(browser: Browser, tmp_path: Path) -> None:
+    audit = Audit.read(Path("shapes-audit"))
+    report = Path("shapes-audit/report.html").absolute().as_uri()
+    for scheme in ("light", "dark"):
+        with open_page(
+            browser, viewport={"width": 1000, "height": 840}, color_scheme=scheme
+        ) as page:
+            page.goto(report)
+            assert page.locator(".card").count() >= min(len(audit.findings.suspects), 60)
+            if scheme == "light":
+                # Down to what to do next, where the path of this very folder stands.
+                box = page.locator("#confusions").bounding_box()
+                assert box is not None
+                height = int(box["y"]) - 16
+                take_picture(page, "audit-finding.png", tmp_path, height=height)
+            page.locator("#samples").evaluate("at => at.scrollIntoView({behavior: 'instant'})")
+            take_picture(page, f"audit-suspects-{scheme}.png", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("sit_down")
+def test_from_the_review_to_a_network(browser: Browser, tmp_path: Path) -> None:
+    commands = shown_commands()[2:]
+    assert commands[0].split()[:2] == ["labelproof", "review"]
+    review(browser, tmp_path)
+    for command in commands[1:]:
+        run(command)
+    truth = planted()
+    for row in read_table("reviewed.csv"):
+        if row["decision"]:
+            assert row["label"] == truth.get(row["sample"], row["given"])
+        else:
+            assert row["label"] == row["given"]
+
+
+def review(browser: Browser, folder: Path) -> None:
+    """Decide about all suspects by what the pictures show, which the list of the planted knows."""
+    from playwright.sync_api import expect
+
+    truth = planted()
+    audit = Audit.read(Path("shapes-audit"))
+    findings, names = audit.findings, audit.class_names
+    with Program("shapes-audit") as program:
+        with open_page(browser, viewport={"width": 1000, "height": 640}) as page:
+            page.goto(program.address())
+            for number, place in enumerate(map(int, findings.suspects)):
+                expect(page.locator(f'#stage[data-place="{place}"]')).to_be_visible()
+                if number == 3:
+                    take_picture(page, "audit-review.png", folder)
+                given, suggested = names[findings.given[place]], names[findings.suggested[place]]
+                true = truth.get(audit.samples[place], given)
+                keys = {given: "k", suggested: "a"}
+                page.keyboard.press(keys.get(true, str(names.index(true) + 1)))
+            expect(page.locator("#counts")).to_contain_text(f"{len(findings.suspects)} of")
+        code, output, errors = program.interrupt()
+        assert code == 0, errors
+        print(f"$ labelproof review shapes-audit\n{output}")
+
+
+def take_picture(page: Page, name: str, folder: Path, *, height: int | None = None) -> None:
+    """Keep what a page shows, in as few colours as do, so that the docs stay small."""
+    target = Path(ROOT, PICTURES) if PICTURES else folder
+    target.mkdir(parents=True, exist_ok=True)
+    page.wait_for_load_state("networkidle")
+    seen = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    seen = seen.crop((0, 0, seen.width, height or seen.height))
+    for colours in (256, 128, 64):
+        # Not dithered, for noise does not compress; and small patches keep their colours.
+        few = seen.quantize(colours, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
+        few.save(target / name, optimize=True)
+        if (target / name).stat().st_size < LARGEST:
+            return
+    assert not PICTURES, f"{name}: {(target / name).stat().st_size} bytes"
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").glob("audit-*.png")))
+def test_the_pictures_are_small_and_shown(picture: Path) -> None:
+    assert picture.stat().st_size < LARGEST
+    with Image.open(picture) as seen:
+        assert seen.width <= 1000
+    assert f"../pictures/{picture.name}" in PAGE.read_text(encoding="utf-8")
