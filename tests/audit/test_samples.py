@@ -187,6 +187,19 @@ def test_a_row_that_has_vanished_shows_nothing(tmp_path: Path) -> None:
     assert samples.cells(3) == [("a", "4"), ("label", "y")]
 
 
+def test_a_row_that_another_has_taken_the_place_of_is_not_shown(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,label\n1,x\n2,y\n3,x\n4,y\n5,x\n6,y\n")
+    audit = audit_of(table)
+    table.write_text("a,label\n1,x\n3,x\n4,y\n5,x\n6,y\n")
+    samples = open_samples(audit)
+    assert samples.cells(0) == [("a", "1"), ("label", "x")]
+    assert samples.cells(1) == []
+    # With noise on them, the labels of an audit are not the data's.
+    rehearsed = open_samples(replace(audit, method={"noise": "symmetric:0.2"}))
+    assert rehearsed.cells(1) == [("a", "3"), ("label", "x")]
+
+
 def test_a_class_of_another_name_is_refused(photos: Path) -> None:
     audit = audit_of(photos)
     (photos / "dog").rename(photos / "wolf")

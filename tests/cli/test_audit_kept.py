@@ -108,3 +108,16 @@ def test_the_data_are_found_from_any_folder(
     samples = open_samples(Audit.read(Path("work") / "audit"))
     assert samples.audit.samples[0] == "line 3"
     assert samples.cells(0)[1] == ("group", "b")
+
+
+def test_a_page_of_someone_elses_is_not_overwritten(tmp_path: Path) -> None:
+    np.save(tmp_path / "labels.npy", np.array([0, 1, 0, 1]))
+    np.save(tmp_path / "p.npy", np.array([[0.9, 0.1], [0.2, 0.8], [0.8, 0.2], [0.1, 0.9]]))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.html").write_text("mine")
+    result = labelproof(
+        *("audit", tmp_path / "labels.npy", "--probabilities", tmp_path / "p.npy"),
+        *("--output", tmp_path / "out"),
+    )
+    assert "has report.html already" in str(result.exception)
+    assert (tmp_path / "out" / "report.html").read_text() == "mine"

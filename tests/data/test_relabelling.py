@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -240,3 +241,55 @@ def test_a_source_that_cannot_be_cut_is_refused_only_if_it_has_to_be(tmp_path: P
     (tmp_path / "r.csv").write_text("sample,label\n1,\n")
     with pytest.raises(TypeError, match="expected an array or image files, got Source"):
         relabel(dataset, "a", tmp_path / "r.csv")
+
+
+def test_what_is_called_by_its_number_keeps_it_in_a_second_round(tmp_path: Path) -> None:
+    digits = load_dataset("digits")
+    (tmp_path / "first.csv").write_text("sample,label\n0,\n")
+    first = relabel(digits, "digits", tmp_path / "first.csv")
+    names = sample_names(first.train, "digits")
+    assert names[:2] == ["1", "2"]
+    assert first.left_out == ("0",)
+    # A second round that changes nothing, written as a review writes it.
+    lines = [f"{name},{label}" for name, label in zip(names, first.train.labels, strict=True)]
+    (tmp_path / "second.csv").write_text("sample,label\n" + "\n".join(lines) + "\n")
+    with pytest.warns(DataWarning, match="every label in it is the one that the data have"):
+        second = relabel(digits, "digits", tmp_path / "second.csv")
+    assert np.array_equal(second.train.labels, digits.train.labels)
+
+
+def test_who_was_left_out_stays_out_in_the_next_round(tmp_path: Path) -> None:
+    made = make_photos(tmp_path / "photos", samples=40)
+    gone, rest = made.samples[0], list(made.samples[1:])
+    audit = replace(
+        made,
+        samples=rest,
+        index=made.index[1:],
+        findings=replace(
+            made.findings,
+            **{name: getattr(made.findings, name)[1:] for name in ("given", "suggested", "score")},
+        ),
+        left_out=(gone,),
+    )
+    audit.write(tmp_path / "audit")
+    assert list(Audit.read(tmp_path / "audit").left_out) == [gone]
+    file = review(tmp_path, audit, [])
+    found = relabel(load_dataset(made.data), made.data, file)
+    assert sample_names(found.train, made.data) == rest
+
+
+@pytest.mark.parametrize("moved", [True, False], ids=["rows moved", "rows in place"])
+def test_a_table_whose_rows_have_moved_is_refused(moved: bool, tmp_path: Path) -> None:
+    rows = [f"{number},{'xyz'[number % 3]}" for number in range(30)]
+    (tmp_path / "t.csv").write_text("size,kind\n" + "\n".join(rows) + "\n")
+    given = "".join(f"line {number + 2},{'xyz'[number % 3]},x\n" for number in range(30))
+    (tmp_path / "r.csv").write_text("sample,given,label\n" + given)
+    if moved:
+        (tmp_path / "t.csv").write_text("size,kind\n" + "\n".join(rows[1:] + rows[:1]) + "\n")
+    dataset = load_dataset(tmp_path / "t.csv", label="kind")
+    if moved:
+        with pytest.raises(ValueError, match="30 of 30 samples had another label"):
+            relabel(dataset, tmp_path / "t.csv", tmp_path / "r.csv")
+    else:
+        found = relabel(dataset, tmp_path / "t.csv", tmp_path / "r.csv")
+        assert set(found.train.labels.tolist()) == {0}

@@ -71,7 +71,7 @@ export function drawSample(sample, { kind, classes, decision, position, total })
 
 export function percent(score) {
   // Never a certainty that is none.
-  if (score > 0.99 && score < 1) return "over 99%";
+  if (score > 0.99) return "over 99%";
   return score < 0.01 ? "under 1%" : `${Math.round(100 * score)}%`;
 }
 
