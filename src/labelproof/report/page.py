@@ -8,7 +8,7 @@ import jinja2
 
 from labelproof.training.record import write_text
 
-__all__ = ["render_page", "write_page"]
+__all__ = ["render_page", "templates", "write_page"]
 
 
 def write_page(path: Path, template: str, **values: object) -> Path:
@@ -25,11 +25,15 @@ def write_page(path: Path, template: str, **values: object) -> Path:
 
 def render_page(template: str, **values: object) -> str:
     """Fill in a template of this package; see `write_page`."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("labelproof.report"),
+    return templates("labelproof.report").get_template(template).render(**values)
+
+
+def templates(package: str) -> jinja2.Environment:
+    """The templates of a package, which escape what they are given and miss nothing silently."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(**values)

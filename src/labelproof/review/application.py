@@ -11,7 +11,6 @@ from dataclasses import asdict
 from importlib import resources
 from typing import Any
 
-import jinja2
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -25,6 +24,7 @@ from labelproof.audit.samples import Samples
 from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
+from labelproof.report.page import templates
 from labelproof.review.export import export_csv
 from labelproof.review.guard import Guard
 from labelproof.review.standing import Review
@@ -87,15 +87,10 @@ class _Pages:
         self.review = Review(audit, decisions)
 
     def page(self, request: Request) -> Response:
-        environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("labelproof.review"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        page = environment.get_template("review.html").render(
-            name=readable(self.audit.name), notice=self.review.stale_notice()
+        page = (
+            templates("labelproof.review")
+            .get_template("review.html")
+            .render(name=readable(self.audit.name), notice=self.review.stale_notice())
         )
         return HTMLResponse(page)
 
