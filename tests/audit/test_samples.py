@@ -14,6 +14,7 @@ from PIL import Image
 
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.folder import Audit
+from labelproof.audit.row_marks import marks_of
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.data import load_dataset
 from labelproof.data.images import UnreadableImageError
@@ -39,6 +40,7 @@ def audit_of(data: Path | str, **options: str) -> Audit:
         findings=replace(findings, given=dataset.train.labels),
         agreement=Estimate(0.8, 0.7, 0.9),
         options=options,
+        marks=marks_of(dataset, data, sample_names(dataset.train, data)),
     )
 
 
@@ -196,8 +198,19 @@ def test_a_row_that_another_has_taken_the_place_of_is_not_shown(tmp_path: Path) 
     assert samples.cells(0) == [("a", "1"), ("label", "x")]
     assert samples.cells(1) == []
     # With noise on them, the labels of an audit are not the data's.
-    rehearsed = open_samples(replace(audit, method={"noise": "symmetric:0.2"}))
+    rehearsed = open_samples(replace(audit, method={"noise": "symmetric:0.2"}, marks=None))
     assert rehearsed.cells(1) == [("a", "3"), ("label", "x")]
+
+
+def test_a_row_of_the_same_label_is_not_taken_for_the_one_of_before(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,label\n1,x\n2,y\n3,x\n4,y\n")
+    audit = audit_of(table)
+    audit.write(tmp_path / "audit")
+    table.write_text("a,label\n3,x\n2,y\n1,x\n4,y\n")
+    samples = open_samples(Audit.read(tmp_path / "audit"))
+    assert samples.audit.index.tolist() == [-1, 1, -1, 3]
+    assert samples.cells(0) == []
 
 
 def test_a_class_of_another_name_is_refused(photos: Path) -> None:

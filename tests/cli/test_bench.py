@@ -218,7 +218,7 @@ def test_a_folder_in_which_another_process_trains_is_left_alone(
     monkeypatch.setattr("labelproof.experiments.engines.train_runs", fail)
     result = bench(data, tmp_path)
     assert isinstance(result.exception, ValueError)
-    assert "another process (pid 1) is training" in str(result.exception)
+    assert "another process (pid 1) is at work" in str(result.exception)
 
 
 def test_the_help_teaches_with_an_example() -> None:

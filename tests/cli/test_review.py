@@ -188,3 +188,15 @@ def test_data_that_have_moved_are_looked_at_where_they_are(audit: Audit, tmp_pat
             assert answer.headers["Content-Type"] == "image/png"
         code, _, errors = program.interrupt()
     assert code == 0, errors
+
+
+def test_an_export_replaces_nothing_but_an_export(audit: Audit, tmp_path: Path) -> None:
+    decide(audit, tmp_path / "audit", "keep")
+    data = tmp_path / "data.csv"
+    data.write_text("size,kind\n1,x\n")
+    error = refusal(tmp_path / "audit", "--export", data)
+    assert "no earlier export" in str(error)
+    assert data.read_text() == "size,kind\n1,x\n"
+    for _ in range(2):
+        found = labelproof("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
+        assert found.exit_code == 0, found.output

@@ -62,7 +62,7 @@ def expected(audit: Audit, place: int, key: str) -> tuple[str, str | None]:
         return "unsure", None
     label = {"k": findings.given[place], "a": findings.suggested[place]}.get(key)
     if label is None:
-        label = int(key) - 1
+        label = int(key)  # classes that are digits have themselves as keys
     if label == findings.given[place]:
         return "keep", names[label]
     return ("accept" if label == findings.suggested[place] else "another"), names[label]

@@ -12,6 +12,7 @@ from labelproof.audit.cross_validation import Predictions
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import audit_logits
+from labelproof.audit.row_marks import marks_of
 from labelproof.data.dataset import Dataset
 from labelproof.data.sample_names import sample_names
 from labelproof.intervals import wilson_interval
@@ -41,12 +42,13 @@ def conclude(
     agreed = int(np.count_nonzero(predictions.logits.argmax(axis=1) == predictions.given))
     total = len(predictions.given)
     names = sample_names(dataset.train, data)
+    samples = [names[index] for index in predictions.index.tolist()]
     return Audit(
         name=dataset.name,
         data=str(data),
         kind="rows" if dataset.tabular else "images",
         class_names=dataset.class_names,
-        samples=[names[index] for index in predictions.index.tolist()],
+        samples=samples,
         index=predictions.index,
         findings=findings,
         agreement=Estimate(agreed / total, *wilson_interval(agreed, total)),
@@ -54,4 +56,5 @@ def conclude(
         curves=predictions.curves,
         options=options or {},
         left_out=dataset.left_out,
+        marks=marks_of(dataset, data, samples),
     )

@@ -78,6 +78,7 @@ class Audit:
         curves: For each run behind it, its metrics by epoch.
         options: What is needed to read the data again: `label`, `labels`, `data_root`.
         left_out: Names of samples that were left out by a file of labels, and stay out.
+        marks: For the rows of a table: by what each is known again, besides its line, `(N)`.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Audit:
     curves: Sequence[Mapping[str, Sequence[float]]] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: Sequence[str] = ()
+    marks: NDArray[np.uint32] | None = None
 
     def __repr__(self) -> str:
         return f"Audit({self.name!r}, {self.findings!r})"
@@ -117,6 +119,7 @@ class Audit:
                 "given": findings.given.astype(np.int32),
                 "suggested": findings.suggested.astype(np.int32),
                 "score": findings.score,
+                **({} if self.marks is None else {"marks": self.marks}),
             },
         )
         values = {
@@ -178,6 +181,7 @@ class Audit:
                 curves=values["curves"],
                 options=values["options"],
                 left_out=_unpacked(arrays["left_out"]),
+                marks=arrays.get("marks"),
             )
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise ValueError(f"{path}: not a whole audit ({error})") from None
@@ -269,7 +273,7 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         size = len(_unpacked(arrays["samples"]))
-        for name in ("index", "given", "suggested", "score"):
+        for name in ("index", "given", "suggested", "score", *arrays.keys() & {"marks"}):
             if arrays[name].shape != (size,):
                 raise ValueError(f"{name}: expected {size}, got {arrays[name].shape}")
         for name in ("transition", "transition_low", "transition_high"):

@@ -15,6 +15,7 @@ from labelproof.audit.estimate import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import audit_labels
 from labelproof.audit.probabilities import Probabilities, admit_probabilities
+from labelproof.audit.row_marks import marks_of
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import few
 from labelproof.data.sample_names import sample_names
@@ -78,6 +79,8 @@ def audit_given(
         findings=findings,
         agreement=Estimate(agreed / len(table), *wilson_interval(agreed, len(table))),
         method={"predictions": "given"},
+        marks=None if not isinstance(labels, Dataset) else marks_of(labels, data, source.samples),
+        left_out=labels.left_out if isinstance(labels, Dataset) else (),
         options=options or {},
     )
 

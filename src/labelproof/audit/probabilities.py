@@ -142,7 +142,7 @@ def _refuse_entries(chunk: NDArray[Any], begin: int) -> None:
         row, column = places[0].tolist()
         raise ValueError(
             f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in row "
-            f"{begin + row}, column {column}"
+            f"{begin + row}, column {column}; if these are logits, take their softmax first"
         )
 
 

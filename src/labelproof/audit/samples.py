@@ -12,13 +12,13 @@ import numpy as np
 from PIL import Image
 
 from labelproof.audit.folder import Audit
+from labelproof.audit.row_marks import mark_rows, read_cells
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles, UnreadableImageError, decode_image
 from labelproof.data.loading import TABLES, load_dataset
 from labelproof.data.notices import few
 from labelproof.data.relabelling import relabel
 from labelproof.data.sample_names import sample_names
-from labelproof.data.tables import read_table
 
 __all__ = ["Samples", "open_samples"]
 
@@ -39,7 +39,7 @@ class Samples:
     def __init__(self, audit: Audit, dataset: Dataset | None, table: Path | None = None):
         self.audit = audit
         self.dataset = dataset
-        self._cells = _read_cells(table) if table is not None else {}
+        self._cells = read_cells(table) if table is not None else {}
 
     @classmethod
     def of(cls, audit: Audit, dataset: Dataset | None) -> Samples:
@@ -138,12 +138,9 @@ def _found_again(audit: Audit, dataset: Dataset) -> Audit:
     index = np.array([places.get(name, -1) for name in audit.samples], dtype=np.int64)
     if audit.method.get("noise") is None:
         index[dataset.train.labels[index] != audit.findings.given] = -1
+    if audit.marks is not None:
+        marks = mark_rows(Path(audit.data).expanduser(), audit.samples)
+        index[marks != audit.marks] = -1
     if (index < 0).all():
         raise ValueError(f"{audit.data}: none of the audit's samples is there any more")
     return replace(audit, index=index)
-
-
-def _read_cells(table: Path) -> dict[str, list[tuple[str, str]]]:
-    content = read_table(table)
-    columns = list(content.columns)
-    return {row.place: list(zip(columns, row.cells, strict=True)) for row in content.read(columns)}

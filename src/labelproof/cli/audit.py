@@ -168,7 +168,7 @@ def audit(
         else:
             with told():
                 # Rows are matched by their order, so that none may be left out on the way.
-                given = load_dataset(path, root=data_root, on_error="raise", label=label)
+                given = _load_all(path, data_root, label)
                 given = given if labels is None else relabel(given, path, labels)
         found = audit_given(table, given, data=data_place(path), options=options)
         dataset = given if isinstance(given, Dataset) else None
@@ -233,3 +233,15 @@ def audit(
         raise ValueError(str(error)) from None
     if noise is not None and dataset.clean:
         say(console, describe_rehearsal(found, dataset.train.labels))
+
+
+def _load_all(path: str, data_root: Path | None, label: str | None) -> Dataset:
+    """Data of which nothing may be left out, because rows are matched by their order."""
+    try:
+        return load_dataset(path, root=data_root, on_error="raise", label=label)
+    except ValueError as error:
+        reason = str(error).partition("; mend them")[0].partition("; leave them out")[0]
+        raise ValueError(
+            f"{reason}; the rows of --probabilities are matched with the data by their order, so "
+            "take it out of both"
+        ) from None

@@ -80,7 +80,12 @@ def cross_validate(
             )
         say(console, "Finished before, and not trained again; --fresh trains it anew:")
         _remove_runs(folder)
-        return Audit.read(folder)
+        # Data and audit may have been moved together since.
+        kept = Audit.read(folder)
+        found = replace(kept, data=data_place(configuration.data), options=options)
+        if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
+            found.write(folder)
+        return found
     configuration = replace(configuration, loss=attempts.loss)
 
     def note_weaker(loss: str) -> None:

@@ -11,6 +11,7 @@ from labelproof.audit.conclusion import conclude
 from labelproof.audit.of_run import predict_trained
 from labelproof.cli.audit_places import data_place, reading_options
 from labelproof.cli.lines import told
+from labelproof.data.catalogue import is_known
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.relabelling import relabel
@@ -34,7 +35,7 @@ def audit_run(
     asked = attempts.asked if attempts is not None else {}
     label, labels = asked.get("label"), asked.get("labels")
     with told():
-        data = run.configuration.data
+        data = _find_data(run.configuration.data, folder)
         dataset = load_dataset(data, root=data_root, on_error="skip", label=label)
         if labels is not None:
             dataset = relabel(dataset, data, labels)
@@ -49,6 +50,14 @@ def audit_run(
         console=console,
     )
     return found, Samples.of(found, dataset)
+
+
+def _find_data(data: str, folder: Path) -> str:
+    """Where a run's data are: as it was told, or beside its folder, seen from anywhere."""
+    if is_known(data) or Path(data).expanduser().exists():
+        return data
+    beside = folder.resolve().parent / data
+    return str(beside) if beside.exists() else data
 
 
 def ask_run(
@@ -80,7 +89,7 @@ def ask_run(
     return conclude(
         dataset,
         predictions,
-        data=data_place(run.configuration.data),
+        data=data_place(_find_data(run.configuration.data, run.folder)),
         method={
             "predictions": "run",
             "network": run.configuration.network,

@@ -37,13 +37,22 @@ def describe_own_audit(audit: Audit, run: Path) -> str:
     folder = run / INSIDE
     lines = [
         f"Labels: {finding(audit.findings)}",
-        "By a network that has seen them, so what it memorised is missing; 'labelproof audit "
-        f"{shlex.quote(readable(audit.data))}' asks networks that have not.",
+        "By a network that has seen them, so what it memorised is missing.",
+        f"By networks that have not: {readable(shlex.join(_again(audit)))}",
         f"To look at: {folder / PAGE}",
     ]
     if len(audit.findings.suspects):
         lines.append(f"To decide: labelproof review {shlex.quote(str(run))}")
     return "\n".join(lines)
+
+
+def _again(audit: Audit) -> list[str]:
+    """The command that audits the same data by cross-validation."""
+    words = ["labelproof", "audit", audit.data]
+    for flag, name in (("--label", "label"), ("--labels", "labels"), ("--data-root", "data_root")):
+        if audit.options.get(name):
+            words += [flag, str(audit.options[name])]
+    return words
 
 
 def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:

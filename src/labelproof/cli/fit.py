@@ -112,7 +112,9 @@ def fit(
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=flags.HOW, help="The run's folder.", show_default="NAME-OF-THE-DATA-fit"
+            rich_help_panel=flags.HOW,
+            help="The run's folder.",
+            show_default="DATA-fit; DATA-LABELS-fit",
         ),
     ] = None,
     fresh: Annotated[
@@ -178,7 +180,9 @@ def fit(
     configuration = choose_recipe(
         dataset, data=plain_name(path), fast=execution.device.type != "cpu", **given
     )
-    folder = output if output is not None else Path(f"{stem_of(configuration.data)}-fit")
+    # Another name for corrected labels: the run on the others stays, to be compared with.
+    corrected = "" if labels is None else f"-{labels.stem}"
+    folder = output or Path(f"{stem_of(configuration.data)}{corrected}-fit")
     auto = loss == "auto"
     if trials is not None and not auto:
         raise ValueError("--trials: expected with --loss auto, got it without")

@@ -19,7 +19,8 @@ from labelproof.audit.folder import REVIEW, Audit, find_audit
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.cli.lines import say, told
 from labelproof.data.notices import count, readable
-from labelproof.review.export import export_csv
+from labelproof.report.audit_words import caution
+from labelproof.review.export import COLUMNS, export_csv
 from labelproof.review.serving import check_installed, serve
 from labelproof.review.standing import Review
 from labelproof.review.store import Decisions
@@ -68,12 +69,12 @@ def review(
 
         labelproof review photos-audit --export reviewed.csv
 
-    K keeps a label, A accepts the suggestion, C gives another class, U leaves it open, Z takes the
-    last decision back. Each decision is on the disk before the next sample is shown; Ctrl-C ends
-    the review, and the same command goes on with it.
+    K keeps a label, A accepts the suggestion, C gives another class, U leaves the sample out of the
+    training as unsure, Z takes the last decision back. Each decision is on the disk before the next
+    sample is shown; Ctrl-C ends the review, and the same command goes on with it.
 
-    The exported table has a line for every sample: sample, given, label, decision. A label that was
-    left open is empty there.
+    The exported table has a line for every sample: sample, given, label, decision. The label of one
+    that is left out as unsure is empty there.
 
     Only this machine's browser can reach it. From another machine, forward the port under the same
     number: ssh -L 8000:127.0.0.1:8000 HOST, and review with --port 8000 there.
@@ -89,8 +90,14 @@ def review(
         with told(), console.status("Reading the data"):
             samples = _open(audit if data is None else replace(audit, data=data))
         notice = Review(audit, decisions).stale_notice()
+        vanished = int((samples.audit.index < 0).sum()) if samples.kind != "unknown" else 0
+        if vanished:
+            changed = count(vanished, "sample")
+            say(console, f"{changed} changed or gone since the audit, not shown.", style="yellow")
         if notice:
             say(console, f"{notice}.", style="yellow")
+        if warning := caution(audit):
+            say(console, warning, style="yellow")
 
         def announce(address: str) -> None:
             say(console, f"Review of {readable(audit.name)}: {address}")
@@ -123,10 +130,23 @@ def _end(review: Review, folder: Path, place: Path) -> str:
     )
 
 
+def _check_export(file: Path) -> None:
+    """Refuse to replace anything but an earlier export: it may be the data themselves."""
+    if not file.exists():
+        return
+    header = ",".join(COLUMNS).encode()
+    if file.is_file():
+        with file.open("rb") as stream:
+            if stream.readline().strip() == header:
+                return
+    raise ValueError(f"--export: {file} is there, and no earlier export; choose another name")
+
+
 def _export(console: Console, audit: Audit, place: Path, file: Path) -> None:
     path = place / REVIEW
     if not path.exists():
         raise FileNotFoundError(f"{place}: nothing is decided there; 'labelproof review' does that")
+    _check_export(file)
     with Decisions(path) as decisions:
         write_text(file, export_csv(audit, decisions))
         review = Review(audit, decisions)

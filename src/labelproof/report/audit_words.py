@@ -8,7 +8,7 @@ from pathlib import Path
 
 from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
-from labelproof.data.notices import count
+from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import Pair
 
 __all__ = ["agreement", "caution", "commands", "confused_most", "finding", "how", "limits"]
@@ -114,6 +114,13 @@ def caution(audit: Audit) -> str:
     """A warning where the networks have learned too little to be believed; else nothing."""
     if audit.agreement.value >= _TRUSTED or audit.method.get("predictions") == "run":
         return ""
+    if audit.method.get("predictions") == "given":
+        return (
+            f"Only {audit.agreement.value:.0%} of the labels are predicted by the probabilities. "
+            "Are their rows in the order of the data, and their columns in the order of the class "
+            f"names ({few([readable(name) for name in audit.class_names])})? If so, very many "
+            "labels are wrong, or the model has learned too little to be believed."
+        )
     return (
         f"Only {audit.agreement.value:.0%} of the labels are predicted. Either very many are "
         "wrong, or too little was learned, and then right labels of hard samples are among the "

@@ -24,6 +24,7 @@ from labelproof.audit.samples import Samples
 from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
+from labelproof.report.audit_words import caution
 from labelproof.report.page import templates
 from labelproof.review.export import export_csv
 from labelproof.review.guard import Guard
@@ -90,9 +91,13 @@ class _Pages:
         page = (
             templates("labelproof.review")
             .get_template("review.html")
-            .render(name=readable(self.audit.name), notice=self.review.stale_notice())
+            .render(name=readable(self.audit.name), notice=self._notice())
         )
         return HTMLResponse(page)
+
+    def _notice(self) -> str:
+        notes = (caution(self.audit).removesuffix("."), self.review.stale_notice())
+        return ". ".join(note for note in notes if note)
 
     def start(self, request: Request) -> Response:
         return _json(

@@ -76,7 +76,7 @@ export function percent(score) {
 }
 
 export function inWords([choice, wanted], classes) {
-  if (choice === "unsure") return "Left open as unsure";
+  if (choice === "unsure") return "Left out as unsure";
   const verb = { keep: "Kept as", accept: "Accepted", another: "Changed to" }[choice];
   return `${verb} ${classes[wanted]}`;
 }

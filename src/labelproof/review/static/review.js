@@ -208,8 +208,12 @@ const actions = {
   ArrowLeft: () => move(-1),
   ArrowRight: () => move(1),
 };
-classes.slice(0, 9).forEach((name, number) => {
-  actions[String(number + 1)] = () => decide("another", number);
+// Classes that are called by a digit have it as their key: whoever sees a 3 presses 3.
+const digits = classes.every((name) => /^[0-9]$/.test(name));
+const keyed = classes.slice(0, digits ? 10 : 9);
+const keyOf = (number) => (digits ? classes[number] : String(number + 1));
+keyed.forEach((name, number) => {
+  actions[keyOf(number)] = () => decide("another", number);
 });
 
 // The key by what it writes; where a keyboard writes no Latin letters, by where it is.
@@ -237,12 +241,12 @@ const buttons = {
 };
 for (const [id, key] of Object.entries(buttons)) find(id).addEventListener("click", actions[key]);
 
-find("classes").append(...classes.slice(0, 9).map((name, number) => {
+find("classes").append(...keyed.map((name, number) => {
   const button = card.make("button");
   button.type = "button";
   button.title = name;
-  button.append(card.make("kbd", String(number + 1)), card.make("span", name));
-  button.addEventListener("click", actions[String(number + 1)]);
+  button.append(card.make("kbd", keyOf(number)), card.make("span", name));
+  button.addEventListener("click", actions[keyOf(number)]);
   return button;
 }));
 
