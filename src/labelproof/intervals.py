@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["wilson_interval"]
+__all__ = ["NORMAL_95", "wilson_interval"]
 
-_NORMAL_95 = 1.959963984540054
+NORMAL_95 = 1.959963984540054
+"""Standard deviations to either side of a mean between which 95% of a normal variable lie."""
 
 
 def wilson_interval(correct: int, total: int) -> tuple[float, float]:
@@ -26,9 +27,9 @@ def wilson_interval(correct: int, total: int) -> tuple[float, float]:
     Reference:
         Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """
-    share, squared = correct / total, _NORMAL_95**2
+    share, squared = correct / total, NORMAL_95**2
     centre = (share + squared / (2 * total)) / (1 + squared / total)
-    spread = _NORMAL_95 * math.sqrt(share * (1 - share) / total + squared / (4 * total**2))
+    spread = NORMAL_95 * math.sqrt(share * (1 - share) / total + squared / (4 * total**2))
     spread /= 1 + squared / total
     low = 0.0 if correct == 0 else max(centre - spread, 0.0)
     return low, 1.0 if correct == total else min(centre + spread, 1.0)

@@ -6,16 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.estimate import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import audit_logits
 from labelproof.audit.row_marks import marks_of
 from labelproof.data.dataset import Dataset
 from labelproof.data.sample_names import sample_names
-from labelproof.intervals import wilson_interval
 
 __all__ = ["conclude"]
 
@@ -39,8 +35,6 @@ def conclude(
     """
     seen = method.get("predictions") == "run"
     findings = audit_logits(predictions.logits, predictions.given, seen=seen)
-    agreed = int(np.count_nonzero(predictions.logits.argmax(axis=1) == predictions.given))
-    total = len(predictions.given)
     names = sample_names(dataset.train, data)
     samples = [names[index] for index in predictions.index.tolist()]
     return Audit(
@@ -51,7 +45,7 @@ def conclude(
         samples=samples,
         index=predictions.index,
         findings=findings,
-        agreement=Estimate(agreed / total, *wilson_interval(agreed, total)),
+        agreement=findings.agreement,
         method=method,
         curves=predictions.curves,
         options=options or {},

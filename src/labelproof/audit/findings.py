@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.audit.estimate import Estimate
+from labelproof.intervals import wilson_interval
 
 __all__ = ["DOUBTFUL", "Findings"]
 
@@ -33,6 +34,7 @@ class Findings:
         temperature: What the logits were divided by, so that probabilities mean what they say.
         shared_doubts: Which share of its doubts the network has in common with whoever wrote the
             labels.
+        agreed: How many labels are what the network predicts.
     """
 
     given: NDArray[np.int64]
@@ -44,6 +46,7 @@ class Findings:
     transition_high: NDArray[np.float64]
     temperature: float
     shared_doubts: float = 0.0
+    agreed: int = 0
 
     def __len__(self) -> int:
         return len(self.given)
@@ -69,6 +72,11 @@ class Findings:
     def order(self) -> NDArray[np.int64]:
         """All samples, the most suspicious first."""
         return np.argsort(-self.score, kind="stable")
+
+    @property
+    def agreement(self) -> Estimate:
+        """The share of labels that the network predicts."""
+        return Estimate(self.agreed / len(self), *wilson_interval(self.agreed, len(self)))
 
     @property
     def estimated_count(self) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.estimate import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import audit_labels
 from labelproof.audit.probabilities import Probabilities, admit_probabilities
@@ -19,7 +18,6 @@ from labelproof.audit.row_marks import marks_of
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import few
 from labelproof.data.sample_names import sample_names
-from labelproof.intervals import wilson_interval
 
 __all__ = ["audit_given", "read_given"]
 
@@ -65,10 +63,6 @@ def audit_given(
             f"{data} in this order: {few(source.class_names)}; got {table.shape[1]}"
         )
     findings = audit_labels(table, source.labels)
-    agreed = sum(
-        int(np.count_nonzero(table[part].argmax(axis=1) == source.labels[part]))
-        for part in (slice(begin, begin + 65536) for begin in range(0, len(table), 65536))
-    )
     return Audit(
         name=source.name,
         data=str(data),
@@ -77,7 +71,7 @@ def audit_given(
         samples=source.samples,
         index=np.arange(len(table)),
         findings=findings,
-        agreement=Estimate(agreed / len(table), *wilson_interval(agreed, len(table))),
+        agreement=findings.agreement,
         method={"predictions": "given"},
         marks=None if not isinstance(labels, Dataset) else marks_of(labels, data, source.samples),
         left_out=labels.left_out if isinstance(labels, Dataset) else (),

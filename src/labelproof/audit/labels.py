@@ -26,7 +26,7 @@ from labelproof.audit.probabilities import (
 )
 from labelproof.audit.shared_doubts import share_of_doubts
 from labelproof.audit.suspicion import Suspicion, suspect
-from labelproof.intervals import wilson_interval
+from labelproof.intervals import NORMAL_95, wilson_interval
 
 __all__ = ["audit_labels", "audit_logits"]
 
@@ -36,7 +36,6 @@ _RESAMPLED = 400_000
 """Of those, how many predictions of a class the draws behind the intervals are from, at most; but
 always of a few thousand samples."""
 _TIMES = 40
-_NORMAL_95 = 1.959963984540054
 
 
 def audit_labels(probabilities: ArrayLike, given: ArrayLike, *, seed: int = 0) -> Findings:
@@ -95,8 +94,8 @@ def audit_logits(
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
     transition = as_transition(joint, size)
     matrix_spread, rate_spread = _spreads(again, len(few))
-    wide = _NORMAL_95 * narrower * matrix_spread
-    spread = _NORMAL_95 * narrower * rate_spread
+    wide = NORMAL_95 * narrower * matrix_spread
+    spread = NORMAL_95 * narrower * rate_spread
     return Findings(
         given=given,
         suggested=suspicion.suggested,
@@ -107,6 +106,7 @@ def audit_logits(
         transition_high=np.clip(transition + wide, 0, 1),
         temperature=model.temperature,
         shared_doubts=shared,
+        agreed=int(np.trace(suspicion.confusion)),
     )
 
 

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.row_marks import mark_rows, read_cells
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import ImageFiles, UnreadableImageError, decode_image
+from labelproof.data.images import ImageFiles, UnreadableImageError, as_picture, decode_image
 from labelproof.data.loading import TABLES, load_dataset
 from labelproof.data.notices import few
-from labelproof.data.relabelling import relabel
 from labelproof.data.sample_names import sample_names
 
 __all__ = ["Samples", "open_samples"]
@@ -74,8 +72,7 @@ class Samples:
             )
         else:
             pixels = images[index]
-        colours = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0]
-        image = Image.fromarray(np.ascontiguousarray(colours))
+        image = as_picture(pixels)
         stream = io.BytesIO()
         if max(image.size) <= _EXACT:
             image.save(stream, "png")
@@ -107,10 +104,12 @@ def open_samples(audit: Audit) -> Samples:
         return Samples(audit, None)
     options: Mapping[str, Any] = audit.options
     dataset = load_dataset(
-        audit.data, root=options.get("data_root"), on_error="later", label=options.get("label")
+        audit.data,
+        root=options.get("data_root"),
+        on_error="later",
+        label=options.get("label"),
+        labels=options.get("labels"),
     )
-    if options.get("labels"):
-        dataset = relabel(dataset, audit.data, options["labels"])
     _check_classes(audit, dataset)
     return Samples.of(_found_again(audit, dataset), dataset)
 

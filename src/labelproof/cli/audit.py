@@ -24,7 +24,6 @@ from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
-from labelproof.data.relabelling import relabel
 from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.training.description import FILE as MODEL
@@ -168,8 +167,7 @@ def audit(
         else:
             with told():
                 # Rows are matched by their order, so that none may be left out on the way.
-                given = _load_all(path, data_root, label)
-                given = given if labels is None else relabel(given, path, labels)
+                given = _load_all(path, data_root, label, labels)
         found = audit_given(table, given, data=data_place(path), options=options)
         dataset = given if isinstance(given, Dataset) else None
         replace_audit(console, folder, found, Samples.of(found, dataset), fresh=fresh)
@@ -177,10 +175,12 @@ def audit(
     execution = choose_execution(device, workers=workers)
     with told():
         dataset = load_dataset(
-            path, root=data_root, on_error="raise" if strict else "skip", label=label
+            path,
+            root=data_root,
+            on_error="raise" if strict else "skip",
+            label=label,
+            labels=labels,
         )
-        if labels is not None:
-            dataset = relabel(dataset, path, labels)
     if epochs is None and network is None and execution.device.type == "cpu":
         # Several trainings instead of one, and a loss that learns at once what is to be learned.
         trains["--epochs"] = max(choose_recipe(dataset).epochs // 2, 20)
@@ -235,11 +235,13 @@ def audit(
         say(console, describe_rehearsal(found, dataset.train.labels))
 
 
-def _load_all(path: str, data_root: Path | None, label: str | None) -> Dataset:
+def _load_all(path: str, data_root: Path | None, label: str | None, labels: Path | None) -> Dataset:
     """Data of which nothing may be left out, because rows are matched by their order."""
     try:
-        return load_dataset(path, root=data_root, on_error="raise", label=label)
+        return load_dataset(path, root=data_root, on_error="raise", label=label, labels=labels)
     except ValueError as error:
+        if "on_error='skip'" not in str(error):
+            raise
         reason = str(error).partition("; mend them")[0].partition("; leave them out")[0]
         raise ValueError(
             f"{reason}; the rows of --probabilities are matched with the data by their order, so "

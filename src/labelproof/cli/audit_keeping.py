@@ -52,13 +52,16 @@ def keep_beside(run: Path, found: Audit, samples: Samples, console: Console) -> 
     folder = run / INSIDE
     with owning(folder):
         found.write(folder)
-        with console.status("Making the page"):
-            write_audit_page(folder / PAGE, found, samples)
+        _make_page(console, folder, found, samples)
     return describe_own_audit(found, run)
 
 
 def present(console: Console, folder: Path, found: Audit, samples: Samples) -> None:
     """Make the page of an audit that is kept, and say what was found."""
+    _make_page(console, folder, found, samples)
+    say(console, describe_audit(found, folder))
+
+
+def _make_page(console: Console, folder: Path, found: Audit, samples: Samples) -> None:
     with console.status("Making the page"):
         write_audit_page(folder / PAGE, found, samples)
-    say(console, describe_audit(found, folder))

@@ -14,7 +14,6 @@ from labelproof.cli.lines import told
 from labelproof.data.catalogue import is_known
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
-from labelproof.data.relabelling import relabel
 from labelproof.fitting.attempts import read_attempts
 from labelproof.training.saved import SavedRun, load_run
 
@@ -36,13 +35,12 @@ def audit_run(
     label, labels = asked.get("label"), asked.get("labels")
     with told():
         data = _find_data(run.configuration.data, folder)
-        dataset = load_dataset(data, root=data_root, on_error="skip", label=label)
-        if labels is not None:
-            dataset = relabel(dataset, data, labels)
+        dataset = load_dataset(data, root=data_root, on_error="skip", label=label, labels=labels)
     found = ask_run(
         run,
         dataset,
         dataset,
+        data=data,
         label=label,
         labels=labels,
         human=human,
@@ -65,6 +63,7 @@ def ask_run(
     dataset: Dataset,
     prepared: Dataset,
     *,
+    data: str,
     label: str | None,
     labels: str | Path | None,
     root: Path | None,
@@ -77,6 +76,7 @@ def ask_run(
         run: The trained network.
         dataset: The data as they are.
         prepared: The same with its images at the size that is looked at.
+        data: Where they were read from.
         label: The column of a table that holds the labels.
         labels: The file of labels that stand in place of the data's own.
         root: Where datasets are that have a name.
@@ -89,7 +89,7 @@ def ask_run(
     return conclude(
         dataset,
         predictions,
-        data=data_place(_find_data(run.configuration.data, run.folder)),
+        data=data_place(data),
         method={
             "predictions": "run",
             "network": run.configuration.network,

@@ -25,7 +25,6 @@ from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
-from labelproof.data.relabelling import relabel
 from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe
@@ -161,10 +160,12 @@ def fit(
     console = Console()
     with told():
         dataset = load_dataset(
-            path, root=data_root, on_error="raise" if strict else "skip", label=label
+            path,
+            root=data_root,
+            on_error="raise" if strict else "skip",
+            label=label,
+            labels=labels,
         )
-        if labels is not None:
-            dataset = relabel(dataset, path, labels)
     given: dict[str, Any] = {
         "network": network,
         "epochs": epochs,
@@ -271,5 +272,14 @@ def _audit_own(
 ) -> None:
     """Ask the run that was trained which of its labels are wrong."""
     run = load_run(folder, device)
-    found = ask_run(run, dataset, prepared, label=label, labels=labels, root=root, console=console)
+    found = ask_run(
+        run,
+        dataset,
+        prepared,
+        data=run.configuration.data,
+        label=label,
+        labels=labels,
+        root=root,
+        console=console,
+    )
     say(console, keep_beside(folder, found, Samples.of(found, dataset), console))

@@ -168,9 +168,9 @@ def _alone(place: Path) -> Iterator[None]:
         try:
             stack.enter_context(owning(place))
         except FolderInUseError as error:
-            who = str(error).partition(" is at work in ")[0]
             raise FolderInUseError(
-                f"{who} has {place} open for review, or is auditing it anew; end it first, or go "
-                "on at the address it printed"
+                f"{error.process} has {place} open for review, or is auditing it anew; end it "
+                "first, or go on at the address it printed",
+                error.process,
             ) from None
         yield

@@ -27,6 +27,7 @@ __all__ = [
     "Mode",
     "StoredImage",
     "UnreadableImageError",
+    "as_picture",
     "channel_statistics",
     "decode_image",
     "examine_images",
@@ -182,6 +183,16 @@ def decode_image(
     except Exception as error:
         raise UnreadableImageError(f"{_name(file)}: {_reason(file, error)}") from error
     return array[np.newaxis] if mode == "L" else array.transpose(2, 0, 1)
+
+
+def as_picture(pixels: NDArray[np.uint8]) -> Image.Image:
+    """An image `(C, H, W)` as Pillow has it; of more channels than a screen has, the first.
+
+    >>> as_picture(np.zeros((3, 4, 5), np.uint8)).size
+    (5, 4)
+    """
+    colours = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0]
+    return Image.fromarray(np.ascontiguousarray(colours))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ def load_dataset(
     root: str | os.PathLike[str] | None = None,
     on_error: OnError = "raise",
     label: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Read a dataset.
 
@@ -47,6 +48,8 @@ def load_dataset(
             `"skip"` leaves them out with a warning that names them. Likewise for the rows and cells
             of a table that cannot be used.
         label: The column of a table that holds the labels; without it, it is found.
+        labels: A file of labels that stand in place of the data's own, such as a review's; see
+            `labelproof.data.relabelling`.
 
     Raises:
         ValueError: The name is unknown, the files are damaged, or a label was chosen where there
@@ -57,6 +60,20 @@ def load_dataset(
         >>> load_dataset("digits").image_shape
         (1, 8, 8)
     """
+    dataset = _load(name_or_path, root, on_error, label)
+    if labels is None:
+        return dataset
+    from labelproof.data.relabelling import relabel
+
+    return relabel(dataset, name_or_path, labels)
+
+
+def _load(
+    name_or_path: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None,
+    on_error: OnError,
+    label: str | None,
+) -> Dataset:
     name = name_or_path if isinstance(name_or_path, str) else ""
     if name.strip().lower() not in (*DATASETS, *BY_HAND):
         path = Path(name_or_path).expanduser()

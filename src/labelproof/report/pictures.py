@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from labelproof.data.images import as_picture
+
 __all__ = ["heat_picture", "picture"]
 
 _LARGEST = 160
@@ -22,9 +24,7 @@ def picture(image: NDArray[np.uint8]) -> str:
     >>> picture(np.zeros((1, 8, 8), np.uint8))[:22]
     'data:image/png;base64,'
     """
-    # Of more channels than a screen has, the first.
-    colours = image.transpose(1, 2, 0) if len(image) == 3 else image[0]
-    pixels = Image.fromarray(np.ascontiguousarray(colours))
+    pixels = as_picture(image)
     if max(pixels.size) <= _LARGEST:
         return _address(pixels, "png")
     pixels.thumbnail((_LARGEST, _LARGEST))

@@ -13,7 +13,16 @@ __all__ = ["FolderInUseError", "owning"]
 
 
 class FolderInUseError(RuntimeError):
-    """Another process is at work there."""
+    """Another process is at work there.
+
+    Args:
+        message: What is said of it.
+        process: Who that is, in words.
+    """
+
+    def __init__(self, message: str, process: str = "another process"):
+        super().__init__(message)
+        self.process = process
 
 
 @contextlib.contextmanager
@@ -48,7 +57,8 @@ def owning(folder: Path) -> Iterator[None]:
             pid = lock.read().decode(errors="replace").strip()
             process = f"another process (pid {pid})" if pid else "another process"
             raise FolderInUseError(
-                f"{process} is at work in {folder}; wait for it to end, or choose another folder"
+                f"{process} is at work in {folder}; wait for it to end, or choose another folder",
+                process,
             )
         # Only for the other's message, so a full disk is no reason to stop here.
         with contextlib.suppress(OSError):
