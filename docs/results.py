@@ -7,6 +7,7 @@ Nothing measured is typed into these pages. They have places instead:
 {{ figure accuracy mnist }}                    a picture
 {{ ours symmetric mnist CE+SR 0.8 }}           a cell as measured; so for paper and difference
 {{ rate symmetric mnist CE 0.8 }}              the share of wrong labels as it came out
+{{ under asymmetric:0.4 cifar10 CE }}          a method as measured with noise that no table has
 {{ embeddings mnist symmetric }}               what networks see, from records/embeddings
 {{ records }}                                  how many records there are
 """
@@ -18,7 +19,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
-from labelproof.experiments.grids import plan
+from labelproof.experiments.grids import Cell, plan
+from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.reproduction import compare_all
 from labelproof.experiments.store import RecordStore
 from labelproof.experiments.tables import Entry, make_table
@@ -116,7 +118,16 @@ def _cell(store: RecordStore, table: str, dataset: str, method: str, column: str
 
 
 def _ours(store: RecordStore, *place: str) -> str:
-    entry = _cell(store, *place)
+    return _measured(_cell(store, *place))
+
+
+def _under(store: RecordStore, noise: str, dataset: str, method: str) -> str:
+    records = store.seeds(paper_configuration(dataset, method, noise=noise))
+    accuracies = {record.configuration["seed"]: record.final_accuracy for record in records}
+    return _measured(Entry(Cell("", dataset, method, noise), accuracies, None))
+
+
+def _measured(entry: Entry) -> str:
     if entry.mean is None:
         return NOTHING
     seeds = "1 seed" if entry.n == 1 else f"{entry.n} seeds"
@@ -154,6 +165,7 @@ PLACES: dict[str, Callable[..., str]] = {
     "figure": _figure,
     "embeddings": _embeddings,
     "ours": _ours,
+    "under": _under,
     "paper": _paper,
     "difference": _difference,
     "rate": _rate,

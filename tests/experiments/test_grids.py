@@ -5,6 +5,7 @@ import pytest
 from labelproof import SparseRegularized, parse_loss
 from labelproof.experiments.grids import GRIDS, PlannedRun, choose_rows, plan, plan_all
 from labelproof.experiments.paper import published
+from labelproof.experiments.presets import paper_configuration, paper_noise
 from labelproof.training.configuration import Configuration
 
 TABLES = [(name, dataset) for name, grid in GRIDS.items() for dataset in grid.datasets]
@@ -54,16 +55,15 @@ def test_training_is_the_papers(dataset: str) -> None:
     table = "webvision" if dataset == "webvision" else "symmetric"
     for run in plan(table, dataset):
         values = run.configuration
-        epochs = TRAINING[dataset][1]
+        network, epochs, batch, rate, decay, augmentation, schedule, nesterov = TRAINING[dataset]
         if run.cell.method == "NLNL":
             epochs = {"mnist": 720, "cifar10": 1000, "cifar100": 2000}[dataset]
-        assert (values.network, values.epochs, values.batch_size, values.learning_rate) == (
-            TRAINING[dataset][0],
-            epochs,
-            *TRAINING[dataset][2:4],
-        )
-        assert (values.weight_decay, values.augmentation) == TRAINING[dataset][4:6]
-        assert (values.schedule, values.nesterov) == TRAINING[dataset][6:]
+            if dataset == "mnist":
+                schedule, nesterov = "cosine:0.001", True
+        assert (values.network, values.epochs) == (network, epochs)
+        assert (values.batch_size, values.learning_rate) == (batch, rate)
+        assert (values.weight_decay, values.augmentation) == (decay, augmentation)
+        assert (values.schedule, values.nesterov) == (schedule, nesterov)
         assert (values.optimizer, values.momentum, values.clip_norm) == ("sgd", 0.9, 5)
 
 
@@ -99,9 +99,10 @@ def test_the_regulariser_of_each_table_is_the_papers(table: str, dataset: str, m
         ("symmetric", "cifar10", "0.8", "symmetric:0.8:exact"),
         ("symmetric", "cifar100", "0.2", "symmetric:0.2:exact"),
         ("asymmetric", "mnist", "0.4", "asymmetric:0.4"),
-        ("asymmetric", "cifar10", "0.4", "asymmetric:0.4"),
+        ("asymmetric", "cifar10", "0.4", "asymmetric-reference:0.4:exact"),
         ("asymmetric", "cifar100", "0.4", "asymmetric-reference:0.4"),
         ("comparison", "cifar100", "asym-0.3", "asymmetric-reference:0.3"),
+        ("comparison", "cifar10", "asym-0.4", "asymmetric-reference:0.4:exact"),
         ("comparison", "cifar10", "sym-0.6", "symmetric:0.6:exact"),
         ("imbalance", "cifar10", "lt-0.1", "none"),
     ],
@@ -150,7 +151,15 @@ def test_the_other_methods_are_what_their_names_say() -> None:
     assert co_teaching.algorithm.startswith("co-teaching")
     assert co_teaching.loss == "ce"
     assert only("comparison", "cifar10", "PHuber-CE", "sym-0.8").loss == "phuber(tau=2)"
-    assert only("symmetric", "mnist", "NLNL", "0.8").loss.startswith("nl(")
+    assert only("symmetric", "mnist", "NLNL", "0.8").loss == "nl(samples=1,clamp=1e-5)"
+
+
+@pytest.mark.parametrize("dataset", ["mnist", "cifar10", "cifar100"])
+def test_a_row_of_a_table_is_the_same_run_outside_of_it(dataset: str) -> None:
+    for table, column in (("symmetric", "0.8"), ("asymmetric", "0.4")):
+        for run in plan(table, dataset, columns=[column]):
+            noise = paper_noise(dataset, table, float(column))
+            assert paper_configuration(dataset, run.cell.method, noise=noise) == run.configuration
 
 
 def swept(run: PlannedRun) -> SparseRegularized:

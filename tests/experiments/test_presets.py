@@ -1,9 +1,13 @@
+import math
+
 import pytest
 import torch
 
 from labelproof import SparseRegularized, format_loss, parse_loss
 from labelproof.experiments.presets import (
     PAPER_LOSSES,
+    PAPER_ROW_TRAINING,
+    PAPER_TRAINING,
     paper_configuration,
     paper_loss,
     paper_method,
@@ -54,7 +58,7 @@ def test_unknown_rows_are_named() -> None:
 def test_a_run_of_the_paper_has_the_name_of_its_row() -> None:
     for dataset, noises in {
         "mnist": ("none", "symmetric:0.8"),
-        "cifar10": ("asymmetric:0.4",),
+        "cifar10": ("symmetric:0.6:exact", "asymmetric-reference:0.4:exact", "asymmetric:0.4"),
         "cifar100": ("symmetric:0.2:exact", "asymmetric-reference:0.4"),
         "webvision": ("none",),
     }.items():
@@ -72,6 +76,56 @@ def test_a_run_of_the_paper_has_the_name_of_its_row() -> None:
     assert paper_method(Configuration("photos", loss="ce")) == "ce"
 
 
+def test_a_row_that_trains_differently_is_a_row_of_the_paper() -> None:
+    for method, datasets in PAPER_ROW_TRAINING.items():
+        for dataset, training in datasets.items():
+            settings = [name for name in PAPER_LOSSES if name.split("-")[0] == dataset]
+            assert all(method in PAPER_LOSSES[setting] for setting in settings)
+            # What is not otherwise stands with the dataset alone.
+            assert not training.items() & PAPER_TRAINING[dataset].items()
+
+
+@pytest.mark.parametrize("dataset", ["mnist", "cifar10", "cifar100"])
+def test_a_row_has_its_own_training_by_its_name_alone(dataset: str) -> None:
+    rows = {name: paper_configuration(dataset, name) for name in ("NLNL", " nlnl ", "CE")}
+    assert rows["NLNL"] == rows[" nlnl "]
+    changed = {"loss", *PAPER_ROW_TRAINING["NLNL"][dataset]}
+    assert set(rows["NLNL"].differences(rows["CE"])) == changed
+    as_text = paper_configuration(dataset, rows["NLNL"].loss)
+    assert as_text.differences(rows["CE"]) == ["loss"]
+    asked = paper_configuration(dataset, "NLNL", epochs=3, schedule="constant")
+    assert (asked.epochs, asked.schedule) == (3, "constant")
+
+
+def test_nlnl_is_trained_as_by_those_who_published_its_rows() -> None:
+    found = {
+        dataset: (run.epochs, run.nesterov, run.schedule)
+        for dataset in ("mnist", "cifar10", "cifar100")
+        for run in [paper_configuration(dataset, "NLNL")]
+    }
+    assert found == {
+        "mnist": (720, True, "cosine:0.001"),
+        "cifar10": (1000, False, "cosine"),
+        "cifar100": (2000, False, "cosine"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "classes", "drawn"),
+    [
+        ("mnist", 10, 1),
+        ("cifar10", 10, 1),
+        ("cifar100-symmetric", 100, 110),
+        ("cifar100-asymmetric", 100, 110),
+    ],
+)
+def test_negative_learning_adds_up_what_it_draws(setting: str, classes: int, drawn: int) -> None:
+    # All probabilities are equal, so that it does not matter which labels are drawn.
+    logits, target = torch.zeros(8, classes), torch.arange(8) % classes
+    value = paper_loss(setting, "NLNL")(logits, target).item()
+    assert value == pytest.approx(-drawn * math.log1p(-1 / classes), rel=1e-5)
+
+
 def test_a_dataset_that_the_paper_has_not_is_named() -> None:
     with pytest.raises(ValueError, match=r"the paper has settings for mnist, .* got 'svhn'"):
         paper_configuration("svhn", "CE")
@@ -82,7 +136,9 @@ def test_a_dataset_that_the_paper_has_not_is_named() -> None:
     [
         ("mnist", "symmetric", 0.6, "symmetric:0.6"),
         ("cifar10", "symmetric", 0.6, "symmetric:0.6:exact"),
-        ("cifar10", "asymmetric", 0.4, "asymmetric:0.4"),
+        ("mnist", "asymmetric", 0.4, "asymmetric:0.4"),
+        ("cifar10", "asymmetric", 0.4, "asymmetric-reference:0.4:exact"),
+        ("cifar10", "asymmetric", 0.0, "none"),
         ("cifar100", "asymmetric", 0.4, "asymmetric-reference:0.4"),
         ("cifar100", "symmetric", 0.0, "none"),
     ],

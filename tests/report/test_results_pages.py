@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from made_records import RECORDS, REPOSITORY, fill_table
+from made_records import RECORDS, REPOSITORY, fill_table, made_record
 
+from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.store import RecordStore
 
 DOCS = REPOSITORY / "docs"
@@ -68,9 +69,23 @@ def test_cells_in_a_sentence(tmp_path: Path) -> None:
     )
 
 
+def test_a_cell_with_noise_that_no_table_has(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    text = "{{ under asymmetric:0.4 cifar10 CE }}, {{ ours asymmetric cifar10 CE 0.4 }}"
+    assert results.fill(text, store, page="page.md") == "(no records yet), (no records yet)"
+    for seed, accuracy in ((1, 73.0), (2, 75.0)):
+        run = paper_configuration("cifar10", "CE", noise="asymmetric:0.4", seed=seed)
+        store.add(made_record(run, [accuracy]))
+    filled = results.fill(text, store, page="page.md")
+    assert filled == "74.00 ± 1.41 (2 seeds), (no records yet)"
+
+
 @pytest.mark.parametrize(
     "place",
-    ["tabel symmetric mnist", "table symetric mnist", "ours symmetric mnist", "figure x mnist"],
+    [
+        *("tabel symmetric mnist", "table symetric mnist", "ours symmetric mnist"),
+        *("figure x mnist", "under asymetric:0.4 mnist CE"),
+    ],
 )
 def test_a_place_that_cannot_be_filled_is_named_with_its_page(place: str) -> None:
     with pytest.raises(ValueError, match=f"page.md: cannot fill in .. {place} "):

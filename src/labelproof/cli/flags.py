@@ -98,8 +98,9 @@ ScheduleText = Annotated[
     str | None,
     _setting(
         "schedule",
-        "How the learning rate moves: cosine, exponential:0.97 (times that each epoch), "
-        "step:30:0.1 (times 0.1 every 30 epochs) or constant.",
+        "How the learning rate moves: cosine (to 0), cosine:0.001 (to that rate), "
+        "exponential:0.97 (times that each epoch), step:30:0.1 (times 0.1 every 30 epochs) or "
+        "constant.",
     ),
 ]
 Momentum = Annotated[float | None, _setting("momentum", "Of SGD, from 0 to 1.")]

@@ -141,10 +141,6 @@ def _noisy(kind: str, dataset: str, method: str, rate: str) -> Configuration:
 
 
 def _run(dataset: str, method: str, noise: str, **changes: Any) -> Configuration:
-    if method == "NLNL":
-        # The rows of the paper are the first stage alone, trained for far longer.
-        epochs = {"mnist": 720, "cifar10": 1000, "cifar100": 2000}[dataset]
-        return paper_configuration(dataset, method, noise=noise, epochs=epochs, **changes)
     if method == "Co-teaching":
         # The paper has no settings for it: here it is trained as every other row, its forget rate
         # is the noise rate, and ramped over ten epochs as in its own paper.

@@ -48,8 +48,8 @@ class Configuration:
         batch_size: Examples in a step, over all devices.
         optimizer: `sgd` or `adamw`.
         learning_rate: Of the first epoch.
-        schedule: How the learning rate moves: `cosine`, `exponential:0.97`, `step:30:0.1`,
-            `constant`.
+        schedule: How the learning rate moves: `cosine` (to 0), `cosine:0.001` (to that rate),
+            `exponential:0.97`, `step:30:0.1`, `constant`.
         momentum: Of SGD.
         nesterov: Whether SGD looks ahead.
         weight_decay: Of all parameters.
@@ -129,6 +129,8 @@ class Configuration:
             "class_weight": choose("class_weight", self.class_weight, CLASS_WEIGHTS),
             "validation": within("validation", self.validation, 0, 0.9),
         }
+        # Whether a floor lies below the rate that falls to it is known only here.
+        parse_learning_rate(self.schedule).over(self.learning_rate, epochs=self.epochs)
         if self.nesterov and not self.momentum:
             raise ValueError("nesterov: expected a momentum above 0 with it, got 0")
         if self.optimizer == "adamw" and self.nesterov:
