@@ -1,8 +1,8 @@
-"""The tables of the speed page, from what `training.py` and `packing.py` measured.
+"""The tables of the speed page, from what `training.py`, `packing.py` and `kernels.py` measured.
 
     python benchmarks/speed_tables.py
 
-Writes `training-MACHINE.md` and `packing-MACHINE.md` beside the numbers in
+Writes `training-MACHINE.md`, `packing-MACHINE.md` and `kernels-MACHINE.md` beside the numbers in
 `benchmarks/results`; the docs show these files, and a test sees that they are up to date. Attempts
 are all measurements that were made on a machine that others used at the same time, with the share
 of its CPU time that these took, `null` where nobody looked.
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["AIMS", "claim", "packing_table", "tables", "training_tables"]
+__all__ = ["AIMS", "claim", "kernel_table", "packing_table", "tables", "training_tables"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -25,6 +25,15 @@ AIMS = {"mnist": 40, "cifar10": 20, "cifar100": 8}
 
 NAMES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 ALONE = "1 at once"
+
+KINDS = {
+    "convolutions": ("fprop", "dgrad", "wgrad", "Conv2d", "__5x_cudnn"),
+    "batch norm, ReLU, pooling": ("native_batch_norm", "max_pool", "relu", "threshold_backward"),
+    "gradients laid side by side, clipping, SGD": ("linalg_vector_norm", "cat_", "for_fused"),
+}
+"""Kinds of kernels by what their names hold; the first that fits counts."""
+
+REST = "all else: batches, casts, linear layers, loss, counts"
 
 
 def main() -> None:
@@ -42,6 +51,11 @@ def tables(folder: Path) -> dict[str, str]:
     for path in sorted(folder.glob("packing-*.json")):
         machine = path.stem.split("-")[1]
         found[f"packing-{machine}.md"] = packing_table(json.loads(path.read_text("utf-8")))
+    for machine in sorted({path.stem.split("-")[1] for path in folder.glob("kernels-*.json")}):
+        read = [json.loads(path.read_text("utf-8")) for path in folder.glob(f"kernels-{machine}-*")]
+        found[f"kernels-{machine}.md"] = kernel_table(
+            sorted(read, key=lambda each: (each["dataset"], each["inductor"]))
+        )
     return found
 
 
@@ -69,6 +83,43 @@ def packing_table(content: Mapping[str, Any]) -> str:
         lines.append(f"| {run} | " + " | ".join("yes" if same else "NO" for same in found) + " |")
     about = f"{content['epochs']} epochs, {content['at_once']} at once."
     return "\n".join([*lines, "", f"{about} {_made_with(content['versions'])}", ""])
+
+
+def kernel_table(contents: Sequence[Mapping[str, Any]]) -> str:
+    """The time of a step by kinds of kernels, and the images a second of each variant."""
+    usual = [each for each in contents if not each["inductor"]]
+    names = [NAMES[each["dataset"]] for each in usual]
+    shares = [_shares(each["microseconds_a_step"]) for each in usual]
+    lines = ["| | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
+    for kind in (*KINDS, REST):
+        lines.append(f"| {kind} | " + " | ".join(f"{each[kind]:.0%}" for each in shares) + " |")
+    kernels = [sum(each["calls"] for each in content["microseconds_a_step"]) for content in usual]
+    whole = [
+        sum(each["microseconds"] for each in content["microseconds_a_step"]) for content in usual
+    ]
+    lines.append("| kernels in a step | " + " | ".join(f"{count:.0f}" for count in kernels) + " |")
+    lines.append("| microseconds | " + " | ".join(f"{time:,.0f}" for time in whole) + " |")
+    lines += ["", "| | compiler's options | runs at once | images/s | ratio |"]
+    lines += ["|---|---|---:|---:|---:|"]
+    for content in contents:
+        (plain,) = [each for each in usual if each["dataset"] == content["dataset"]]
+        options = ", ".join(f"`{each}`" for each in content["inductor"]) or "usual"
+        for count, rate in content["images_per_second"].items():
+            ratio = rate / plain["images_per_second"][count]
+            lines.append(
+                f"| {NAMES[content['dataset']]} | {options} | {count} | {rate:,.0f} | {ratio:.2f} |"
+            )
+    return "\n".join([*lines, "", _made_with(contents[0]["versions"]), ""])
+
+
+def _shares(kernels: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    times = dict.fromkeys((*KINDS, REST), 0.0)
+    for each in kernels:
+        name = each["kernel"]
+        fits = (kind for kind, parts in KINDS.items() if any(part in name for part in parts))
+        times[next(fits, REST)] += each["microseconds"]
+    whole = sum(times.values())
+    return {kind: time / whole for kind, time in times.items()}
 
 
 def claim(folder: Path, machine: str) -> str:
