@@ -60,6 +60,28 @@ def test_the_calls_of_the_device_have_multiples_of_eight(monkeypatch: pytest.Mon
     assert shapes == [(8, 16, 8), (16, 200, 16)]
 
 
+def test_gradients_come_with_channels_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[bool] = []
+
+    def look(gradient: torch.Tensor) -> None:
+        orders.append(gradient.is_contiguous(memory_format=torch.channels_last))
+
+    plain = torch.nn.functional.conv2d
+
+    def watched(*arguments: Any) -> torch.Tensor:
+        result = plain(*arguments)
+        result.register_hook(look)
+        return result
+
+    monkeypatch.setattr(torch.nn.functional, "conv2d", watched)
+    layers = nn.Sequential(nn.Conv2d(8, 12, 3, padding=1), nn.BatchNorm2d(12), nn.ReLU())
+    network = pad_convolutions(layers)
+    images = torch.rand(2, 8, 4, 4).contiguous(memory_format=torch.channels_last)
+    result = network(images)
+    result.backward(torch.rand_like(result))
+    assert orders == [True]
+
+
 @pytest.mark.parametrize(
     "layer",
     [

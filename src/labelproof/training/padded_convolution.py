@@ -56,4 +56,5 @@ class PaddedConv2d(nn.Conv2d):
         padded = F.pad(input, (0, 0, 0, 0, 0, inward)) if inward else input
         bias = None if self.bias is None else F.pad(self.bias, (0, outward))
         result = F.conv2d(padded, weight, bias, self.stride, self.padding, self.dilation)
-        return result[:, : self.out_channels] if outward else result
+        # Not a slice: its gradient is laid out with channels first, and cuDNN would copy it back.
+        return F.pad(result, (0, 0, 0, 0, 0, -outward)) if outward else result
