@@ -198,11 +198,11 @@ def paper_noise(dataset: str, kind: str, rate: float) -> str:
     """Noise as the authors' code puts it on a dataset, as text.
 
     On CIFAR symmetric noise has exact counts in each class, and so has asymmetric noise on
-    CIFAR-10. That one flips one class after the other, on labels that earlier flips have changed already: the dogs that become
-    cats are drawn from all labels that say dog by then, cats of a moment ago among them, so that
-    18.4% of the labels are wrong at a rate of 0.4 where the text's exchange of cats and dogs has
-    20%. Asymmetric noise on CIFAR-100 is between neighbours of the alphabet, which are not the
-    super-classes that the text names.
+    CIFAR-10. That one flips one class after the other, on labels that earlier flips have changed
+    already: the dogs that become cats are drawn from all labels that say dog by then, cats of a
+    moment ago among them, so that 18.4% of the labels are wrong at a rate of 0.4 where the text's
+    exchange of cats and dogs has 20%. Asymmetric noise on CIFAR-100 is between neighbours of the
+    alphabet, which are not the super-classes that the text names.
 
     >>> paper_noise("cifar10", "symmetric", 0.6)
     'symmetric:0.6:exact'

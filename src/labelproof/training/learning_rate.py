@@ -1,4 +1,4 @@
-"""How the learning rate moves, as text: `cosine`, `exponential:0.97`, `step:30:0.1`, `constant`."""
+"""How the learning rate moves, as text: `cosine:0.001`, `exponential:0.97`, `step:30:0.1`, ..."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = {"cosine": (0, 1), "constant": (0,), "exponential": (1,), "step": (2,
 
 @dataclass(frozen=True)
 class LearningRate:
-    """A kind of schedule; prints as the text it was read from.
+    """A kind of schedule; prints as text that it can be read from.
 
     Attributes:
         kind: `cosine` (down to the floor over the run), `constant`, `exponential` or `step`.
@@ -47,7 +47,7 @@ class LearningRate:
         if self.kind == "cosine":
             if self.floor > initial:
                 raise ValueError(
-                    f"schedule: expected a floor of at most the learning rate, {initial:g}, "
+                    f"schedule: expected a floor of at most the learning rate, {_digits(initial)}, "
                     f"got {str(self)!r}"
                 )
             return cosine(initial, self.floor, epochs=epochs)
