@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from labelproof.cli.main import app
+from labelproof.cli.commands import app
 
 
 def labelproof(*arguments: str | Path) -> Result:

@@ -12,34 +12,37 @@ Replace one line of a PyTorch loop:
 tensor(2.1697)
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from labelproof.losses import (
-    CrossEntropy,
-    Focal,
-    GeneralizedCrossEntropy,
-    Loss,
-    LossSyntaxError,
-    MeanAbsoluteError,
-    NegativeLearning,
-    Normalized,
-    PartiallyHuberizedCrossEntropy,
-    ReverseCrossEntropy,
-    SparseParts,
-    SparseRegularized,
-    SymmetricCrossEntropy,
-    as_loss,
-    format_loss,
-    lp_norm,
-    parse_loss,
-    sharpen,
-    smoothing_vector,
-)
-from labelproof.schedules import constant, cosine, exponential, linear
 from labelproof.version import __version__
 
 if TYPE_CHECKING:
+    from labelproof import losses as losses
+    from labelproof import schedules as schedules
     from labelproof.integrations.scikit_learn import RobustClassifier
+    from labelproof.losses import (
+        CrossEntropy,
+        Focal,
+        GeneralizedCrossEntropy,
+        Loss,
+        LossSyntaxError,
+        MeanAbsoluteError,
+        NegativeLearning,
+        Normalized,
+        PartiallyHuberizedCrossEntropy,
+        ReverseCrossEntropy,
+        SparseParts,
+        SparseRegularized,
+        SymmetricCrossEntropy,
+        as_loss,
+        format_loss,
+        lp_norm,
+        parse_loss,
+        sharpen,
+        smoothing_vector,
+    )
+    from labelproof.schedules import constant, cosine, exponential, linear
 
 __all__ = [
     "CrossEntropy",
@@ -69,15 +72,26 @@ __all__ = [
     "smoothing_vector",
 ]
 
+_ELSEWHERE = {
+    "RobustClassifier": "labelproof.integrations.scikit_learn",
+    **dict.fromkeys(("constant", "cosine", "exponential", "linear"), "labelproof.schedules"),
+}
+_PACKAGES = ("losses", "schedules")
 
-def __getattr__(name: str) -> Any:
-    # Loaded when it is asked for: whoever needs a loss alone should not wait for scikit-learn.
-    if name == "RobustClassifier":
-        from labelproof.integrations.scikit_learn import RobustClassifier
 
-        return RobustClassifier
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # which knows the names, and would otherwise take any other for one
+
+    def __getattr__(name: str) -> Any:
+        # Loaded when it is asked for: whoever needs a loss alone should not wait for scikit-learn,
+        # and the program has to be there before torch is, to end quietly if stopped meanwhile.
+        if name in _PACKAGES:
+            return importlib.import_module(f"labelproof.{name}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(_ELSEWHERE.get(name, "labelproof.losses")), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *_PACKAGES, "__doc__", "__file__", "__name__", "__path__"})

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from labelproof import LossSyntaxError, __version__
-from labelproof.cli.main import app
+from labelproof.cli.commands import app
 
 runner = CliRunner()
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 from webvision_tree import add_imagenet, make_tree
 
-from labelproof.cli.main import app
+from labelproof.cli.commands import app
 from labelproof.training.record import read_record
 
 

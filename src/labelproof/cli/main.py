@@ -1,81 +1,59 @@
-"""The program `labelproof` and its commands."""
+"""The program `labelproof`: where it begins, and how it ends."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from typing import Annotated
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import typer
-
-from labelproof.cli.audit import audit
-from labelproof.cli.bench import bench
-from labelproof.cli.data import app as data
-from labelproof.cli.demo import demo
-from labelproof.cli.evaluate import evaluate
-from labelproof.cli.export import export
-from labelproof.cli.figure import figure
-from labelproof.cli.fit import fit
-from labelproof.cli.lines import for_flags
-from labelproof.cli.losses import losses
-from labelproof.cli.predict import predict
-from labelproof.cli.review import review
-from labelproof.cli.show import show
-from labelproof.cli.table import table
-from labelproof.cli.train import EXIT_CODES, train
-from labelproof.cli.tune import tune
-from labelproof.training.checkpoint import LaterFormatError
-from labelproof.training.ownership import FolderInUseError
-from labelproof.version import __version__
-
-__all__ = ["app", "run"]
-
-app = typer.Typer(
-    name="labelproof",
-    help="Train classifiers that stay right when their training labels are wrong.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command()(demo)
-app.command(epilog=EXIT_CODES)(fit)
-app.command(epilog=EXIT_CODES)(train)
-app.command(epilog=EXIT_CODES)(tune)
-app.command(epilog=EXIT_CODES)(audit)
-app.command()(evaluate)
-app.command()(review)
-app.command()(predict)
-app.command()(export)
-app.command()(bench)
-app.command()(table)
-app.command()(figure)
-app.command()(losses)
-data.command()(show)
-app.add_typer(data, name="data")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"labelproof {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
-    """Options of the program itself."""
+__all__ = ["run"]
 
 
 def run() -> None:
-    """Entry point: a mistake of the user's is one line and exit code 2, not a traceback."""
+    """Entry point: a mistake of the user's is one line and exit code 2, not a traceback.
+
+    Nor is Ctrl-C one, from here on: commands that can go on say so themselves, and else the
+    exit code is 130.
+    """
     try:
-        app()
-    except (ValueError, OSError, ImportError, FolderInUseError, LaterFormatError) as error:
-        typer.secho(f"error: {for_flags(str(error))}", fg="red", err=True)
-        sys.exit(2)
+        with _ended_by_ctrl_c():
+            # Here and not above: importing torch takes seconds, in which people change their minds.
+            import typer
+
+            from labelproof.cli.commands import MISTAKES, app
+            from labelproof.cli.lines import for_flags
+        try:
+            app()
+        except MISTAKES as error:
+            typer.secho(f"error: {for_flags(str(error))}", fg="red", err=True)
+            sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """End at once and without a word; nothing is begun yet that could be lost.
+
+    An exception would not do: raised in the middle of an import, some library may take it for a
+    failure of its own, and go on or say so at length.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    # Who ignores Ctrl-C, as a job in the background does, or has an answer to it, keeps that.
+    if (
+        before is not signal.default_int_handler
+        or threading.current_thread() is not threading.main_thread()
+    ):
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 if __name__ == "__main__":

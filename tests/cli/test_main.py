@@ -1,0 +1,98 @@
+"""How the program ends when it is stopped before it has begun."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
+
+STOPPED = """
+import os, runpy, signal, sys
+
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[-1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Stop())
+runpy.run_module("labelproof", run_name="__main__", alter_sys=False)
+"""
+
+
+def listening() -> None:
+    """A shell's background jobs ignore Ctrl-C and pass that on; a person's terminal does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("module", ["typer", "torch", "rich.console", "labelproof.cli.commands"])
+def test_ctrl_c_while_something_is_imported_ends_it_without_a_word(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, "losses", module],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=listening,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what the system says of a process")
+@pytest.mark.parametrize(
+    "command", [("-m", "labelproof"), ("-c", "import labelproof.cli.main as m; m.run()")]
+)
+def test_ctrl_c_from_outside_while_torch_is_loaded(command: tuple[str, ...]) -> None:
+    with subprocess.Popen(
+        [sys.executable, *command, "losses"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=listening,
+    ) as process:
+        maps = Path(f"/proc/{process.pid}/maps")
+        deadline = time.monotonic() + 60
+        while "libtorch" not in maps.read_text() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "")
+
+
+def test_who_ignores_ctrl_c_is_not_ended_by_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, "losses", "torch"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    # As a loss there is no 'torch', and this is said: the import went on.
+    assert done.returncode == 2
+    assert "unknown loss 'torch'" in done.stderr
+
+
+def test_the_package_is_there_before_torch_is() -> None:
+    code = "import sys, labelproof.cli.main; print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    assert done.stdout == "False\n"
+
+
+def test_all_names_of_the_package_are_to_be_had() -> None:
+    import labelproof
+
+    for name in labelproof.__all__:
+        assert getattr(labelproof, name) is not None
+        assert name in dir(labelproof)
+    assert labelproof.losses.CrossEntropy is labelproof.CrossEntropy
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = labelproof.nonsense
