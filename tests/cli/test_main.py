@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from labelproof.cli.commands import NAMES, describe_command, load_command
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
 
 STOPPED = """
@@ -96,3 +98,33 @@ def test_all_names_of_the_package_are_to_be_had() -> None:
     assert labelproof.losses.CrossEntropy is labelproof.CrossEntropy
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = labelproof.nonsense
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--version",), "labelproof "),
+        (("--help",), "Find out which labels are wrong"),
+        ((), "Find out which labels are wrong"),
+        (("fitt",), "Did you mean 'fit'?"),
+    ],
+)
+def test_what_needs_no_command_loads_none(words: tuple[str, ...], said: str) -> None:
+    code = (
+        "import atexit, sys; from labelproof.cli.main import run; "
+        "atexit.register(lambda: print(*sorted({'torch', 'numpy'} & {*sys.modules})));"
+        f"sys.argv = ['labelproof', *{words!r}]; run()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert said in done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_command_is_described_as_it_describes_itself(name: str) -> None:
+    description = describe_command(name)
+    assert description
+    assert load_command(name).help == description
+    assert load_command(name).name == name

@@ -13,8 +13,8 @@ from labelproof.audit import Audit, CrossValidation
 from labelproof.audit.conclusion import conclude
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
 from labelproof.cli.audit_places import data_place
-from labelproof.cli.carrying import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.decoding import decode_images
+from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.lines import say
 from labelproof.cli.progress import RunDisplay
 from labelproof.data.dataset import Dataset

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from labelproof.cli.data import Root
+from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
 from labelproof.cli.seeds import parse_seeds
@@ -35,9 +36,6 @@ __all__ = ["bench"]
 
 AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
 """Runs that fill a large GPU; more of them only take memory."""
-
-FAILED = 3
-OUT_OF_MEMORY = 4
 
 
 def bench(
@@ -161,7 +159,7 @@ def bench(
         say(console, "Stopped and saved; the same command goes on from here.")
         raise typer.Exit(stop.exit_code)
     if failures:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(DIVERGED)
 
 
 def _plan(

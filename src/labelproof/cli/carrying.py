@@ -10,6 +10,7 @@ import torch.distributed
 import typer
 from rich.console import Console
 
+from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.lines import say
 from labelproof.cli.outcome import stopped
 from labelproof.cli.progress import RunDisplay
@@ -21,14 +22,7 @@ from labelproof.training.record import RunRecord
 from labelproof.training.saved import check_removable, remove_run
 from labelproof.training.stopping import StopRequest
 
-__all__ = ["EXIT_CODES", "carry_out", "take_over"]
-
-EXIT_CODES = (
-    "Exit codes: 0 finished; 2 something given is wrong; 3 the loss was not a number any more; "
-    "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
-)
-
-DIVERGED, OUT_OF_MEMORY = 3, 4
+__all__ = ["carry_out", "take_over"]
 
 
 def take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:

@@ -1,57 +1,99 @@
-"""The commands of the program, and which errors are mistakes of who uses it."""
+"""The commands of the program, each loaded when it is asked for.
+
+Torch, scikit-learn and matplotlib take seconds to load, and no command needs them all: what the
+program can do, its version or a mistyped command are told without any of them.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import ast
+import importlib
+import inspect
+import pkgutil
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from labelproof.cli.audit import audit
-from labelproof.cli.bench import bench
-from labelproof.cli.data import app as data
-from labelproof.cli.demo import demo
-from labelproof.cli.evaluate import evaluate
-from labelproof.cli.export import export
-from labelproof.cli.figure import figure
-from labelproof.cli.fit import fit
-from labelproof.cli.losses import losses
-from labelproof.cli.predict import predict
-from labelproof.cli.review import review
-from labelproof.cli.show import show
-from labelproof.cli.table import table
-from labelproof.cli.train import EXIT_CODES, train
-from labelproof.cli.tune import tune
-from labelproof.training.checkpoint import LaterFormatError
-from labelproof.training.ownership import FolderInUseError
 from labelproof.version import __version__
 
-__all__ = ["MISTAKES", "app"]
+__all__ = ["NAMES", "app", "describe_command", "load_command"]
 
-MISTAKES = (ValueError, OSError, ImportError, FolderInUseError, LaterFormatError)
-"""Errors that say in a line what is wrong with what was asked for."""
+NAMES = (
+    *("demo", "fit", "train", "tune", "audit", "evaluate", "review", "predict", "export"),
+    *("bench", "table", "figure", "losses", "data"),
+)
+"""The commands, in the order of the help. Each is a function in the file of its name."""
+
+_TRAINING = ("fit", "train", "tune", "audit")
+"""Those that end with the exit codes of a training."""
+
+
+@cache
+def load_command(name: str) -> Any:
+    """A command, with all that it needs.
+
+    >>> load_command("losses").name
+    'losses'
+    """
+    module = importlib.import_module(f"labelproof.cli.{name}")
+    if name == "data":
+        from labelproof.cli.show import show
+
+        inner = module.app
+        inner.command()(show)
+    else:
+        from labelproof.cli.exit_codes import EXIT_CODES
+
+        inner = typer.Typer(add_completion=False)
+        inner.command(epilog=EXIT_CODES if name in _TRAINING else None)(getattr(module, name))
+    command = typer.main.get_command(inner)
+    command.name = name
+    return command
+
+
+@cache
+def describe_command(name: str) -> str:
+    """What a command does, read off its file without loading it.
+
+    >>> describe_command("demo").splitlines()[0]
+    'Train on digits with wrong labels, with and without sparse regularization.'
+    """
+    source = pkgutil.get_data("labelproof.cli", f"{name}.py") or b""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return inspect.cleandoc(ast.get_docstring(node) or "")
+    return ""
+
+
+class _Commands(TyperGroup):
+    """Says what commands there are without loading them."""
+
+    def __init__(self, **settings: Any):
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name) for name in NAMES}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """For a list of commands: one that knows its own description, and nothing else."""
+        return (
+            TyperCommand(cmd_name, help=describe_command(cmd_name)) if cmd_name in NAMES else None
+        )
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is run, loaded."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name in NAMES else command, rest
+
 
 app = typer.Typer(
     name="labelproof",
     help="Train classifiers that stay right when their training labels are wrong.",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command(epilog=EXIT_CODES)(fit)
-app.command(epilog=EXIT_CODES)(train)
-app.command(epilog=EXIT_CODES)(tune)
-app.command(epilog=EXIT_CODES)(audit)
-app.command()(evaluate)
-app.command()(review)
-app.command()(predict)
-app.command()(export)
-app.command()(bench)
-app.command()(table)
-app.command()(figure)
-app.command()(losses)
-data.command()(show)
-app.add_typer(data, name="data")
 
 
 def _show_version(wanted: bool) -> None:

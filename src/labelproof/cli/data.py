@@ -26,10 +26,7 @@ from labelproof.data.verification import Verification, verify_dataset
 
 __all__ = ["Root", "app"]
 
-app = typer.Typer(
-    help="List, download and verify the datasets that have a name; show any of them, or your own.",
-    no_args_is_help=True,
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 Root = Annotated[
     Path | None,
@@ -40,6 +37,11 @@ Root = Annotated[
         show_default="the user's cache folder",
     ),
 ]
+
+
+@app.callback()
+def data() -> None:
+    """List, download and verify the datasets that have a name; show any of them, or your own."""
 
 
 @app.command("list")

@@ -20,18 +20,24 @@ def run() -> None:
     """
     try:
         with _ended_by_ctrl_c():
-            # Here and not above: importing torch takes seconds, in which people change their minds.
-            import typer
+            # Here and not above: loading torch takes seconds, in which people change their minds.
+            from labelproof.cli.commands import NAMES, app, load_command
 
-            from labelproof.cli.commands import MISTAKES, app
-            from labelproof.cli.lines import for_flags
-        try:
-            app()
-        except MISTAKES as error:
-            typer.secho(f"error: {for_flags(str(error))}", fg="red", err=True)
-            sys.exit(2)
+            if len(sys.argv) > 1 and sys.argv[1] in NAMES:
+                load_command(sys.argv[1])
+        app()
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
+    except Exception as error:
+        from labelproof.cli.lines import for_flags
+        from labelproof.cli.mistakes import MISTAKES
+
+        if not isinstance(error, MISTAKES):
+            raise
+        import typer
+
+        typer.secho(f"error: {for_flags(str(error))}", fg="red", err=True)
+        sys.exit(2)
 
 
 @contextmanager

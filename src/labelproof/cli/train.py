@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from labelproof.cli import flags
-from labelproof.cli.carrying import EXIT_CODES, carry_out, take_over
+from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
 from labelproof.cli.outcome import already_finished, preview, summary
@@ -29,7 +29,7 @@ from labelproof.training.folder import RunFolder
 from labelproof.training.pack import Job, train_runs
 from labelproof.training.stopping import StopRequest
 
-__all__ = ["EXIT_CODES", "train"]
+__all__ = ["train"]
 
 
 def train(

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from labelproof.cli import flags
-from labelproof.cli.carrying import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
+from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.fit_words import stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
