@@ -49,6 +49,22 @@ def test_decisions_are_exported(audit: Audit, tmp_path: Path) -> None:
     assert rows[third]["label"] == rows[third]["given"] == names[audit.findings.given[third]]
 
 
+def test_what_an_earlier_review_left_out_is_counted_with_the_rest(
+    audit: Audit, tmp_path: Path
+) -> None:
+    replace(audit, left_out=("gone/1.png", "gone/2.png")).write(tmp_path / "audit")
+    decide(audit, tmp_path / "audit", "unsure", "keep")
+    file = tmp_path / "reviewed.csv"
+    result = labelproof("review", tmp_path / "audit", "--export", file)
+    assert result.exit_code == 0, result.output
+    said = "62 labels, 0 changed, 3 left out as unsure (2 of them in an earlier review), "
+    assert f"{said}58 not decided" in result.stdout
+    with file.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 62
+    assert sum(not row["label"] for row in rows) == 3
+
+
 def test_the_audit_of_a_run_is_found_and_needs_no_data_to_export(
     audit: Audit, tmp_path: Path
 ) -> None:

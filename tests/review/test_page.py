@@ -153,7 +153,9 @@ def test_filters(browser: Browser, photos: Audit, tmp_path: Path) -> None:
         ]
         page.select_option("#pair", f"{given}>{suggested}")
         it.at(of_pair[0])
-        assert f"({len(of_pair)})" in page.locator("#pair option:checked").inner_text()
+        names = it.audit.class_names
+        chosen = page.locator("#pair option:checked").inner_text()
+        assert chosen == (f"given {names[given]}, suggested {names[suggested]} ({len(of_pair)})")
         page.locator("#main").focus()
         for place in of_pair:
             it.at(place)

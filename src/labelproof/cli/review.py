@@ -151,12 +151,14 @@ def _export(console: Console, audit: Audit, place: Path, file: Path) -> None:
         write_text(file, export_csv(audit, decisions))
         review = Review(audit, decisions)
     counts = review.counts()
+    before = len(audit.left_out)
     if review.stale:
         say(Console(stderr=True), f"warning: {review.stale_notice()}", style="yellow")
     say(
         console,
-        f"{file}: {count(len(audit.samples), 'label')}, {counts.changed:,} changed, "
-        f"{counts.unsure:,} left out as unsure, "
+        f"{file}: {count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "
+        f"{counts.unsure + before:,} left out as unsure"
+        f"{f' ({before:,} of them in an earlier review)' * bool(before)}, "
         f"{len(audit.samples) - counts.decided:,} not decided",
     )
 

@@ -23,16 +23,22 @@ export const isWhole = () => !find("pair").value;
 export function drawPairs(pairs, classes) {
   const select = find("pair");
   const chosen = select.value;
-  const any = make("option", "anything");
+  const any = make("option", "any label, any suggestion");
   any.value = "";
   const options = pairs.slice(0, PAIRS).map(([given, suggested, times]) => {
-    const option = make("option", `${classes[given]} → ${classes[suggested]} (${times.toLocaleString("en")})`);
+    const option = make("option", `${nameOf(given, suggested, classes)} (${times.toLocaleString("en")})`);
     option.value = `${given}>${suggested}`;
     return option;
   });
   select.replaceChildren(any, ...options);
   select.value = chosen;
   if (select.selectedIndex < 0) select.value = "";
+}
+
+// An arrow would leave open which way it points: from what is, or from what should be.
+function nameOf(given, suggested, classes) {
+  const other = given === suggested ? "nothing else" : classes[suggested];
+  return `given ${classes[given]}, suggested ${other}`;
 }
 
 // `changed` is called when something else is chosen, `left` when keys should be the page's again.
