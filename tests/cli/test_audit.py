@@ -458,7 +458,7 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
         "expected 10 columns": ["digits", "--probabilities", "wide.npy"],
         "holds Python objects": [labels, "--probabilities", "objects.npy"],
         "broken.npy: expected an array": [labels, "--probabilities", "broken.npy"],
-        "names.npy: expected one class index": ["names.npy", "--probabilities", table],
+        "one for each class of": ["names.npy", "--probabilities", table],
         "--labels: ": [*command[1:], "--labels", "r.csv"],
         "--label: ": [*command[1:], "--label", "kind"],
         f"--probabilities: {run} is a run": [run, "--probabilities", table],

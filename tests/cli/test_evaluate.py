@@ -50,6 +50,11 @@ def test_the_text_says_the_same(run: Path) -> None:
 def test_another_split_is_measured(run: Path) -> None:
     found = json.loads(labelproof("evaluate", run, "--split", "train", "--format", "json").stdout)
     assert found["n"] == 1347
+    assert found["learned_from"]
+    assert (
+        "has learned from most of these" in labelproof("evaluate", run, "--split", "train").stdout
+    )
+    assert "learned from" not in labelproof("evaluate", run).stdout
 
 
 def write_arrays(path: Path, names: list[str]) -> Path:

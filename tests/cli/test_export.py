@@ -35,3 +35,15 @@ def test_mistakes_are_explained(run: Path, tmp_path: Path) -> None:
     result = labelproof("export", run, "--format", "onx")
     assert "did you mean 'onnx'" in str(result.exception)
     assert "is not the folder of a run" in str(labelproof("export", tmp_path).exception)
+
+
+def test_a_folder_is_no_file_to_write(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    for output in (f"{tmp_path}/there", f"{tmp_path}/new/"):
+        refused = str(labelproof("export", run, "--output", output).exception)
+        assert "--output: expected a file, got the folder" in refused
+        assert refused.endswith("/model.onnx")
+    inside = labelproof("export", run, "--output", tmp_path / "file" / "model.onnx")
+    assert f"{tmp_path / 'file'} is a file" in str(inside.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "there"]

@@ -20,6 +20,7 @@ from trained import labelproof
 from labelproof.cli.carrying import carry_out
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import Execution
+from labelproof.training.export import KEY
 from labelproof.training.pack import Event, Job
 from labelproof.training.record import read_record
 from labelproof.training.stopping import StopRequest
@@ -375,3 +376,107 @@ def test_the_loss_can_be_chosen_on_what_is_held_out(tmp_path: Path) -> None:
     assert again.exit_code == 0, again.output
     assert "agreement" not in again.stdout
     assert "Validation: " in again.stdout
+
+
+def test_a_fit_is_measured_on_new_rows_or_knowingly_on_its_own(
+    table_run: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder, _ = table_run
+    refused = str(labelproof("evaluate", folder).exception)
+    assert "things has no test part" in refused
+    assert "--data NEW.csv" in refused
+    assert "--split train" in refused
+    own = labelproof("evaluate", folder, "--split", "train").stdout
+    assert "of 60 rows of things, train" in own
+    assert "has learned from most of these labels, and no one has checked them" in own
+    write_table(tmp_path / "new.csv", 30, seed=1)
+    new = labelproof("evaluate", folder, "--data", tmp_path / "new.csv").stdout
+    assert f"of 30 rows of {tmp_path / 'new.csv'}\n" in new
+    assert "learned from" not in new
+
+
+def test_cells_that_are_not_numbers_are_refused_where_a_run_is_measured(
+    table_run: tuple[Path, str], tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("label,colour,height,width\nkind 0,red,0,abc\nkind 1,blue,-2,3\n")
+    refused = labelproof("evaluate", table_run[0], "--data", bad)
+    assert "'width': expected numbers, got 'abc' in line 2" in str(refused.exception)
+    skipped = labelproof("evaluate", table_run[0], "--data", bad, "--skip-unreadable")
+    assert skipped.exit_code == 0
+    assert "got 'abc' in line 2; taken for missing" in skipped.stderr
+
+
+def test_a_run_is_measured_on_its_own_data_as_they_were_read(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open("a") as stream:
+        stream.write("wide,0,red,kind 0\n")
+    run = tmp_path / "run"
+    assert labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", run).exit_code == 0
+    found = labelproof("evaluate", run, "--split", "train", "--format", "json")
+    assert json.loads(found.stdout)["n"] == 61
+    assert "'wide' in line 62; taken for missing" in found.stderr
+
+
+def test_stopped_before_its_page_the_page_is_made_by_the_same_command(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    run = tmp_path / "run"
+    command = ("fit", tmp_path / "t.csv", *SMALL, "--output", run)
+    first = labelproof(*command).stdout
+    page, audit = run / "audit" / "report.html", run / "audit" / "audit.json"
+    made = page.read_text()
+    said = first[first.index("Labels: ") :]
+    assert "To look at: " in said
+    for remove in (page, audit):
+        remove.unlink()
+        again = labelproof(*command)
+        assert again.stdout.endswith(said)
+        assert page.read_text() == made
+    # Of a run that was here before it says nothing about this one.
+    past = (run / "record.json").stat().st_mtime_ns - 10**9
+    os.utime(audit, ns=(past, past))
+    page.write_text("of another run")
+    assert labelproof(*command).stdout.endswith(said)
+    assert page.read_text() == made
+    kept = page.stat().st_mtime_ns
+    assert labelproof(*command).stdout.endswith(said)
+    assert page.stat().st_mtime_ns == kept
+
+
+def test_a_column_that_is_given_for_a_file_of_labels_is_explained(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    named = labelproof("fit", tmp_path / "t.csv", "--labels", "colour")
+    assert str(named.exception) == (
+        "--labels: there is no file colour; for a column of the data say --label colour"
+    )
+    file = labelproof("fit", tmp_path / "t.csv", "--labels", "gone.csv")
+    assert str(file.exception) == "--labels: there is no file gone.csv"
+
+
+def test_too_few_rows_leave_no_folder(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", 4)
+    result = labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "run")
+    assert "--validation: 0.1 of 4 rows leaves none" in str(result.exception)
+    assert "a larger share, or add examples" in str(result.exception)
+    assert not (tmp_path / "run").exists()
+    write_table(tmp_path / "t.csv", 10)
+    result = labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "run")
+    assert "the label of the one held-out row is " in result.stdout
+
+
+def test_a_file_is_no_folder_for_a_run(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv")
+    result = labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "t.csv")
+    assert "expected a folder to write into, got a file" in str(result.exception)
+    inside = labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "t.csv" / "run")
+    assert "expected a folder to write into, got a file" in str(inside.exception)
+
+
+def test_an_exported_table_names_its_features(table_run: tuple[Path, str], tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    result = labelproof("export", table_run[0], "--format", "torch-export", "--output", path)
+    names = ["width", "height", "colour=blue", "colour=red"]
+    assert f"Features of a row, in order: {', '.join(names)}\n" in result.stdout
+    notes = {KEY: ""}
+    torch.export.load(path, extra_files=notes)
+    assert json.loads(notes[KEY])["features"] == names

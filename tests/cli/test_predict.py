@@ -166,3 +166,9 @@ def test_arrays_get_the_runs_channels(colour_run: Path, run: Path, tmp_path: Pat
     assert len(rows(labelproof("predict", run, tmp_path / "colour.npy"))) == 2
     shutil.copy(tmp_path / "colour.npy", tmp_path / "COLOUR.NPY")
     assert len(rows(labelproof("predict", run, tmp_path / "COLOUR.NPY"))) == 2
+
+
+def test_a_folder_is_no_file_to_write_and_that_is_said_first(run: Path, tmp_path: Path) -> None:
+    result = labelproof("predict", run, tmp_path / "gone.png", "--output", tmp_path)
+    assert "--output: expected a file, got the folder" in str(result.exception)
+    assert str(result.exception).endswith("/predictions.csv")

@@ -1,9 +1,11 @@
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from labelproof.data import load_dataset
 from labelproof.data.arrays import load_arrays
 from labelproof.data.notices import DataWarning
 
@@ -215,6 +217,24 @@ def test_missing_numbers_of_rows_are_filled_from_those_to_train_on(tmp_path: Pat
     assert dataset.columns is not None
     assert dataset.columns.feature_names == ("x0", "x1", "x1: missing")
     assert dataset.test.array.tolist() == [[4.0, 4.0, 1.0]]
+
+
+def test_infinite_numbers_of_rows_are_refused_or_taken_for_missing(tmp_path: Path) -> None:
+    train = np.array([[1.0], [np.inf], [5.0], [7.0]])
+    test = np.array([[-np.inf]])
+    path = save(tmp_path, x_train=train, y_train=[0, 1, 0, 1], x_test=test, y_test=[1])
+    with pytest.raises(ValueError, match=r"'x0': expected numbers of up to .*, got inf in row 1"):
+        load_dataset(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dataset = load_dataset(path, on_error="skip")
+    assert dataset.train.array.tolist() == [[1, 0], [5, 1], [5, 0], [7, 0]]
+    assert dataset.test.array.tolist() == [[5, 1]]
+    # Of either split once.
+    assert [("-inf" in str(each.message), each.category) for each in caught] == [
+        (False, DataWarning),
+        (True, DataWarning),
+    ]
 
 
 class Bomb:

@@ -253,7 +253,7 @@ def test_a_path_is_given_to_the_reader_of_its_kind(
     given = tmp_path / Path(path).parts[0]
     kind, read, options = load_dataset(str(given) if as_text else given, on_error="skip")  # pyright: ignore
     assert (kind, read) == ("read", given)
-    assert options == ({} if function == "load_arrays" else {"on_error": "skip"})
+    assert options == {"on_error": "skip"}
 
 
 def test_a_folder_named_like_a_dataset_is_given_with_its_path(

@@ -182,8 +182,15 @@ def test_decimal_commas_are_read_and_remembered() -> None:
         (["2024-01-01"] * 4, "always the same"),
         (["A1", "A2", "A3", "A4"], "different in every row, such as 'A1'"),
         (["A1", "A2", "", "A4"], "different in every row, such as 'A1'"),
-        (["1/2/24", "1/2/24", "3/2/24", "3/2/24"], "dates such as '1/2/24', where day and month"),
-        (["03.04.2024 10:00"] * 2 + ["05.04.2024 11:30"] * 2, "dates such as '03.04.2024 10:00'"),
+        (["1/2/24", "1/2/24", "3/2/24", "3/2/24"], "dates such as '1/2/24', whose year has two"),
+        (["03/04/2024 10:00"] * 2 + ["05/04/2024 11:30"] * 2, "dates such as '03/04/2024 10:00'"),
+        (
+            ["18/4/2024", "4/18/2024", "1/2/2024", "3/3/2024"],
+            "dates such as '18/4/2024', where day and",
+        ),
+        (["$2.70", "$11.07", "$3", "$1,200.50"], "numbers written as '$2.70'; write 2.70"),
+        (["81%", "94%", "7 %", "12%"], "numbers written as '81%'; write 81"),
+        (["7,804", "1,132", "950", "2,001"], "numbers written as '7,804'; write 7804, or 7.804"),
     ],
 )
 def test_columns_that_say_nothing_are_left_out_and_named(cells: Any, reason: str) -> None:
@@ -349,3 +356,44 @@ def test_large_tables_of_numbers_are_quick() -> None:
     # Columns are handled whole: a loop over five million cells does not end in this time.
     assert time.process_time() - start < 2.5
     np.testing.assert_array_equal(rows, values.T.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["3.1.1970", "18.01.1970", "", "2.2.1970"],
+        ["3/1/1970", "18/01/1970", "", "2/2/1970"],
+        ["1-3-1970", "01-18-1970", "", "2-2-1970"],
+        ["1970-01-03", "1970-01-18", "", "1970-02-02"],
+    ],
+)
+def test_dates_are_read_in_the_order_that_their_column_tells(cells: list[str]) -> None:
+    columns, messages = told({"c": cells})
+    # What stands with dots has the day first wherever it is usual; else it was concluded.
+    assert len(messages) == ("/" in cells[0] or "-" in cells[0][:3])
+    kept = Columns.from_values(json.loads(json.dumps(columns.as_values())))
+    assert kept == columns
+    assert kept.encode(["c"], [cells])[:, 0].tolist() == [2, 17, 17, 32]
+    with pytest.raises(ValueError, match=r"expected dates .* got '31\.31\.1970' in row 0"):
+        kept.encode(["c"], [["31.31.1970"]])
+
+
+def test_a_time_of_day_goes_with_a_date_of_any_order() -> None:
+    assert features(["2.1.1970 12:00", "18.1.1970 6:00"])["c"] == [1.5, 17.25]
+
+
+def test_dates_of_a_column_that_was_kept_without_an_order_are_read_as_before() -> None:
+    values = Columns.learn(["c"], [["1970-01-03", "1970-01-18"]]).as_values()
+    del values["columns"][0]["order"]
+    columns = Columns.from_values(values)
+    assert columns.encode(["c"], [["1970-01-05"]]).tolist() == [[4]]
+    with pytest.raises(ValueError, match=r"got '5\.1\.1970'"):
+        columns.encode(["c"], [["5.1.1970"]])
+
+
+def test_numbers_with_marks_that_are_taken_for_categories_are_named() -> None:
+    columns, messages = told({"c": ["5%", "7%", "5%", "7%"]}, place="table.csv")
+    assert columns.feature_names == ("c=5%", "c=7%")
+    assert messages == [
+        "table.csv: column 'c': numbers written as '5%'; write 5; taken for categories"
+    ]

@@ -181,7 +181,7 @@ def test_what_does_not_fit_the_data_is_refused(name: str, photos: Path) -> None:
 
 
 def test_a_file_that_is_not_there_or_no_table_is_refused(photos: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is none"):
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
         relabel(load_dataset(photos), photos, photos.parent / "nowhere.csv")
     (photos.parent / "r.xlsx").touch()
     with pytest.raises(ValueError, match=r"ends in \.csv"):

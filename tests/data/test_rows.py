@@ -290,3 +290,20 @@ def test_columns_of_a_run_read_the_same_after_json(tmp_path: Path) -> None:
     kept = Columns.from_values(json.loads(json.dumps(columns.as_values())))
     rows, _ = read_features(tmp_path / "table.csv", kept)
     np.testing.assert_array_equal(rows, load_rows(tmp_path / "table.csv").train.array)
+
+
+def test_cells_that_cannot_be_used_are_named_in_a_further_table_too(tmp_path: Path) -> None:
+    dataset = load_rows(write(tmp_path, "size,class\n1,a\n3,b\n5,a\n3,b\n"))
+    assert dataset.columns is not None
+    like = (dataset.columns, dataset.class_names)
+    further = write(tmp_path, "size,class\nbig,a\n4,b\n", "further.csv")
+    with pytest.raises(ValueError, match="'size': expected numbers, got 'big' in line 2"):
+        load_rows(further, like=like)
+    found, messages = told(further, like=like, on_error="skip")
+    assert found.train.array.tolist() == [[3], [4]]
+    assert messages == ["column 'size': expected numbers, got 'big' in line 2; taken for missing"]
+
+
+def test_a_table_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"gone\.csv: there is no such file$"):
+        load_rows(tmp_path / "gone.csv")

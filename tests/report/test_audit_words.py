@@ -12,7 +12,15 @@ from audits import make_findings
 
 from labelproof.audit.estimate import Estimate
 from labelproof.report.audit_tables import Pair, confusion_counts, confusions
-from labelproof.report.audit_words import commands, confused_most, finding, how, limits
+from labelproof.report.audit_words import (
+    caution,
+    commands,
+    confused_most,
+    finding,
+    how,
+    limits,
+    seen_by,
+)
 
 
 def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:
@@ -22,6 +30,21 @@ def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:
     assert finding(findings) == (
         f"About 100 of 1,000 labels are wrong: 10.0% (8.0% to 12.0%). {named} can be named: each "
         "is more probably wrong than right."
+    )
+
+
+def test_of_a_network_that_has_seen_the_labels_no_more_is_said_than_is_known() -> None:
+    findings, _ = make_findings(1000, 4)
+    findings = replace(findings, noise_rate=Estimate(0.1, 0.02, 0.12))
+    assert finding(findings, seen=True) == (
+        "About 100 of 1,000 labels may be wrong: 10.0% (2.0% to 12.0%). The network would give "
+        f"{len(findings.suspects)} another class."
+    )
+    audit = replace(made_audit(20, ("a", "b"))[0], method={"predictions": "run"})
+    assert seen_by(audit)
+    assert caution(replace(audit, agreement=Estimate(0.75, 0.6, 0.9))) == ""
+    assert "agrees with only 58% of the labels that it was trained on" in caution(
+        replace(audit, agreement=Estimate(0.58, 0.4, 0.7))
     )
 
 

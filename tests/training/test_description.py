@@ -56,6 +56,8 @@ def test_a_folder_that_is_no_runs_is_named(tmp_path: Path) -> None:
         FileNotFoundError, match=r"is not the folder of a run: it has no model\.json"
     ):
         read_description(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"nowhere: there is no such folder; 'labelproof f"):
+        read_description(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_without_a_share_nothing_of_it_is_in_the_metrics(tmp_path: Path) -> None
 
 def test_a_share_that_leaves_nothing_is_refused() -> None:
     tiny = small_digits(20, 10)
-    with pytest.raises(ValueError, match="validation"):
+    with pytest.raises(ValueError, match=r"validation: .* a larger share, or add examples"):
         choose_examples(small(validation=0.02), tiny)
 
 

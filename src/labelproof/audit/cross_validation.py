@@ -42,12 +42,14 @@ class Predictions:
         index: Each sample's place in the training split, `(N)`, rising.
         given: The labels as they came, `(N)`.
         curves: For each run behind it, its metrics by epoch.
+        unseen: Of a network that was trained on these samples, those that it was not, `(N)`.
     """
 
     logits: NDArray[np.float32]
     index: NDArray[np.int64]
     given: NDArray[np.int64]
     curves: Sequence[Mapping[str, Sequence[float]]] = ()
+    unseen: NDArray[np.bool_] | None = None
 
 
 class CrossValidation:

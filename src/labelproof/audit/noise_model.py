@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.audit.surest import surest
+from labelproof.audit.temperature_prior import log_prior
 
 __all__ = [
     "NoiseModel",
@@ -111,12 +112,12 @@ def fit_noise_model(
     if temperature is not None:
         return groups.fit(temperature, steps=_STEPS)
     step = max(-(-len(given) // _SEARCHED), 1)
-    best = _search(shifted[::step], given[::step])
+    best = _search(shifted[::step], given[::step], samples=len(given))
     return groups.fit(best.temperature, start=best, steps=_STEPS)
 
 
-def _search(shifted: NDArray[np.float32], given: NDArray[np.int64]) -> NoiseModel:
-    """The temperature at which labels are most probable, in rounds of closer and closer probes."""
+def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: int) -> NoiseModel:
+    """The most probable temperature by the labels, in rounds of closer and closer probes."""
     groups = _Groups(shifted, given)
     bounds = np.log(_COOLEST), np.log(_HOTTEST)
     best: NoiseModel | None = None
@@ -126,7 +127,7 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64]) -> NoiseMode
         for probe in probes:
             best = groups.fit(float(probe), start=best, steps=_STEPS // 3)
             fits.append(best)
-        peak = int(np.argmax([fit.likelihood for fit in fits]))
+        peak = int(np.argmax([_posterior(fit, samples) for fit in fits]))
         best = fits[peak]
         bounds = (
             np.log(probes[max(peak - 1, 0)]),
@@ -134,6 +135,11 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64]) -> NoiseMode
         )
     assert best is not None  # noqa: S101
     return best
+
+
+def _posterior(fit: NoiseModel, samples: int) -> float:
+    """How probable a temperature is by the labels and beforehand: its logarithm, of one sample."""
+    return fit.likelihood + log_prior(fit.temperature, samples) / samples
 
 
 def sure_temperature(logits: NDArray[np.float32]) -> float:
@@ -279,6 +285,7 @@ def resample(
     seed: int,
     shared: float = 0.0,
     fixed: bool = False,
+    samples: int | None = None,
 ) -> Iterator[NDArray[np.float64]]:
     """What comes out of samples drawn anew from the same samples, as a measure of chance.
 
@@ -290,6 +297,7 @@ def resample(
         seed: Of the draws.
         shared: As `suspect` takes it.
         fixed: Whether the temperature was decided beforehand.
+        samples: How many samples these were drawn from, where they are not all.
 
     Yields:
         For each time, the share of samples by true class and label.
@@ -308,7 +316,7 @@ def resample(
             groups.fit(temperature, start=model, steps=5, weight=weight, probabilities=table)
             for temperature, table in zip(nearby, tables, strict=True)
         ]
-        best = max(fits, key=lambda fit: fit.likelihood)
+        best = max(fits, key=lambda fit: _posterior(fit, samples or len(given)))
         counted = np.zeros_like(best.joint)
         np.add.at(counted, (said, labels), weight)
         yield (1 - shared) * best.joint + shared * counted / weight.sum()

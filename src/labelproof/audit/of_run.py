@@ -44,4 +44,5 @@ def predict_trained(
     index = np.sort(np.concatenate([examples.used, examples.held]))
     logits = np.concatenate([batch.numpy() for batch in run.logits(dataset.train.images, CHUNK)])
     curves = [run.record.curve] if run.record is not None else []
-    return Predictions(logits[index], index, examples.given[index], curves)
+    unseen = np.isin(index, examples.held)
+    return Predictions(logits[index], index, examples.given[index], curves, unseen)

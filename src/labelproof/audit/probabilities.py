@@ -9,9 +9,18 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labelproof.data.array_files import why_unreadable
 from labelproof.data.notices import count
 
-__all__ = ["LogProbabilities", "Table", "admit_given", "admit_probabilities", "read_probabilities"]
+__all__ = [
+    "LogProbabilities",
+    "Table",
+    "admit_given",
+    "admit_probabilities",
+    "admit_table",
+    "are_decisions",
+    "read_probabilities",
+]
 
 _CHUNK = 1 << 16
 _SUM_TOLERANCE = 0.01
@@ -81,10 +90,9 @@ def read_probabilities(path: str | os.PathLike[str]) -> Probabilities:
     try:
         return np.lib.format.open_memmap(file, mode="r")
     except (ValueError, EOFError, OSError) as error:
-        if "python object" in str(error).lower():
-            error = ValueError("it holds Python objects, which are not read")
+        reason = why_unreadable(error, advice="save plain numbers")
         raise ValueError(
-            f"{file}: expected an array of numbers as numpy.save writes it ({error})"
+            f"{file}: expected an array of numbers as numpy.save writes it ({reason})"
         ) from None
 
 
@@ -104,16 +112,7 @@ def admit_probabilities(probabilities: ArrayLike) -> Probabilities:
             ...
         ValueError: probabilities: expected rows that sum to 1, got 1.1 in row 0 (1 of 1 row); ...
     """
-    table = np.asanyarray(probabilities)
-    if table.ndim != 2 or table.shape[1] < 2:
-        raise ValueError(
-            "probabilities: expected an array of shape (samples, classes) with at least two "
-            f"classes, got shape {table.shape}"
-        )
-    if table.dtype.kind not in "fiu":
-        raise ValueError(f"probabilities: expected numbers, got {table.dtype}")
-    if not len(table):
-        raise ValueError("probabilities: expected at least one row, got none")
+    table = admit_table(probabilities)
     first: tuple[int, float] | None = None
     bad = 0
     for begin in range(0, len(table), _CHUNK):
@@ -129,21 +128,55 @@ def admit_probabilities(probabilities: ArrayLike) -> Probabilities:
         row, total = first
         raise ValueError(
             f"probabilities: expected rows that sum to 1, got {total:.4g} in row {row} ({bad:,} of "
-            f"{count(len(table), 'row')}); if these are logits, take their softmax first"
+            f"{count(len(table), 'row')}); {_advice(total)}"
         )
     return table
 
 
-def _refuse_entries(chunk: NDArray[Any], begin: int) -> None:
-    low = chunk.min()
-    # One comparison finds NaN, which is not at least anything, and negative numbers.
-    if not low >= 0:
-        places = np.argwhere(~(chunk >= 0))
-        row, column = places[0].tolist()
+def admit_table(probabilities: ArrayLike) -> Probabilities:
+    """Return an array `(N, C)` of numbers, whatever they are, or say what else it is."""
+    table = np.asanyarray(probabilities)
+    if table.ndim != 2 or table.shape[1] < 2:
         raise ValueError(
-            f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in row "
-            f"{begin + row}, column {column}; if these are logits, take their softmax first"
+            "probabilities: expected an array of shape (samples, classes) with at least two "
+            f"classes, got shape {table.shape}"
         )
+    if table.dtype.kind not in "fiu":
+        raise ValueError(f"probabilities: expected numbers, got {table.dtype}")
+    if not len(table):
+        raise ValueError("probabilities: expected at least one row, got none")
+    return table
+
+
+def are_decisions(table: Probabilities) -> bool:
+    """Whether every number is 0 or 1: what a model decided, and not how sure it is.
+
+    >>> are_decisions(np.eye(3)), are_decisions(np.full((2, 2), 0.5))
+    (True, False)
+    """
+    chunks = range(0, len(table), _CHUNK)
+    return all(bool(np.isin(table[begin : begin + _CHUNK], (0, 1)).all()) for begin in chunks)
+
+
+def _advice(total: float) -> str:
+    """What rows that sum to something else probably are."""
+    if 98 <= total <= 102:
+        return "these look like percentages: divide by 100"
+    if total < 1:
+        return "is there a class without a column?"
+    return "if these are logits, take their softmax first"
+
+
+def _refuse_entries(chunk: NDArray[Any], begin: int) -> None:
+    # One comparison finds NaN, which is not at least anything, and negative numbers.
+    if chunk.min() >= 0 and chunk.max() < np.inf:
+        return
+    row, column = np.argwhere(~((chunk >= 0) & (chunk < np.inf)))[0].tolist()
+    logits = "; if these are logits, take their softmax first" if chunk[row, column] < 0 else ""
+    raise ValueError(
+        f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in row "
+        f"{begin + row}, column {column}{logits}"
+    )
 
 
 def admit_given(given: ArrayLike, *, samples: int, classes: int) -> NDArray[np.int64]:

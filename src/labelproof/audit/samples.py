@@ -109,6 +109,8 @@ def open_samples(audit: Audit) -> Samples:
         on_error="later",
         label=options.get("label"),
         labels=options.get("labels"),
+        # Nothing is learned from what someone else's model has predicted already.
+        features=audit.method.get("predictions") != "given",
     )
     _check_classes(audit, dataset)
     return Samples.of(_found_again(audit, dataset), dataset)
@@ -119,6 +121,8 @@ def _check_classes(audit: Audit, dataset: Dataset) -> None:
         return
     gone = [name for name in audit.class_names if name not in dataset.class_names]
     new = [name for name in dataset.class_names if name not in audit.class_names]
+    if audit.method.get("predictions") == "given" and not new:
+        return  # someone else's model may know of more classes, in an order of its own
     changed = [f"without {few(gone)}"] * bool(gone) + [f"with {few(new)}"] * bool(new)
     raise ValueError(
         f"{audit.data}: its classes are not those of the audit, but "
@@ -136,7 +140,9 @@ def _found_again(audit: Audit, dataset: Dataset) -> Audit:
     places = {name: place for place, name in enumerate(names)}
     index = np.array([places.get(name, -1) for name in audit.samples], dtype=np.int64)
     if audit.method.get("noise") is None:
-        index[dataset.train.labels[index] != audit.findings.given] = -1
+        numbers = {name: number for number, name in enumerate(audit.class_names)}
+        known = np.array([numbers[name] for name in dataset.class_names])
+        index[known[dataset.train.labels[index]] != audit.findings.given] = -1
     if audit.marks is not None:
         marks = mark_rows(Path(audit.data).expanduser(), audit.samples)
         index[marks != audit.marks] = -1

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from labelproof.audit import Samples, audit_loss, read_probabilities
+from labelproof.audit import Samples, audit_loss
 from labelproof.audit.folder import INSIDE, check_writable, remove_audit
-from labelproof.audit.given import audit_given, read_given
 from labelproof.cli import flags
-from labelproof.cli.audit_course import choose_folds, cross_validate
+from labelproof.cli.audit_course import choose_folds, cross_validate, is_begun
+from labelproof.cli.audit_forecast import forecast
+from labelproof.cli.audit_given import audit_predictions, holds_labels_alone
 from labelproof.cli.audit_keeping import present, refuse_trained, replace_audit
-from labelproof.cli.audit_places import data_place, reading_options
+from labelproof.cli.audit_places import reading_options
 from labelproof.cli.audit_run import audit_run
-from labelproof.cli.audit_words import describe_rehearsal
+from labelproof.cli.audit_words import (
+    describe_course,
+    describe_folder,
+    describe_plan,
+    describe_rehearsal,
+    describe_run,
+)
 from labelproof.cli.data import Root
-from labelproof.cli.fit_words import describe_data, stem_of
+from labelproof.cli.fit_words import stem_of
 from labelproof.cli.lines import say, told
 from labelproof.data.catalogue import plain_name
-from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
-from labelproof.data.notices import count
 from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.training.description import FILE as MODEL
@@ -46,10 +51,21 @@ def audit(
     probabilities: Annotated[
         Path | None,
         typer.Option(
-            help="Predictions by a model of your own, a .npy file of (samples, classes): rows in "
-            "the order of the data, columns in the order of the class names, each row predicted by "
-            "a model that has not seen its label. PATH may then be a .npy file of class indices.",
+            help="Predictions by a model of your own, each by one that has not seen that sample's "
+            "label: a table with a column for each class, called by its name, and perhaps an id "
+            "for each row; or a .npy or .npz file of (samples, classes), rows in the order of the "
+            "data, columns in the order of the class names. PATH may then be labels alone: a .npy "
+            "or .txt file of names or class indices, or a table with a column of them.",
             show_default="networks are trained",
+        ),
+    ] = None,
+    class_names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAMES",
+            help="With --probabilities: which class each column is, if the file does not say; a "
+            "file with a name a line, or names with commas between.",
+            show_default="the classes, sorted by name",
         ),
     ] = None,
     label: flags.Label = None,
@@ -102,6 +118,14 @@ def audit(
     strict: flags.Strict = False,
     human_labels: flags.HumanLabels = None,
     data_root: Root = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            rich_help_panel=flags.HOW,
+            help="Write nothing; say what would be done and, on a CPU, how long it may take.",
+        ),
+    ] = False,
 ) -> None:
     """Find out which labels are wrong, how many, and which classes are confused.
 
@@ -117,7 +141,7 @@ def audit(
 
         labelproof audit photos-fit
 
-        labelproof audit photos/ --probabilities predictions.npy
+        labelproof audit photos/ --probabilities predictions.csv
 
     What comes out: suspects.csv, and report.html to look at. 'labelproof review' then goes through
     the suspects one by one. Stopped in the middle, the same command goes on.
@@ -134,43 +158,60 @@ def audit(
         "--noise": noise,
         "--seed": seed,
     }
+    computing = {
+        "--device": None if device == "auto" else device,
+        "--workers": workers,
+        "--image-memory": image_memory,
+        "--human-labels": human_labels,
+    }
     of_run = (Path(path) / MODEL).exists()
     if of_run or probabilities is not None:
         why = "of a run" if of_run else "with --probabilities"
-        for flag, value in trains.items():
+        # A run's own network is asked, on some device; predictions that are there need none.
+        idle = {} if of_run else computing
+        for flag, value in (trains | idle).items():
             if value is not None:
                 raise ValueError(f"{flag}: nothing is trained for an audit {why}")
+    if strict and probabilities is not None:
+        raise ValueError("--strict: an audit with --probabilities leaves no sample out as it is")
     if of_run and probabilities is not None:
         raise ValueError(f"--probabilities: {path} is a run, which says itself what it thinks")
-    indices = probabilities is not None and Path(path).suffix.lower() == ".npy"
+    if class_names is not None and probabilities is None:
+        raise ValueError("--class-names: expected with --probabilities, got it without")
+    alone = probabilities is not None and holds_labels_alone(path)
     for flag, value in {"--label": label, "--labels": labels}.items():
         if value is not None and of_run:
             raise ValueError(f"{flag}: {path} is a run, which knows the labels it was trained on")
-        if value is not None and indices:
+        if value is not None and alone:
             raise ValueError(f"{flag}: {path} is taken for the labels themselves")
     if of_run:
         folder = output if output is not None else Path(path) / INSIDE
         refuse_trained(folder, fresh=fresh)
+        if dry_run:
+            say(console, describe_run(Path(path)))
+            say(console, describe_folder(folder, fresh=fresh))
+            return
         found, samples = audit_run(
             Path(path), device=device, human=human_labels, data_root=data_root, console=console
         )
         replace_audit(console, folder, found, samples, fresh=fresh)
         return
-    folder = output if output is not None else Path(f"{stem_of(plain_name(path))}-audit")
+    folder = output if output is not None else Path(f"{stem_of(plain_name(path), labels)}-audit")
     options = reading_options(label=label, labels=labels, data_root=data_root)
     if probabilities is not None:
-        refuse_trained(folder, fresh=fresh)
-        table = read_probabilities(probabilities)
-        given: Dataset | Any
-        if indices:
-            given = read_given(path)
-        else:
-            with told():
-                # Rows are matched by their order, so that none may be left out on the way.
-                given = _load_all(path, data_root, label, labels)
-        found = audit_given(table, given, data=data_place(path), options=options)
-        dataset = given if isinstance(given, Dataset) else None
-        replace_audit(console, folder, found, Samples.of(found, dataset), fresh=fresh)
+        audit_predictions(
+            path,
+            probabilities,
+            folder,
+            class_names=class_names,
+            label=label,
+            labels=labels,
+            data_root=data_root,
+            options=options,
+            fresh=fresh,
+            dry_run=dry_run,
+            console=console,
+        )
         return
     execution = choose_execution(device, workers=workers)
     with told():
@@ -196,19 +237,27 @@ def audit(
         },
     )
     parts = choose_folds(folds, len(dataset.train))
-    say(console, describe_data(dataset))
-    say(
-        console,
-        f"Cross-validation: {parts} networks ({configuration.network}), each for "
-        f"{count(configuration.epochs, 'epoch')} on {parts - 1} of {parts} parts, "
-        f"{configuration.loss}",
-    )
+    say(console, describe_plan(dataset, configuration, parts))
     asked = configuration.as_values() | {
         "folds": parts,
         "label": label,
         "labels": None if labels is None else str(labels),
         "fingerprint": fingerprint(dataset),
     }
+    if dry_run:
+        begun = not fresh and is_begun(folder, asked, configuration)
+        seconds = None
+        if not begun:
+            seconds = forecast(
+                *(dataset, configuration),
+                folds=parts,
+                execution=execution,
+                console=console,
+                image_memory=image_memory,
+            )
+        say(console, describe_course(execution.device, seconds, begun=begun))
+        say(console, describe_folder(folder, fresh=fresh))
+        return
     try:
         with owning(folder):
             if fresh:
@@ -233,17 +282,3 @@ def audit(
         raise ValueError(str(error)) from None
     if noise is not None and dataset.clean:
         say(console, describe_rehearsal(found, dataset.train.labels))
-
-
-def _load_all(path: str, data_root: Path | None, label: str | None, labels: Path | None) -> Dataset:
-    """Data of which nothing may be left out, because rows are matched by their order."""
-    try:
-        return load_dataset(path, root=data_root, on_error="raise", label=label, labels=labels)
-    except ValueError as error:
-        if "on_error='skip'" not in str(error):
-            raise
-        reason = str(error).partition("; mend them")[0].partition("; leave them out")[0]
-        raise ValueError(
-            f"{reason}; the rows of --probabilities are matched with the data by their order, so "
-            "take it out of both"
-        ) from None

@@ -25,7 +25,7 @@ from labelproof.training.execution import Execution
 from labelproof.training.pack import DeviceMemoryError
 from labelproof.training.stopping import StopRequest
 
-__all__ = ["choose_folds", "cross_validate"]
+__all__ = ["choose_folds", "cross_validate", "is_begun"]
 
 _FEW = 10_000
 """Samples below which five folds are worth their cost; from there on there are three."""
@@ -40,6 +40,24 @@ def choose_folds(asked: int | None, samples: int) -> int:
     if asked > samples:
         raise ValueError(f"--folds: expected 2 to {samples:,}, the number of samples, got {asked}")
     return asked
+
+
+def is_begun(folder: Path, asked: dict[str, Any], configuration: Configuration) -> bool:
+    """Whether a folder holds an audit of these settings, so that the command would go on with it.
+
+    Args:
+        folder: The audit's.
+        asked: The settings, by which an earlier audit there is known again.
+        configuration: How each network would be trained.
+
+    Raises:
+        ValueError: It holds one that this would not go on with.
+    """
+    go_on(folder, asked, configuration.loss, name=SETTINGS)
+    if (folder / SETTINGS).exists():
+        return True
+    _refuse_untrained(folder)
+    return False
 
 
 def cross_validate(
@@ -73,11 +91,7 @@ def cross_validate(
     """
     attempts = go_on(folder, asked, configuration.loss, name=SETTINGS)
     if (folder / AUDIT).exists():
-        if not (folder / SETTINGS).exists():
-            raise ValueError(
-                f"{folder} holds an audit for which nothing was trained; choose another folder "
-                "with --output, or replace it with --fresh"
-            )
+        _refuse_untrained(folder)
         say(console, "Finished before, and not trained again; --fresh trains it anew:")
         _remove_runs(folder)
         # Data and audit may have been moved together since.
@@ -138,6 +152,14 @@ def cross_validate(
     found.write(folder)
     _remove_runs(folder)
     return found
+
+
+def _refuse_untrained(folder: Path) -> None:
+    if (folder / AUDIT).exists() and not (folder / SETTINGS).exists():
+        raise ValueError(
+            f"{folder} holds an audit for which nothing was trained; choose another folder with "
+            "--output, or replace it with --fresh"
+        )
 
 
 def _remove_runs(folder: Path) -> None:

@@ -23,6 +23,7 @@ def decode_images(
     console: Console,
     *,
     megabytes: int | None = None,
+    share: float = 1.0,
 ) -> Dataset:
     """The same dataset with its image files, if it has any, at the size that crops need.
 
@@ -32,6 +33,7 @@ def decode_images(
         device: Decides how much memory images may take.
         console: Where progress is shown.
         megabytes: How much they may take, where that is given; beyond, they stay files.
+        share: Which part of all images these are; they may take as much of the memory.
     """
     crop = parse_augmentation(configuration.augmentation).resized_crop
     if not crop or not any(isinstance(each.images, ImageFiles) for each in dataset.splits.values()):
@@ -42,6 +44,6 @@ def decode_images(
         return bring_to_size(
             dataset,
             crop,
-            memory=megabytes << 20,
+            memory=int((megabytes << 20) * share),
             progress=lambda done, total: status.update(f"Decoding images: {done:,} of {total:,}"),
         )

@@ -17,7 +17,7 @@ from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import TABLES, load_dataset
-from labelproof.data.notices import few
+from labelproof.data.notices import few, readable
 from labelproof.data.rows import load_rows
 from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
@@ -72,8 +72,11 @@ def evaluate(
     choose("format", format, _FORMATS)
     saved = load_run(run, device)
     name = data or saved.configuration.data
-    on_error = "skip" if skip_unreadable else "raise"
-    label = label if label is not None else _told_label(run)
+    attempts = read_attempts(run)
+    # What a fit has trained on is read as the fit read it.
+    on_error = "skip" if skip_unreadable or (data is None and attempts is not None) else "raise"
+    if label is None and attempts is not None:
+        label = attempts.asked.get("label")
     with told():
         if saved.tabular and Path(name).suffix.lower() in TABLES:
             like = (saved.columns, saved.description.class_names)
@@ -83,18 +86,41 @@ def evaluate(
     if data is not None and split == "test" and "test" not in dataset.splits:
         split = "train"  # all there is in a file that was made to measure on
     found = _measure(saved, dataset, split)
+    learned = split == "train" and _same(name, saved.configuration.data)
+    found |= {"learned_from": learned}
     if format == "json":
         typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
     else:
-        _show(Console(), found)
+        # A part has a name where there are others, and not in a file that was made to measure on.
+        parts = data is None or len(dataset.splits) > 1
+        _show(Console(), found, f"{dataset.name}, {split}" if parts else readable(name))
+        if learned and dataset.clean:
+            say(Console(), "The network has learned from most of these.")
+        elif learned:
+            say(
+                Console(),
+                "The network has learned from most of these labels, and no one has checked them: "
+                "this is no measure of how it does on new data.",
+            )
 
 
-def _told_label(run: Path) -> str | None:
-    attempts = read_attempts(run)
-    return None if attempts is None else attempts.asked.get("label")
+def _same(data: str, other: str) -> bool:
+    if data == other:
+        return True
+    try:
+        return Path(data).samefile(other)
+    except OSError:
+        return False
 
 
 def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
+    if split == "test" and split not in dataset.splits:
+        new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
+        raise ValueError(
+            f"{dataset.name} has no test part to measure on, only {', '.join(dataset.splits)}; "
+            f"measure on data that are new to the run with --data {new}, or on those it was "
+            "trained on with --split train"
+        )
     if split not in dataset.splits:
         raise ValueError(
             f"split: expected one of {', '.join(dataset.splits)}, which {dataset.name} has, got "
@@ -153,8 +179,9 @@ def _check_classes(names: tuple[str, ...], dataset: Dataset) -> None:
 
 
 def _check_columns(saved: SavedRun, dataset: Dataset) -> None:
-    theirs = None if dataset.columns is None else dataset.columns.as_values()
-    if saved.description.columns != theirs:
+    ours = None if saved.description.columns is None else saved.columns.columns
+    # Not as they are written down: an earlier version wrote less of them.
+    if ours != (None if dataset.columns is None else dataset.columns.columns):
         raise ValueError(
             f"data: the columns of {dataset.name} are not those that the run was trained on, or "
             "hold other values; 'labelproof predict' takes any table that has the run's columns"
@@ -183,13 +210,13 @@ def _confusions(
     ]
 
 
-def _show(console: Console, found: dict[str, Any]) -> None:
+def _show(console: Console, found: dict[str, Any], place: str) -> None:
     low, high = found["interval"]
     unfinished = "" if found["finished"] else f" (unfinished, after {found['epochs']} epochs)"
     say(
         console,
         f"Accuracy {found['accuracy']:.2f}% ({low:.2f} to {high:.2f}): {found['correct']:,} of "
-        f"{found['n']:,} {found['what']} of {found['data']}, {found['split']}{unfinished}",
+        f"{found['n']:,} {found['what']} of {place}{unfinished}",
     )
     table = Table(title="Accuracy of each class")
     table.add_column("class", overflow="fold")

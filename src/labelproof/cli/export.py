@@ -9,11 +9,16 @@ import typer
 from rich.console import Console
 
 from labelproof.cli.lines import say
+from labelproof.cli.output_file import output_file
+from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.saved import load_run
 
 __all__ = ["export"]
+
+_SHOWN = 40
+"""Names of features that are shown; tables may have thousands."""
 
 
 def export(
@@ -25,8 +30,12 @@ def export(
         ),
     ] = "onnx",
     output: Annotated[
-        Path | None,
-        typer.Option(help="The file.", show_default="model.onnx or model.pt2 in the run's folder"),
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="The file.",
+            show_default="model.onnx or model.pt2 in the run's folder",
+        ),
     ] = None,
 ) -> None:
     r"""Write a trained network as one file that runs without labelproof.
@@ -38,15 +47,22 @@ def export(
     The network takes pixels as they are in image files: uint8 from 0 to 255 of shape (N, C, H, W),
     for any N. Normalisation is inside. It gives logits of shape (N, classes); the names of the
     classes are stored in the file, as JSON under the key labelproof. A network for a table takes
-    rows of numbers, encoded as that JSON says.
+    rows of numbers: that JSON names them in order under features, and says under columns how they
+    are made.
 
     ONNX needs two more packages: pip install 'labelproof\[onnx]'.
     """
     choose("format", format, tuple(EXPORTS))
+    example = f"model{EXPORTS[format]}"
+    path = run / example if output is None else output_file(output, example=example)
     saved = load_run(run)
-    path = output if output is not None else run / f"model{EXPORTS[format]}"
     export_run(saved, path, format=format)
     shape = ", ".join(str(size) for size in ("N", *saved.description.input_shape))
     taken = f"rows, float32 ({shape})" if saved.tabular else f"images, uint8 ({shape})"
     classes = len(saved.description.class_names)
-    say(Console(), f"{path}: takes {taken}, and gives logits of {classes} classes")
+    console = Console()
+    say(console, f"{path}: takes {taken}, and gives logits of {classes} classes")
+    if saved.tabular:
+        names = saved.columns.feature_names
+        more = "; all are in the file" if len(names) > _SHOWN else ""
+        say(console, f"Features of a row, in order: {few(names, shown=_SHOWN)}{more}")

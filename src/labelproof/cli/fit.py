@@ -10,21 +10,21 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelproof.audit import Samples
-from labelproof.audit.folder import AUDIT, INSIDE
 from labelproof.cli import flags
-from labelproof.cli.audit_keeping import keep_beside
-from labelproof.cli.audit_run import ask_run
+from labelproof.cli.audit_words import describe_own_audit
 from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
+from labelproof.cli.fit_audit import audit_own, kept_audit
 from labelproof.cli.fit_words import describe_end, describe_start, stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
-from labelproof.data.loading import load_dataset
+from labelproof.data.holdout import hold_out
+from labelproof.data.loading import TABLES, load_dataset
+from labelproof.data.notices import count
 from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe
@@ -34,7 +34,7 @@ from labelproof.training.execution import choose_execution
 from labelproof.training.folder import RunFolder
 from labelproof.training.ownership import owning
 from labelproof.training.pack import Job
-from labelproof.training.saved import SEARCH, load_run
+from labelproof.training.saved import SEARCH
 from labelproof.training.stopping import StopRequest
 from labelproof.tuning.proposal import default_trials
 
@@ -156,6 +156,7 @@ def fit(
 
     Stopped in the middle, the same command goes on from the last checkpoint.
     """
+    _check_labels(labels)
     execution = choose_execution(device, workers=workers)
     console = Console()
     with told():
@@ -181,12 +182,11 @@ def fit(
     configuration = choose_recipe(
         dataset, data=plain_name(path), fast=execution.device.type != "cpu", **given
     )
-    # Another name for corrected labels: the run on the others stays, to be compared with.
-    corrected = "" if labels is None else f"-{labels.stem}"
-    folder = output or Path(f"{stem_of(configuration.data)}{corrected}-fit")
+    folder = output or Path(f"{stem_of(configuration.data, labels)}-fit")
     auto = loss == "auto"
     if trials is not None and not auto:
         raise ValueError("--trials: expected with --loss auto, got it without")
+    _check_enough(dataset, validation)
     seen = describe_start(dataset, configuration, auto=auto)
     if dry_run:
         typer.echo(
@@ -213,9 +213,13 @@ def fit(
         if record is not None:
             say(console, "Finished before, and not trained again; --fresh trains it anew:")
             say(console, describe_end(record, folder, dataset))
-            # Killed between its record and its audit, it is as good as new.
-            if audit and not (folder / INSIDE / AUDIT).exists():
-                _audit_own(folder, device, dataset, dataset, label, labels, data_root, console)
+            if audit:
+                # Killed between its record and its page, it is as good as new.
+                kept = kept_audit(folder)
+                if kept is not None:
+                    say(console, describe_own_audit(kept, folder))
+                else:
+                    audit_own(folder, device, dataset, dataset, label, labels, data_root, console)
             return
         prepared = decode_images(
             dataset, configuration, execution.device, console, megabytes=image_memory
@@ -257,29 +261,25 @@ def fit(
     if code:
         raise typer.Exit(code)
     if audit and execution.rank == 0:
-        _audit_own(folder, device, dataset, prepared, label, labels, data_root, console)
+        audit_own(folder, device, dataset, prepared, label, labels, data_root, console)
 
 
-def _audit_own(
-    folder: Path,
-    device: str,
-    dataset: Dataset,
-    prepared: Dataset,
-    label: str | None,
-    labels: Path | None,
-    root: Path | None,
-    console: Console,
-) -> None:
-    """Ask the run that was trained which of its labels are wrong."""
-    run = load_run(folder, device)
-    found = ask_run(
-        run,
-        dataset,
-        prepared,
-        data=run.configuration.data,
-        label=label,
-        labels=labels,
-        root=root,
-        console=console,
+def _check_labels(labels: Path | None) -> None:
+    """Refuse a file that is not there: it may be a column that is meant."""
+    if labels is None or labels.exists():
+        return
+    meant = f"; for a column of the data say --label {shlex.quote(str(labels))}"
+    raise FileNotFoundError(
+        f"--labels: there is no file {labels}{meant * (labels.suffix.lower() not in TABLES)}"
     )
-    say(console, keep_beside(folder, found, Samples.of(found, dataset), console))
+
+
+def _check_enough(dataset: Dataset, share: float) -> None:
+    """Refuse data of which nothing could be held out, before there is a folder for them."""
+    if len(hold_out(dataset.train.labels, share, seed=0).validation):
+        return
+    what = count(len(dataset.train), "row" if dataset.tabular else "image")
+    raise ValueError(
+        f"--validation: {share:g} of {what} leaves none to validate on; hold out a larger share, "
+        "or add examples"
+    )

@@ -16,14 +16,19 @@ from labelproof.training.record import RunRecord
 __all__ = ["describe_data", "describe_end", "describe_start", "stem_of"]
 
 
-def stem_of(data: str) -> str:
+def stem_of(data: str, labels: Path | None = None) -> str:
     """What folders of runs on some data are called after.
+
+    With corrected labels it is another name: what was made of the others stays, to be compared.
 
     >>> stem_of("tables/customers.csv"), stem_of("photos/")
     ('customers', 'photos')
+    >>> stem_of("photos/", Path("reviewed.csv"))
+    'photos-reviewed'
     """
     place = Path(data)
-    return place.stem if place.suffix and not place.is_dir() else place.resolve().name
+    stem = place.stem if place.suffix and not place.is_dir() else place.resolve().name
+    return stem if labels is None else f"{stem}-{labels.stem}"
 
 
 def describe_data(dataset: Dataset) -> str:
@@ -64,10 +69,12 @@ def describe_end(record: RunRecord, folder: Path, dataset: Dataset) -> str:
         held = len(predictions["held"])
     accuracy = record.curve["validation_accuracy"][-1]
     low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
-    what = "rows" if dataset.tabular else "images"
+    what = "row" if dataset.tabular else "image"
+    share = f"the labels of {accuracy:.1f}% of {held:,} held-out {what}s are predicted"
+    if held == 1:
+        share = f"the label of the one held-out {what} is {'not ' * (not accuracy)}predicted"
     lines = [
-        f"Validation: the labels of {accuracy:.1f}% of {held:,} held-out {what} are predicted "
-        f"(95% interval: {low:.1f}% to {high:.1f}%).",
+        f"Validation: {share} (95% interval: {low:.1f}% to {high:.1f}%).",
         "Those labels are as they came, so wrong ones among them count against the network: where "
         "20% are wrong, a perfect network is at about 80%.",
     ]

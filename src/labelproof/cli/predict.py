@@ -15,6 +15,7 @@ import typer
 from torch import Tensor
 
 from labelproof.cli.lines import told
+from labelproof.cli.output_file import output_file
 from labelproof.cli.pictures import ARRAYS, Picture, find_pictures, load_array
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Rows
@@ -40,7 +41,8 @@ def predict(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="The CSV file to write.", show_default="standard output")
+        str | None,
+        typer.Option(metavar="PATH", help="The CSV file to write.", show_default="standard output"),
     ] = None,
     all_classes: Annotated[
         bool, typer.Option("--all", help="The probability of every class, a column for each.")
@@ -71,6 +73,7 @@ def predict(
     for them the table has a column index too. An image that cannot be read is named in a warning
     and left out, and the exit code is 1.
     """
+    file = None if output is None else output_file(output, example="predictions.csv")
     saved = load_run(run, device)
     unreadable: list[str] = []
     if saved.tabular:
@@ -86,12 +89,12 @@ def predict(
     header = ["path", *place, "label", "probability"]
     if all_classes:
         header += [f"p({name})" for name in saved.description.class_names]
-    if output is None:
+    if file is None:
         _write(sys.stdout, itertools.chain([header], rows))
     else:
         text = io.StringIO()
         _write(text, itertools.chain([header], rows))
-        write_text(output, text.getvalue())
+        write_text(file, text.getvalue())
     if unreadable and not skip_unreadable:
         raise typer.Exit(1)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import channel_statistics
+from labelproof.data.labelled_files import OnError, check_on_error
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.row_arrays import encode_arrays
 from labelproof.data.row_labels import check_labels
@@ -35,7 +36,9 @@ _DAMAGED += (zipfile.BadZipFile, zlib.error)
 _CLASS_NAMES = ("class_names", "classes", "names")
 
 
-def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -> Dataset:
+def load_arrays(
+    path: str | os.PathLike[str], *, layout: Layout | None = None, on_error: OnError = "raise"
+) -> Dataset:
     """Read images or rows from `.npz`, or from `.npy` with the labels in a file beside it.
 
     An `.npz` holds `images` and `labels` (or `x` and `y`, `data` and `targets`), or those of each
@@ -52,6 +55,8 @@ def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -
     Args:
         path: The file.
         layout: The order of the axes, where the shape leaves it open.
+        on_error: What becomes of infinite values in rows: `"raise"` refuses the file and names the
+            first few, `"skip"` takes them for missing, with a warning.
 
     Returns:
         A dataset in memory. Its labels count as not clean.
@@ -61,7 +66,7 @@ def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -
             and their labels.
 
     Warns:
-        DataWarning: The images were scaled.
+        DataWarning: The images were scaled, or infinite values were taken for missing.
 
     Example:
         >>> file = getfixture("tmp_path") / "shapes.npz"
@@ -75,6 +80,7 @@ def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -
     place = readable(str(file))
     if layout not in (None, "NCHW", "NHWC"):
         raise ValueError(f"layout: expected 'NCHW' or 'NHWC', got {layout!r}")
+    check_on_error(on_error)
     arrays = _read(file, place)
     pairs = _find_splits(arrays, place)
     written = _class_names(arrays)
@@ -91,7 +97,9 @@ def load_arrays(path: str | os.PathLike[str], *, layout: Layout | None = None) -
             )
     num_labelled = None if names == written else len(given["train"])
     if all(array.ndim == 2 for array in given.values()):
-        columns, rows = encode_arrays(given, place)
+        columns, rows = encode_arrays(
+            given, place, on_error="skip" if on_error == "later" else on_error
+        )
         if num_labelled is None:
             check_classes(place, names, num_images=None)
         else:

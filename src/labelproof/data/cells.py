@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.data.array_files import decode_text
+
 __all__ = [
     "Cells",
     "Parsed",
@@ -120,9 +122,7 @@ def read_cells(name: str, column: Any) -> Cells:
             return Cells("number", _days(column.astype("timedelta64[us]").view("datetime64[us]")))
         if kind not in "USOT":
             raise TypeError(f"columns: expected numbers or text in {name!r}, got {column.dtype}")
-        if kind == "S":
-            column = np.char.decode(column, "utf-8", "backslashreplace")
-        column = column.tolist()
+        column = decode_text(column).tolist()
     return _read_objects(name, list(column))
 
 

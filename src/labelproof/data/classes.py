@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from labelproof.data.notices import count, few, notice
+from labelproof.data.whole_numbers import is_whole
 
 __all__ = ["check_classes", "order_classes"]
 
@@ -19,10 +20,15 @@ def order_classes(names: Iterable[str]) -> tuple[str, ...]:
     (('Cat', 'dog'), ('2', '9', '10'))
     """
     different = set(names)
-    # Only ASCII digits: int() takes others too, and "²" is a digit that it does not take.
-    if all(name.isascii() and name.isdigit() for name in different):
-        return tuple(sorted(different, key=lambda name: (int(name), name)))
+    if all(is_whole(name) for name in different):
+        return tuple(sorted(different, key=_value))
     return tuple(sorted(different))
+
+
+def _value(number: str) -> tuple[int, str, str]:
+    # By its digits: int() refuses very long numbers.
+    digits = number.lstrip("0")
+    return len(digits), digits, number
 
 
 def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -20,7 +20,15 @@ from labelproof.data.cells import (
     parse_numbers,
     text_of,
 )
+from labelproof.data.local_forms import (
+    date_order,
+    looks_like_date,
+    marked_numbers,
+    parse_ordered_dates,
+    short_year,
+)
 from labelproof.data.notices import count, few, notice
+from labelproof.data.unusable import UnusableSamplesError
 from labelproof.ranges import choose
 
 __all__ = ["KINDS", "Column", "LeaveOutError", "Where", "learn_column"]
@@ -36,7 +44,6 @@ LARGEST = 1e30
 
 _Numeric: TypeAlias = Literal["number", "boolean", "date"]
 _COUNTERS = ("id", "index", "idx", "row", "no", "nr", "rowid", "row_id", "row_number", "uuid")
-_OTHER_DATE = re.compile(r"\d{1,2}([/.-])\d{1,2}\1(\d{4}|\d\d)( \d{1,2}:\d\d.*)?")
 _ONE_COMMA = re.compile(r"[+-]?\d*,(\d+)(?:[eE][+-]?\d+)?")
 _PLURALS = {"number": "numbers", "boolean": "true or false", "date": "dates such as 2024-12-31"}
 
@@ -64,7 +71,9 @@ class Where:
         """Refuse the table, or warn that cells are taken for missing."""
         message = f"{self.table}: column {name!r}: {problem}"
         if self.on_error == "raise":
-            raise ValueError(f"{message}; mend them, or take them for missing: on_error='skip'")
+            raise UnusableSamplesError(
+                message, "mend them, or take them for missing: on_error='skip'"
+            )
         if self.on_error != "quiet":
             notice(f"{message}; taken for missing")
 
@@ -82,6 +91,7 @@ class Column:
         fill: What stands for a missing number: the median of the training rows.
         offset: What is taken off a number, where float32 would otherwise lose its differences.
         comma: Whether text has a comma for the decimal point.
+        order: What comes first in dates whose year comes last: `"day"` or `"month"`.
 
     Example:
         >>> Column("size", "category", values=("L", "S"), other=True, missing=3).feature_names
@@ -96,6 +106,7 @@ class Column:
     fill: float = 0.0
     offset: float = 0.0
     comma: bool = False
+    order: str = ""
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -121,6 +132,8 @@ class Column:
         if cells.kind == "text":
             if self.kind == "number":
                 return parse_numbers(cells.texts, comma=self.comma)
+            if self.kind == "date" and self.order:
+                return parse_ordered_dates(cells.texts, self.order)
             return (parse_dates if self.kind == "date" else parse_booleans)(cells.texts)
         if "date" in (self.kind, cells.kind):
             fits = np.full(len(cells), cells.kind == self.kind)
@@ -148,7 +161,7 @@ def learn_column(name: str, cells: Cells, where: Where, *, leave_out: bool = Tru
         ValueError: Its cells are partly of one kind and partly of another.
 
     >>> learn_column("when", Cells("date", np.array([0.0, 2.0, np.nan])), Where("t", None, "raise"))
-    Column(name='when', kind='date', values=(), other=False, missing=1, fill=1.0, offset=0.0, comma=False)
+    Column(name='when', kind='date', values=(), other=False, missing=1, fill=1.0, offset=0.0, comma=False, order='')
     """  # noqa: E501
     if cells.kind != "text":
         return _numeric(name, cells.kind, cells, (cells.numbers, []), where, leave_out=leave_out)
@@ -165,6 +178,15 @@ def learn_column(name: str, cells: Cells, where: Where, *, leave_out: bool = Tru
         # One cell tells for most columns that they are something else.
         if not parse(present[:1])[1] and not (parsed := parse(cells.texts))[1]:
             return _numeric(name, kind, cells, parsed, where)
+    order = date_order(present) if looks_like_date(present[0]) else ""
+    if order and not (parsed := parse_ordered_dates(cells.texts, order))[1]:
+        column = _numeric(name, "date", cells, parsed, where)
+        if "." not in present[0]:
+            notice(
+                f"{where.table}: column {name!r}: dates such as {present[0]!r} taken with the "
+                f"{order} first, as other cells need it"
+            )
+        return replace(column, order=order)
     if len(numbers[1]) * 2 < len(present):
         if len(set(present)) > min(MOST_VALUES, len(present) / 10):
             return _numeric(name, "number", cells, numbers, where)
@@ -172,6 +194,10 @@ def learn_column(name: str, cells: Cells, where: Where, *, leave_out: bool = Tru
             f"{where.table}: column {name!r}: numbers and text, as {cells.texts[numbers[1][0]]!r} "
             f"in {where.row(numbers[1][0])}, in {len(set(present))} values; taken for categories"
         )
+    elif marked := marked_numbers(dict.fromkeys(present)):
+        column = _category(name, present, len(cells) - len(present))
+        notice(f"{where.table}: column {name!r}: {marked}; taken for categories")
+        return column
     return _category(name, present, len(cells) - len(present))
 
 
@@ -241,18 +267,18 @@ def _category(name: str, present: Sequence[str], missing: int) -> Column:
     counts = Counter(present)
     if len(counts) == 1 and not missing:
         raise LeaveOutError(f"always {present[0]!r}")
-    if all(_OTHER_DATE.fullmatch(text) for text in counts):
-        raise LeaveOutError(
-            f"dates such as {present[0]!r}, where day and month cannot be told apart; write "
-            "2024-12-31"
-        )
+    if all(map(looks_like_date, counts)):
+        short = next(filter(short_year, counts), None)
+        unclear = "where day and month cannot be told apart"
+        if short is not None:
+            unclear = "whose year has two digits"
+        raise LeaveOutError(f"dates such as {(short or present[0])!r}, {unclear}; write 2024-12-31")
     if len(counts) > 1 and len(counts) == len(present):
-        raise LeaveOutError(f"different in every row, such as {present[0]!r:.40}")
+        different = f"different in every row, such as {present[0]!r:.40}"
+        raise LeaveOutError(marked_numbers(counts) or different)
     if len(counts) > MOST_VALUES and len(counts) * 2 > len(present):
-        raise LeaveOutError(
-            f"{count(len(counts), 'value')} in {count(len(present), 'row')}, such as "
-            f"{present[0]!r:.40}"
-        )
+        many = f"{count(len(counts), 'value')} in {count(len(present), 'row')}"
+        raise LeaveOutError(marked_numbers(counts) or f"{many}, such as {present[0]!r:.40}")
     frequent = [(-rows, value) for value, rows in counts.items() if rows >= FEWEST_ROWS]
     kept = sorted(value for _, value in sorted(frequent)[:MOST_VALUES])
     return Column(

@@ -27,10 +27,11 @@ class Columns:
     training rows have, the 50 most frequent at most, and one for all others where there were such.
     A value that training rows did not have counts among those others; where there are none, all
     features of its column are 0, since nothing could be learned about a feature that never was.
-    `true` and `false` become 1 and 0. A date, with the year first as in `2024-12-31`, becomes its
-    number of days since 1970. Columns that say nothing are left out: those that are empty or
-    always the same, text that is different in (nearly) every row, row numbers, and dates in which
-    day and month cannot be told apart.
+    `true` and `false` become 1 and 0. A date becomes its number of days since 1970: with the year
+    first as in `2024-12-31`, with dots and the day first as in `31.12.2024`, or with slashes if
+    some cell of the column tells the day from the month. Columns that say nothing are left out:
+    those that are empty or always the same, text that is different in (nearly) every row, row
+    numbers, and dates in which day and month cannot be told apart.
 
     Empty cells and `NA`, `N/A`, `NaN`, `null`, `None`, `?`, `-` and `.` are missing values.
 

@@ -24,6 +24,7 @@ from labelproof.data.labelled_files import (
 )
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import split_name
+from labelproof.data.unusable import UnusableSamplesError
 
 __all__ = ["ArrowImages", "load_huggingface"]
 
@@ -263,7 +264,7 @@ def _report_missing(place: str, rows: int, missing: int, on_error: OnError) -> b
     if missing:
         message = f"{place}: {missing:,} of {count(rows, 'row')} without a label"
         if on_error == "raise":
-            raise ValueError(f"{message}; leave them out with on_error='skip'")
+            raise UnusableSamplesError(message, "leave them out with on_error='skip'")
         notice(f"{message}; left out")
     return False
 

@@ -18,6 +18,7 @@ from labelproof.data.images import (
     select_images,
 )
 from labelproof.data.notices import count, few, notice
+from labelproof.data.unusable import UnusableSamplesError
 
 __all__ = ["LabelledFiles", "OnError", "check_on_error", "dataset_from_files"]
 
@@ -119,7 +120,9 @@ def _report_unreadable(name: str, found: Mapping[str, Examination], on_error: On
     message = f"{name}: {len(unreadable):,} of {count(images, 'image')} cannot be read"
     listed = few(unreadable)
     if on_error == "raise":
-        raise ValueError(f"{message}: {listed}; mend them, or leave them out with on_error='skip'")
+        raise UnusableSamplesError(
+            f"{message}: {listed}", "mend them, or leave them out with on_error='skip'"
+        )
     notice(f"{message} and are left out: {listed}")
 
 

@@ -16,6 +16,7 @@ from labelproof.data.layouts import Contents, Found, find_layout
 from labelproof.data.root import ROOT_VARIABLE, data_root
 from labelproof.data.table_kind import find_image_column
 from labelproof.data.tables import read_table
+from labelproof.data.unusable import UnusableSamplesError
 
 __all__ = ["TABLES", "find_dataset", "how_to_get", "load_coarse_labels", "load_dataset"]
 
@@ -30,6 +31,7 @@ def load_dataset(
     on_error: OnError = "raise",
     label: str | None = None,
     labels: str | os.PathLike[str] | None = None,
+    features: bool = True,
 ) -> Dataset:
     """Read a dataset.
 
@@ -50,6 +52,9 @@ def load_dataset(
         label: The column of a table that holds the labels; without it, it is found.
         labels: A file of labels that stand in place of the data's own, such as a review's; see
             `labelproof.data.relabelling`.
+        features: Whether anything is to be learned from a table. Without them its rows have labels
+            and places and nothing else, so that labels alone will do, or text, or the names of
+            images that are not here.
 
     Raises:
         ValueError: The name is unknown, the files are damaged, or a label was chosen where there
@@ -60,7 +65,7 @@ def load_dataset(
         >>> load_dataset("digits").image_shape
         (1, 8, 8)
     """
-    dataset = _load(name_or_path, root, on_error, label)
+    dataset = _load(name_or_path, root, on_error, label, features)
     if labels is None:
         return dataset
     from labelproof.data.relabelling import relabel
@@ -73,12 +78,13 @@ def _load(
     root: str | os.PathLike[str] | None,
     on_error: OnError,
     label: str | None,
+    features: bool,
 ) -> Dataset:
     name = name_or_path if isinstance(name_or_path, str) else ""
     if name.strip().lower() not in (*DATASETS, *BY_HAND):
         path = Path(name_or_path).expanduser()
         if path.exists():
-            return _load_path(path, on_error, label)
+            return _load_path(path, on_error, label, features)
         if path.suffix or path.name != name:
             raise FileNotFoundError(f"{path}: there is no such file or folder")
     _refuse_label(label, name)
@@ -165,14 +171,14 @@ def _refuse_label(label: str | None, what: object) -> None:
         )
 
 
-def _load_table(path: Path, on_error: OnError, label: str | None) -> Dataset:
+def _load_table(path: Path, on_error: OnError, label: str | None, features: bool) -> Dataset:
     from labelproof.data.manifest import load_manifest
     from labelproof.data.rows import rows_from_table
 
     table = read_table(path)
     images = find_image_column(table, path.parent)
-    if images is None:
-        return rows_from_table(path, table, label=label, on_error=on_error)
+    if images is None or not (features or images.files):
+        return rows_from_table(path, table, label=label, on_error=on_error, features=features)
     if label is not None and label.strip().casefold() != (images.label or "").strip().casefold():
         raise ValueError(
             f"label: expected {(images.label or 'label').strip()!r}, where the labels of images in "
@@ -184,21 +190,21 @@ def _load_table(path: Path, on_error: OnError, label: str | None) -> Dataset:
     except ValueError as error:
         if images.files or not images.features:
             raise
-        raise ValueError(
-            f"{error}; if the examples are the rows and not images, remove the column "
-            f"{images.name!r}"
-        ) from None
+        further = f"if the examples are the rows and not images, remove the column {images.name!r}"
+        if isinstance(error, UnusableSamplesError):
+            raise UnusableSamplesError(error.reason, f"{error.advice}; {further}") from None
+        raise ValueError(f"{error}; {further}") from None
 
 
-def _load_path(path: Path, on_error: OnError, label: str | None) -> Dataset:
+def _load_path(path: Path, on_error: OnError, label: str | None, features: bool) -> Dataset:
     # Each reader brings what it needs, so only the one that is asked for is imported.
     if path.suffix.lower() in TABLES:
-        return _load_table(path, on_error, label)
+        return _load_table(path, on_error, label, features)
     _refuse_label(label, path)
     if path.suffix.lower() in _ARRAYS:
         from labelproof.data.arrays import load_arrays
 
-        return load_arrays(path)
+        return load_arrays(path, on_error=on_error)
     if not path.is_dir():
         expected = ", ".join((*TABLES, *_ARRAYS))
         raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")

@@ -19,10 +19,10 @@ from labelproof.data.labelled_files import (
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import split_name
 from labelproof.data.tables import read_table
+from labelproof.data.unusable import UnusableSamplesError
 
-__all__ = ["load_manifest"]
+__all__ = ["COLUMNS", "load_manifest", "read_beside"]
 
-# The first that a table has is taken.
 COLUMNS = {
     "path": (
         *("path", "file", "filename", "file_name", "filepath", "file_path"),
@@ -31,6 +31,7 @@ COLUMNS = {
     "label": ("label", "class", "target", "category", "class_name", "label_name"),
     "split": ("split", "subset", "set", "partition"),
 }
+"""What columns are called; the first that a table has is taken."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,31 @@ def _read_rows(path: Path, place: str) -> list[_Row]:
     return rows
 
 
+def read_beside(path: Path, column: str) -> dict[str, str]:
+    r"""What a table of images has in one more column, for the whole path of each image.
+
+    Args:
+        path: The table.
+        column: The column's name, as the table has it.
+
+    Example:
+        >>> table = getfixture("tmp_path") / "labels.csv"
+        >>> _ = table.write_text("file,label,key\n1.png,cat,k7\n")
+        >>> _ = (table.parent / "1.png").write_bytes(b"")
+        >>> [(Path(file).name, key) for file, key in read_beside(table, "key").items()]
+        [('1.png', 'k7')]
+    """
+    table = read_table(path)
+    names = _find_columns(table.columns, readable(str(path)))
+    beside: dict[str, str] = {}
+    for row in table.read([names["path"], column]):
+        file = _resolve(path.parent, row.cells[0])
+        if file is not None:
+            # The first of several rows of an image is the one that is kept.
+            beside.setdefault(os.path.abspath(file), row.cells[1])
+    return beside
+
+
 def _find_columns(columns: Sequence[str], place: str) -> dict[str, str]:
     """For each kind of column the name that it has in this table."""
     folded = {name.strip().casefold(): name for name in reversed(columns)}
@@ -213,5 +239,5 @@ def _without_repeats(rows: Sequence[_Row], place: str, on_error: OnError) -> lis
 
 def _complain(message: str, on_error: OnError) -> None:
     if on_error == "raise":
-        raise ValueError(f"{message}; mend them, or leave them out with on_error='skip'")
+        raise UnusableSamplesError(message, "mend them, or leave them out with on_error='skip'")
     notice(f"{message}; left out")

@@ -23,7 +23,7 @@ def array_names(num_features: int) -> list[str]:
 
 
 def encode_arrays(
-    arrays: Mapping[str, NDArray[Any]], place: str
+    arrays: Mapping[str, NDArray[Any]], place: str, *, on_error: str = "raise"
 ) -> tuple[Columns, dict[str, Rows]]:
     """Turn arrays `(N, F)` of numbers into rows, with missing values filled from `"train"`.
 
@@ -32,6 +32,8 @@ def encode_arrays(
     Args:
         arrays: An array for each split.
         place: What they are called in messages.
+        on_error: What becomes of infinite values: `"raise"` refuses them, `"skip"` takes them for
+            missing, with a warning.
 
     Example:
         >>> import numpy as np
@@ -50,7 +52,14 @@ def encode_arrays(
                 f"{array.shape[1]}"
             )
     names = array_names(train.shape[1])
-    columns = Columns.learn(names, train.T, place=place, leave_out=False)
+    columns = Columns.learn(names, train.T, place=place, on_error=on_error, leave_out=False)
     return columns, {
-        split: columns.encode(names, array.T, place=place) for split, array in arrays.items()
+        split: columns.encode(
+            names,
+            array.T,
+            place=place,
+            # Said already of training rows, while their columns were learned.
+            on_error="quiet" if split == "train" else on_error,
+        )
+        for split, array in arrays.items()
     }

@@ -12,9 +12,11 @@ from labelproof.data.cells import parse_numbers
 from labelproof.data.classes import check_classes
 from labelproof.data.labelled_files import OnError
 from labelproof.data.notices import count, few, notice
+from labelproof.data.unusable import UnusableSamplesError
+from labelproof.data.whole_numbers import is_whole, plain_number
 from labelproof.ranges import suggest
 
-__all__ = ["check_labels", "find_label", "read_labels"]
+__all__ = ["MISSING", "check_labels", "find_label", "plain_labels", "read_labels"]
 
 # The first that a table has is taken.
 _USUAL = (
@@ -22,7 +24,8 @@ _USUAL = (
     *("y", "outcome", "species", "diagnosis", "variety", "response", "result", "survived"),
 )
 # Fewer words than for features: NA, none and - are names that people give to classes.
-_MISSING = frozenset({"", "?", "nan", "null", "n/a", "#n/a", "<na>"})
+MISSING = frozenset({"", "?", "nan", "null", "n/a", "#n/a", "<na>"})
+"""What is written where there is no label, in lower case."""
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
 _FEW_CLASSES = 20
 _FEW_ROWS = 10
@@ -83,7 +86,7 @@ def read_labels(
     >>> read_labels(["1.0", "2", "1"], ["line 2", "line 3", "line 4"], "y", "t.csv", "raise")
     ['1', '2', '1']
     """
-    texts = ["" if cell.casefold() in _MISSING else cell for cell in cells]
+    texts = ["" if cell.casefold() in MISSING else cell for cell in cells]
     missing = [place for place, text in zip(places, texts, strict=True) if not text]
     if missing:
         message = (
@@ -91,27 +94,48 @@ def read_labels(
             f"column {name!r}: {few(missing)}"
         )
         if on_error == "raise":
-            raise ValueError(f"{message}; mend them, or leave them out with on_error='skip'")
+            raise UnusableSamplesError(message, "mend them, or leave them out with on_error='skip'")
         notice(f"{message}; left out")
+    return plain_labels(
+        texts,
+        f"{place}: expected classes in the column {name!r}",
+        "write the classes as whole numbers or words, or choose another column with --label NAME "
+        "(label='NAME')",
+    )
+
+
+def plain_labels(texts: Sequence[str], expected: str, advice: str) -> list[str]:
+    """Labels with whole numbers written in one way, empty ones as they are.
+
+    Args:
+        texts: A label each.
+        expected: Where they are from and what is taken, the beginning of the message.
+        advice: What to do about numbers that are none of a class.
+
+    >>> plain_labels(["1.0", "cat"], "t.csv: expected classes", "write words")
+    ['1', 'cat']
+    >>> plain_labels(["1.5", "2"], "t.csv: expected classes", "write words")
+    Traceback (most recent call last):
+        ...
+    ValueError: t.csv: expected classes, got 1.5, which looks like a measurement (regression); ...
+    """
     values, stray = parse_numbers(texts)
     present = [text for text in texts if text]
     if present and len(stray) == 0 and np.isfinite(values).sum() == len(present):
         broken = [value for value in values.tolist() if value == value and value % 1]
         if broken:
             raise ValueError(
-                f"{place}: expected classes in the column {name!r}, got {broken[0]:g}, which "
-                "looks like a measurement (regression); write the classes as whole numbers or "
-                "words, or choose another column with --label NAME (label='NAME')"
+                f"{expected}, got {broken[0]:g}, which looks like a measurement (regression); "
+                f"{advice}"
             )
-        # By their text, since a long number is not the same any more as a float.
         return [_whole(text) if text else "" for text in texts]
     return [text.split(".")[0] if _WHOLE.fullmatch(text) else text for text in texts]
 
 
 def _whole(text: str) -> str:
-    digits = text.strip().split(".")[0]
-    if re.fullmatch(r"[+-]?\d+", digits) and re.fullmatch(r"[+-]?\d+(\.0*)?", text.strip()):
-        return str(int(digits))
+    plain = plain_number(text.strip())
+    if is_whole(plain.removeprefix("-")):
+        return plain
     return str(int(float(text.replace(",", "."))))
 
 

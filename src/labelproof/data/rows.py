@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from labelproof.data.cells import parse_numbers
 from labelproof.data.classes import order_classes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Rows, Split
+from labelproof.data.headers import check_header
 from labelproof.data.labelled_files import OnError, check_on_error
 from labelproof.data.manifest import COLUMNS
 from labelproof.data.notices import count, few, notice, readable
@@ -83,8 +82,9 @@ def rows_from_table(
     label: str | None = None,
     on_error: OnError = "raise",
     like: tuple[Columns, Sequence[str]] | None = None,
+    features: bool = True,
 ) -> Dataset:
-    """As `load_rows`, of a table that is open already."""
+    """As `load_rows`, of a table that is open already; without `features`, of its labels alone."""
     check_on_error(on_error)
     if on_error == "later":
         on_error = "skip"
@@ -93,7 +93,12 @@ def rows_from_table(
     chosen = find_label(list(table), label, place)
     labels = read_labels(table.pop(chosen), places, chosen, place, on_error)
     splits = _take_splits(table, places, place)
-    if not table:
+    if not table and label is None and chosen in labels:
+        raise ValueError(
+            f"{place}: expected the names of the columns first, got {chosen!r}, which is a label "
+            "of other rows too; add a line of names"
+        )
+    if features and not table:
         raise ValueError(f"{place}: expected columns beside the labels in {chosen!r}, found none")
     kept = [index for index, text in enumerate(labels) if text]
     train = [index for index in kept if splits[index] == "train"]
@@ -113,25 +118,29 @@ def rows_from_table(
         check_labels(
             [labels[index] for index in train], class_names, chosen, place, chosen=label is not None
         )
-        columns = Columns.learn(
-            table,
-            [_pick(cells, train) for cells in table.values()],
-            place=place,
-            places=_pick(places, train),
-            on_error=on_error,
-        )
+        columns = None
+        if features:
+            columns = Columns.learn(
+                table,
+                [_pick(cells, train) for cells in table.values()],
+                place=place,
+                places=_pick(places, train),
+                on_error=on_error,
+            )
     numbers = {name: number for number, name in enumerate(class_names)}
     contents: dict[str, Split] = {}
     for split in ("train", *sorted({splits[index] for index in kept} - {"train"})):
         chosen_rows = [index for index in kept if splits[index] == split]
-        rows = columns.encode(
-            columns.names,
-            [_pick(table[name], chosen_rows) for name in columns.names],
-            place=place,
-            places=_pick(places, chosen_rows),
-            # What was done to training rows has been said while their columns were learned.
-            on_error="quiet" if split == "train" else on_error,
-        )
+        rows = np.empty((len(chosen_rows), 0), np.float32)
+        if columns is not None:
+            rows = columns.encode(
+                columns.names,
+                [_pick(table[name], chosen_rows) for name in columns.names],
+                place=place,
+                places=_pick(places, chosen_rows),
+                # Said already of training rows if their columns were learned just now.
+                on_error="quiet" if split == "train" and like is None else on_error,
+            )
         contents[split] = Split(
             rows,
             np.array([numbers[labels[index]] for index in chosen_rows], dtype=np.int64),
@@ -227,15 +236,7 @@ def _read(
 ) -> tuple[dict[str, Sequence[str]], list[str]]:
     """The cells of each column that has a name, and how a person finds each row."""
     names = [name.strip() for name in table.columns]
-    _check_header(names, place)
-    twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
-    if only is not None:
-        twice = [name for name in twice if name in only]
-    if twice:
-        raise ValueError(
-            f"{place}: expected columns of different names, got more than one called "
-            f"{few([repr(name) for name in twice])}; rename or remove one"
-        )
+    check_header(names, place, only=only)
     unnamed = names.count("")
     if unnamed and only is None:
         # Such as the row numbers that pandas writes, or a separator too many.
@@ -251,19 +252,6 @@ def _read(
         raise ValueError(f"{place}: expected a row for each example, got {found}")
     cells = zip(*(row.cells for row in rows), strict=True)
     return dict(zip(given, cells, strict=True)), [row.place for row in rows]
-
-
-def _check_header(names: Sequence[str], place: str) -> None:
-    """Refuse a first line that is a row: its cells would be lost, and no one would know."""
-    numbers = [name for name in names if name and not parse_numbers([name])[1]]
-    # Whole numbers that differ may be names: pandas gives such to columns that have none.
-    if len(numbers) * 2 > len(names) and (
-        len(set(numbers)) < len(numbers) or any("." in name for name in numbers)
-    ):
-        raise ValueError(
-            f"{place}: expected the names of the columns first, got {few(names)}, which look like "
-            "a row; add a line of names"
-        )
 
 
 def _take_splits(

@@ -8,7 +8,7 @@ from pathlib import Path
 from labelproof.data.dataset import Split
 from labelproof.data.images import ImageFiles, StoredImage
 
-__all__ = ["sample_names"]
+__all__ = ["sample_folder", "sample_names", "sample_paths"]
 
 
 def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
@@ -31,12 +31,36 @@ def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
     images = split.images
     if not isinstance(images, ImageFiles):
         return [str(index) for index in range(len(split))]
-    place = Path(data).expanduser()
-    base = os.path.abspath(place if place.is_dir() else place.parent)
+    base = sample_folder(data)
     name_of = getattr(images.files, "name_of", None)
     if name_of is not None:  # where to ask for an image is to read it
         return [name_of(index) for index in range(len(images))]
     return [_file_name(images.files[index], base) for index in range(len(images))]
+
+
+def sample_folder(data: str | os.PathLike[str]) -> str:
+    """The whole path of the folder that files are named within: the data's own, or their table's.
+
+    >>> sample_folder("/data/photos.csv")
+    '/data'
+    """
+    place = Path(data).expanduser()
+    return os.path.abspath(place if place.is_dir() else place.parent)
+
+
+def sample_paths(split: Split) -> list[str] | None:
+    """The whole path of each sample's file; `None` where they are not files of their own.
+
+    >>> import numpy as np
+    >>> sample_paths(Split(ImageFiles(["/data/a.png", "/data/b.png"]), np.array([0, 1])))
+    ['/data/a.png', '/data/b.png']
+    """
+    images = split.images
+    if not isinstance(images, ImageFiles) or hasattr(images.files, "name_of"):
+        return None
+    files = [images.files[index] for index in range(len(images))]
+    paths = [os.path.abspath(file) for file in files if isinstance(file, str)]
+    return paths if len(paths) == len(files) else None
 
 
 def _file_name(file: str | StoredImage, base: str) -> str:

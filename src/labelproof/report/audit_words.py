@@ -11,7 +11,16 @@ from labelproof.audit.folder import Audit
 from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import Pair
 
-__all__ = ["agreement", "caution", "commands", "confused_most", "finding", "how", "limits"]
+__all__ = [
+    "agreement",
+    "caution",
+    "commands",
+    "confused_most",
+    "finding",
+    "how",
+    "limits",
+    "seen_by",
+]
 
 _TRUSTED = 0.7
 """Share of labels that networks predict from which on they are believed without a warning."""
@@ -20,8 +29,13 @@ _LONG = 40
 """Characters up to which a name is said in full: a sentence has to stay one."""
 
 
-def finding(findings: Findings) -> str:
+def finding(findings: Findings, *, seen: bool = False) -> str:
     """How many labels are wrong, of how many, how sure that is, and how many can be named.
+
+    Args:
+        findings: What was found.
+        seen: Whether the network was trained on these labels. Then each suspect is a label that it
+            would give another class, and no more is known.
 
     Example:
         >>> import numpy as np
@@ -46,9 +60,19 @@ def finding(findings: Findings) -> str:
             f"No label is more probably wrong than right. By the estimate about {estimated:,} of "
             f"{total:,} {verb} wrong all the same: {rate}."
         )
+    if seen:
+        return (
+            f"About {estimated:,} of {total:,} labels may be wrong: {rate}. The network would give "
+            f"{named:,} another class."
+        )
     opening = f"About {estimated:,} of {total:,} labels {verb} wrong: {rate}."
     each = "it is" if named == 1 else "each is"
     return f"{opening} {named:,} can be named: {each} more probably wrong than right."
+
+
+def seen_by(audit: Audit) -> bool:
+    """Whether the labels were judged by a network that was trained on them."""
+    return audit.method.get("predictions") == "run"
 
 
 def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
@@ -112,8 +136,14 @@ def agreement(audit: Audit) -> str:
 
 def caution(audit: Audit) -> str:
     """A warning where the networks have learned too little to be believed; else nothing."""
-    if audit.agreement.value >= _TRUSTED or audit.method.get("predictions") == "run":
+    if audit.agreement.value >= _TRUSTED:
         return ""
+    if seen_by(audit):
+        return (
+            f"It agrees with only {audit.agreement.value:.0%} of the labels that it was trained "
+            "on. Either very many are wrong, or too little was learned, and then most suspects are "
+            "right: look at some before you believe the figures."
+        )
     if audit.method.get("predictions") == "given":
         return (
             f"Only {audit.agreement.value:.0%} of the labels are predicted by the probabilities. "
@@ -133,7 +163,10 @@ def limits(audit: Audit) -> str:
     """What the interval does not cover."""
     predictions = audit.method.get("predictions")
     who = "network" if predictions in ("cross-validation", "run") else "model"
-    learned = " It was trained on these labels, too: one that it learned by heart passes for right."
+    learned = (
+        " It was trained on these labels, too: one that it learned by heart passes for right, and "
+        "of those that it never learned it cannot tell right from wrong."
+    )
     return (
         "The interval is a 95% interval: it covers chance and, for the share of wrong labels, how "
         f"many of the doubts of the {who} may be the labels' fault. It does not cover what the "

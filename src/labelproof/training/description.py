@@ -73,9 +73,15 @@ def read_description(folder: Path) -> Description:
         ValueError: The file is damaged.
     """
     path = folder / FILE
+    if not folder.exists():
+        raise FileNotFoundError(
+            f"{folder}: there is no such folder; 'labelproof fit' and 'labelproof train' make the "
+            "folders of runs"
+        )
     if not path.exists():
         raise FileNotFoundError(
-            f"{folder} is not the folder of a run: it has no {FILE}; labelproof train makes one"
+            f"{folder} is not the folder of a run: it has no {FILE}; 'labelproof fit' and "
+            "'labelproof train' make such folders"
         )
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

@@ -87,7 +87,7 @@ def choose_examples(
         if not len(held):
             raise ValueError(
                 f"validation: {configuration.validation:g} of {len(used)} training examples leaves "
-                "none to validate on; hold out a larger share of more examples"
+                "none to validate on; hold out a larger share, or add examples"
             )
     wrong = int(np.count_nonzero(given[used] != labels[used])) / max(len(used), 1)
     weight = None

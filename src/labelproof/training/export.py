@@ -41,7 +41,8 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
 
     The file takes `images`, uint8 `(N, C, H, W)` for any `N`, and gives `logits`, float32
     `(N, classes)`. Where a run has resized crops, the crop is the caller's to do. A run on a table
-    takes `rows`, float32 `(N, F)`, encoded as the file's notes say under `columns`.
+    takes `rows`, float32 `(N, F)`: the file's notes name the features in order under `features`,
+    and say under `columns` how they are made.
 
     Args:
         run: What to export.
@@ -67,6 +68,7 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
             "input_shape": description.input_shape,
             "crop": description.crop,
             "columns": description.columns,
+            "features": run.columns.feature_names if run.tabular else None,
             "network": description.network,
             "labelproof": __version__,
         },

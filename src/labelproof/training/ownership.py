@@ -47,6 +47,10 @@ def owning(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("a+b", buffering=0)
+    except (FileExistsError, NotADirectoryError):
+        raise NotADirectoryError(
+            f"{folder}: expected a folder to write into, got a file; choose another folder"
+        ) from None
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise

@@ -1,0 +1,51 @@
+"""The names of a table's columns: whether they are names, and each a different one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from labelproof.data.cells import parse_numbers
+from labelproof.data.notices import few
+
+__all__ = ["check_header"]
+
+
+def check_header(
+    names: Sequence[str], place: str, *, of: str = "columns", only: Collection[str] | None = None
+) -> None:
+    """Refuse a first line that is a row, and names that several columns have.
+
+    Args:
+        names: The first line, without the space around.
+        place: What the table is called in messages.
+        of: What is named there.
+        only: The columns that matter, if not all do.
+
+    Raises:
+        ValueError: Most names are numbers as rows have them, or one occurs more than once.
+
+    Example:
+        >>> check_header(["0.5", "0.5"], "p.csv", of="classes")
+        Traceback (most recent call last):
+            ...
+        ValueError: p.csv: expected the names of the classes first, got 0.5, 0.5, which look like...
+    """
+    numbers = [name for name in names if name and not parse_numbers([name])[1]]
+    # The cells of that row would be lost, and no one would know. But whole numbers that differ may
+    # be names: pandas gives such to columns that have none.
+    if len(numbers) * 2 > len(names) and (
+        len(set(numbers)) < len(numbers) or any("." in name for name in numbers)
+    ):
+        raise ValueError(
+            f"{place}: expected the names of the {of} first, got {few(names)}, which look like "
+            "a row; add a line of names"
+        )
+    twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
+    if only is not None:
+        twice = [name for name in twice if name in only]
+    if twice:
+        raise ValueError(
+            f"{place}: expected columns of different names, got more than one called "
+            f"{few([repr(name) for name in twice])}; rename or remove one"
+        )

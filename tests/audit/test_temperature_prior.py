@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from audit.noisy_logits import Made, draw_labels, make, softmax, symmetric
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelproof.audit import noise_model
+from labelproof.audit.labels import audit_logits
+from labelproof.audit.noise_model import fit_noise_model
+from labelproof.audit.temperature_prior import log_prior
+
+
+@given(st.floats(0.05, 20), st.integers(1, 4_999))
+def test_it_draws_towards_one_alike_from_both_sides(temperature: float, samples: int) -> None:
+    assert log_prior(temperature, samples) <= 0 == log_prior(1.0, samples)
+    assert log_prior(temperature, samples) == pytest.approx(log_prior(1 / temperature, samples))
+    further = temperature**2
+    assert log_prior(further, samples) <= log_prior(temperature, samples)
+
+
+@given(st.floats(0.05, 20), st.integers(5_000, 10**9))
+def test_many_samples_speak_for_themselves(temperature: float, samples: int) -> None:
+    assert log_prior(temperature, samples) == 0
+
+
+def calibrated(samples: int, seed: int) -> Made:
+    """Logits that mean what they say, and labels of which 15% are wrong."""
+    generator = np.random.default_rng(seed)
+    logits = generator.normal(0, 3, (samples, 4)).astype(np.float32)
+    drawn = generator.random((samples, 1))
+    true = (softmax(logits).cumsum(axis=1) > drawn).argmax(axis=1).astype(np.int64)
+    return Made(logits, draw_labels(true, symmetric(4, 0.15), seed=seed), true)
+
+
+def squared_error(made: Made) -> float:
+    """Of the scores as probabilities."""
+    score = audit_logits(made.logits, made.given).score
+    return float(np.mean((score - (made.given != made.true)) ** 2))
+
+
+def test_few_samples_are_judged_better_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [calibrated(60, seed) for seed in range(20)]
+    distance = [abs(math.log(fit_noise_model(m.logits, m.given).temperature)) for m in drawn]
+    error = np.mean([squared_error(made) for made in drawn])
+    monkeypatch.setattr(noise_model, "log_prior", lambda *_: 0.0)
+    without = [abs(math.log(fit_noise_model(m.logits, m.given).temperature)) for m in drawn]
+    assert np.mean(distance) < 0.75 * np.mean(without)
+    assert error < np.mean([squared_error(made) for made in drawn])
+
+
+def test_the_lowest_temperature_is_left_where_nothing_is_known_of_it() -> None:
+    made = make(60, symmetric(3, 0.1), scale=9, deviation=0.5)
+    assert np.array_equal(made.logits.argmax(axis=1), made.true)
+    assert fit_noise_model(made.logits, made.given).temperature > 0.3
+
+
+def test_nothing_moves_from_five_thousand_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(5_000, symmetric(3, 0.2))
+    with_it = audit_logits(made.logits, made.given)
+    monkeypatch.setattr(noise_model, "log_prior", lambda *_: 0.0)
+    without = audit_logits(made.logits, made.given)
+    assert np.array_equal(with_it.score, without.score)
+    assert with_it.noise_rate == without.noise_rate
