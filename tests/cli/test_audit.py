@@ -141,9 +141,9 @@ def test_what_was_left_by_a_kill_at_the_end_is_put_right(
 
 
 def test_a_folder_in_use_is_refused(digits: tuple[Path, Result], tmp_path: Path) -> None:
-    with owning(tmp_path):
+    with owning(tmp_path / "audit"):
         for command in (DIGITS, given_command(tmp_path)):
-            result = labelproof(*command, "--output", tmp_path)
+            result = labelproof(*command, "--output", tmp_path / "audit")
             assert isinstance(result.exception, ValueError)
             assert f"pid {os.getpid()}" in str(result.exception)
 

@@ -119,5 +119,5 @@ def test_a_page_of_someone_elses_is_not_overwritten(tmp_path: Path) -> None:
         *("audit", tmp_path / "labels.npy", "--probabilities", tmp_path / "p.npy"),
         *("--output", tmp_path / "out"),
     )
-    assert "has report.html already" in str(result.exception)
+    assert "which holds report.html" in str(result.exception)
     assert (tmp_path / "out" / "report.html").read_text() == "mine"

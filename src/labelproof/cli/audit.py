@@ -27,6 +27,7 @@ from labelproof.cli.audit_words import (
 from labelproof.cli.data import Root
 from labelproof.cli.fit_words import stem_of
 from labelproof.cli.lines import say, told
+from labelproof.cli.output_folder import refuse_foreign
 from labelproof.data.catalogue import plain_name
 from labelproof.data.loading import load_dataset
 from labelproof.fitting.fingerprint import fingerprint
@@ -244,6 +245,7 @@ def audit(
         "labels": None if labels is None else str(labels),
         "fingerprint": fingerprint(dataset),
     }
+    refuse_foreign(folder, kind="an audit")
     if dry_run:
         begun = not fresh and is_begun(folder, asked, configuration)
         seconds = None

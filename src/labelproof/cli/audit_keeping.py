@@ -10,6 +10,7 @@ from labelproof.audit import Audit, Samples
 from labelproof.audit.folder import INSIDE, PAGE, SETTINGS, check_writable, remove_audit
 from labelproof.cli.audit_words import describe_audit, describe_own_audit
 from labelproof.cli.lines import say
+from labelproof.cli.output_folder import refuse_foreign
 from labelproof.report.audit import write_audit_page
 from labelproof.training.ownership import FolderInUseError, owning
 
@@ -17,7 +18,8 @@ __all__ = ["keep_beside", "present", "refuse_trained", "replace_audit"]
 
 
 def refuse_trained(folder: Path, *, fresh: bool) -> None:
-    """Leave alone what took hours to train."""
+    """Leave alone what took hours to train, and what is someone else's."""
+    refuse_foreign(folder, kind="an audit")
     if (folder / SETTINGS).exists() and not fresh:
         raise ValueError(
             f"{folder} holds an audit for which networks were trained; choose another folder with "

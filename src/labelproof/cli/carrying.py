@@ -13,6 +13,7 @@ from rich.console import Console
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.lines import say
 from labelproof.cli.outcome import stopped
+from labelproof.cli.output_folder import refuse_foreign
 from labelproof.cli.progress import RunDisplay
 from labelproof.cli.scalars import Scalars
 from labelproof.training.execution import Execution
@@ -28,6 +29,7 @@ __all__ = ["carry_out", "take_over"]
 def take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:
     """See that no one else trains in the folder, and remove what is there if that is asked for."""
     if execution.rank == 0:
+        refuse_foreign(folder, kind="a run")
         if fresh:
             check_removable(folder)
         try:

@@ -8,12 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.notices import count, few
+from labelproof.data.notices import count, few, readable
 from labelproof.intervals import wilson_interval
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RunRecord
 
 __all__ = ["describe_data", "describe_end", "describe_start", "stem_of"]
+
+
+_NAMED = 3
+"""Classes that `few` names."""
+_HANDFUL = 20
 
 
 def stem_of(data: str, labels: Path | None = None) -> str:
@@ -39,15 +44,16 @@ def describe_data(dataset: Dataset) -> str:
     'Data: 1,347 images, 10 classes (3 137, 1 136, 4 136 and 7 more)'
     """
     labels = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
-    sizes = [
-        f"{name} {size:,}"
-        for size, name in sorted(
-            zip(labels.tolist(), dataset.class_names, strict=True), key=lambda pair: -pair[0]
-        )
-    ]
+    pairs = sorted(
+        zip(labels.tolist(), dataset.class_names, strict=True), key=lambda pair: -pair[0]
+    )
+    sizes = [f"{name} {size:,}" for size, name in pairs]
     what = "row" if dataset.tabular else "image"
     classes = count(dataset.num_classes, "class", "classes")
-    return f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)})"
+    # Of a class with a handful of samples little can be learned, and less be told.
+    hidden = len(pairs) > _NAMED and pairs[-1][0] < _HANDFUL
+    rare = f"; fewest: {readable(sizes[-1])}" if hidden else ""
+    return f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)}{rare})"
 
 
 def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
