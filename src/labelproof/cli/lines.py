@@ -12,6 +12,9 @@ from labelproof.data.notices import readable
 
 __all__ = ["for_flags", "say", "told"]
 
+_LENIENT = ("fit", "audit")
+"""Commands that have --strict where others have --skip-unreadable."""
+
 
 def say(console: Console, text: str, *, style: str = "") -> None:
     """Print text as it is: nothing coloured, cut, folded, or taken for markup.
@@ -23,13 +26,20 @@ def say(console: Console, text: str, *, style: str = "") -> None:
     console.print(readable(text), style=style, highlight=False, markup=False, soft_wrap=True)
 
 
-def for_flags(message: str) -> str:
+def for_flags(message: str, *, command: str = "") -> str:
     """A message of the library's as who uses the program needs it: with flags, not arguments.
 
+    Args:
+        message: The library's.
+        command: Which command was run; some leave out what cannot be read unless told not to.
+
     >>> for_flags("mend them, or leave them out with on_error='skip'")
-    'mend them, or leave them out with --skip-unreadable (of fit: without --strict)'
+    'mend them, or leave them out with --skip-unreadable'
+    >>> for_flags("mend them, or leave them out with on_error='skip'", command="fit")
+    'mend them, or leave them out with the default, which is without --strict'
     """
-    skipped = "--skip-unreadable (of fit: without --strict)"
+    lenient = command in _LENIENT
+    skipped = "the default, which is without --strict" if lenient else "--skip-unreadable"
     return message.replace("on_error='skip'", skipped).replace(" (label='NAME')", "")
 
 

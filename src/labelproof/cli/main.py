@@ -36,7 +36,8 @@ def run() -> None:
             raise
         import typer
 
-        typer.secho(f"error: {for_flags(str(error))}", fg="red", err=True)
+        message = for_flags(str(error), command=next(iter(sys.argv[1:]), ""))
+        typer.secho(f"error: {message}", fg="red", err=True)
         sys.exit(2)
 
 
