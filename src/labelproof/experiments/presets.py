@@ -79,11 +79,10 @@ PAPER_TRAINING: Mapping[str, Training] = {
 momentum 0.9, a cosine to zero stepped each epoch, gradients clipped at a norm of 5."""
 
 PAPER_ROW_TRAINING: Mapping[str, Mapping[str, Training]] = {
-    # The first stage of NLNL alone, trained for far longer. On CIFAR the paper's rows are, to the
-    # digit, those that the authors of APL had published, so the settings are those of APL's public
-    # configurations: on MNIST with Nesterov's momentum and a floor under the learning rate, on
-    # CIFAR with neither. For CIFAR-100 these name a ResNet-50; APL's earlier script has the
-    # ResNet-34 of the paper, which is kept.
+    # The first stage of NLNL alone, trained for far longer. The paper does not say how; it follows
+    # APL's protocol, so the settings are those of APL's public configurations: on MNIST with
+    # Nesterov's momentum and a floor under the learning rate, on CIFAR with neither. For CIFAR-100
+    # these name a ResNet-50; APL's earlier script has the ResNet-34 of the paper, which is kept.
     #
     # There an example also weighs as much as the largest class is larger than its own. The weights
     # of `class_weight="balanced"` are in that proportion but have a mean of 1, which is less by the
