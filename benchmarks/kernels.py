@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from packing import SHAPES, dataset
 from torch.profiler import ProfilerActivity, profile
-from training import Engine, images_per_second
+from training import Engine, counts, images_per_second
 
 from labelproof.experiments.presets import paper_configuration
 from labelproof.training.execution import choose_execution
@@ -104,15 +104,11 @@ def _configure(name: str, value: str) -> None:
     setattr(place, last, json.loads(value))
 
 
-def _counts(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
-
-
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--dataset", default="cifar10", choices=list(SHAPES))
     parser.add_argument("--inductor", action="append", default=[], metavar="NAME=JSON")
-    parser.add_argument("--packed", type=_counts, default=[1, 4], help="runs at once")
+    parser.add_argument("--packed", type=counts, default=[1, 4], help="runs at once")
     parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
     parser.add_argument("--output", type=Path, help="JSON file for the numbers")
     return parser.parse_args(arguments)

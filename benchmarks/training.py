@@ -209,7 +209,7 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _counts(text: str) -> list[int]:
+def counts(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
@@ -220,7 +220,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data-root", help="where the datasets are; else random images")
     parser.add_argument("--seconds", type=float, default=5.0, help="of one measurement")
     parser.add_argument("--turns", type=int, default=3, help="measurements of each side")
-    parser.add_argument("--packed", type=_counts, default=[1, 4, 8], help="runs at once, on a GPU")
+    parser.add_argument("--packed", type=counts, default=[1, 4, 8], help="runs at once, on a GPU")
     parser.add_argument("--output", type=Path, help="JSON file for the numbers")
     return parser.parse_args(arguments)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from audit.noisy_logits import make, softmax, symmetric
+from planted import Planted
 
 from labelproof.audit.given import audit_given, match_given
 from labelproof.audit.given_labels import read_given
@@ -220,16 +221,6 @@ def test_files_of_anything_else_are_refused_by_name(name: str, tmp_path: Path) -
     write_labels(name, file)
     with pytest.raises(ValueError, match=r"labels\.npy: expected (class indices|one class index)"):
         read_given(file)
-
-
-class Planted:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, file: Path):
-        self.file = file
-
-    def __reduce__(self) -> tuple[Any, tuple[Path]]:
-        return Path.touch, (self.file,)
 
 
 def test_what_is_pickled_in_a_file_of_labels_is_not_run(tmp_path: Path) -> None:

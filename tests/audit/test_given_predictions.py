@@ -4,10 +4,10 @@ import io
 import pickle
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from planted import Planted
 
 from labelproof.audit.given_predictions import GivenPredictions, read_predictions
 
@@ -137,16 +137,6 @@ def test_an_archive_may_name_its_classes(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:90])
     with pytest.raises(ValueError, match=r"p\.npz: cannot be read as predictions"):
         read_predictions(file)
-
-
-class Planted:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, file: Path):
-        self.file = file
-
-    def __reduce__(self) -> tuple[Any, tuple[Path]]:
-        return Path.touch, (self.file,)
 
 
 def test_nothing_in_an_archive_is_run(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted import Planted
 
 from labelproof.audit import probabilities as module
 from labelproof.audit.probabilities import (
@@ -150,16 +151,6 @@ def test_a_file_is_mapped_and_stays_so_when_it_is_admitted(tmp_path: Path) -> No
 def test_a_file_in_the_order_of_columns_is_read_as_well(tmp_path: Path) -> None:
     np.save(tmp_path / "table.npy", np.asfortranarray(GOOD))
     np.testing.assert_array_equal(read_probabilities(tmp_path / "table.npy"), GOOD)
-
-
-class Planted:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, file: Path):
-        self.file = file
-
-    def __reduce__(self) -> tuple[Any, tuple[Path]]:
-        return Path.touch, (self.file,)
 
 
 def test_what_is_pickled_is_refused_and_not_run(tmp_path: Path) -> None:

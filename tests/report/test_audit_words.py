@@ -19,7 +19,6 @@ from labelproof.report.audit_words import (
     finding,
     how,
     limits,
-    seen_by,
 )
 
 
@@ -41,7 +40,7 @@ def test_of_a_network_that_has_seen_the_labels_no_more_is_said_than_is_known() -
         f"{len(findings.suspects)} another class."
     )
     audit = replace(made_audit(20, ("a", "b"))[0], method={"predictions": "run"})
-    assert seen_by(audit)
+    assert audit.seen
     assert caution(replace(audit, agreement=Estimate(0.75, 0.6, 0.9))) == ""
     assert "agrees with only 58% of the labels that it was trained on" in caution(
         replace(audit, agreement=Estimate(0.58, 0.4, 0.7))

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.findings import Findings
 from labelproof.training.durable import remove_folder, write_bytes, write_text
+from labelproof.training.ownership import LOCK
 from labelproof.training.record import write_arrays
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
     "SETTINGS",
     "SUSPECTS",
     "Audit",
-    "check_writable",
     "find_audit",
     "remove_audit",
 ]
@@ -94,6 +94,11 @@ class Audit:
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: Sequence[str] = ()
     marks: NDArray[np.uint32] | None = None
+
+    @property
+    def seen(self) -> bool:
+        """Whether the labels were judged by a network that was trained on them."""
+        return self.method.get("predictions") == "run"
 
     def __repr__(self) -> str:
         return f"Audit({self.name!r}, {self.findings!r})"
@@ -230,29 +235,13 @@ def remove_audit(folder: Path) -> None:
         remove_folder(folder / RUNS)
 
 
-def check_writable(folder: Path) -> None:
-    """Refuse a folder in which files of an audit's names are someone else's.
-
-    Raises:
-        ValueError: There are such files, and no audit.
-    """
-    ours = {AUDIT, SETTINGS}
-    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    taken = sorted(found & {SAMPLES, SUSPECTS, PAGE})
-    if taken and not found & ours:
-        raise ValueError(
-            f"{folder}: not the folder of an audit, and has {', '.join(taken)} already, which "
-            "would be overwritten; choose another one with --output"
-        )
-
-
 def _check_removable(folder: Path) -> None:
-    known = {AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS, RUNS, ".lock"}
+    known = {AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS, RUNS, LOCK}
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     # A database has files of its own beside it while it is open.
     if all(name in known or name.startswith(REVIEW) for name in found) or AUDIT in found:
         return
-    if found & (known - {".lock"}) and not _asked(folder / SETTINGS):
+    if found & (known - {LOCK}) and not _asked(folder / SETTINGS):
         raise ValueError(
             f"{folder}: not the folder of an audit, so nothing in it is removed; choose another one"
         )

@@ -83,8 +83,11 @@ def read_predictions(path: str | os.PathLike[str]) -> GivenPredictions:
             raise FileNotFoundError(f"{place}: there is no such file")
         table = read_prediction_table(file)
         return GivenPredictions(
-            *(table.probabilities, table.class_names, table.ids, table.id_column),
-            place=place,
+            table.probabilities,
+            table.class_names,
+            table.ids,
+            table.id_column,
+            place,
             sources=table.sources,
         )
     if file.suffix.lower() == ".npz" and file.is_file():

@@ -87,7 +87,9 @@ def audit_logits(
     drawn_from = min(max(_RESAMPLED // logits.shape[1], 4_000), 10_000)
     few = np.random.default_rng(seed).permutation(len(part))[:drawn_from]
     again = resample(
-        *(part[few], labels[few], model),
+        part[few],
+        labels[few],
+        model,
         times=_TIMES,
         seed=seed,
         shared=shared,

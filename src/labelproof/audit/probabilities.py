@@ -168,7 +168,7 @@ def _advice(total: float) -> str:
 
 
 def _refuse_entries(chunk: NDArray[Any], begin: int) -> None:
-    # One comparison finds NaN, which is not at least anything, and negative numbers.
+    # NaN is neither at least 0 nor less than anything, so two comparisons find all there is.
     if chunk.min() >= 0 and chunk.max() < np.inf:
         return
     row, column = np.argwhere(~((chunk >= 0) & (chunk < np.inf)))[0].tolist()

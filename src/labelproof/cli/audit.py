@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from labelproof.audit import Samples, audit_loss
-from labelproof.audit.folder import INSIDE, check_writable, remove_audit
+from labelproof.audit.folder import INSIDE, remove_audit
 from labelproof.cli import flags
 from labelproof.cli.audit_course import choose_folds, cross_validate, is_begun
 from labelproof.cli.audit_forecast import forecast
@@ -174,7 +174,7 @@ def audit(
             if value is not None:
                 raise ValueError(f"{flag}: nothing is trained for an audit {why}")
     if strict and probabilities is not None:
-        raise ValueError("--strict: an audit with --probabilities leaves no sample out as it is")
+        raise ValueError("--strict: means nothing for an audit with --probabilities")
     if of_run and probabilities is not None:
         raise ValueError(f"--probabilities: {path} is a run, which says itself what it thinks")
     if class_names is not None and probabilities is None:
@@ -251,7 +251,8 @@ def audit(
         seconds = None
         if not begun:
             seconds = forecast(
-                *(dataset, configuration),
+                dataset,
+                configuration,
                 folds=parts,
                 execution=execution,
                 console=console,
@@ -264,7 +265,6 @@ def audit(
         with owning(folder):
             if fresh:
                 remove_audit(folder)
-            check_writable(folder)
             with StopRequest() as stop:
                 found = cross_validate(
                     dataset,

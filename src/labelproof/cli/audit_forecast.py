@@ -50,7 +50,10 @@ def forecast(
     some = _spread(dataset, min(size, _BATCHES * configuration.batch_size))
     begin = time.perf_counter()
     prepared = decode_images(
-        *(some, configuration, execution.device, console),
+        some,
+        configuration,
+        execution.device,
+        console,
         megabytes=image_memory,
         share=len(some.train) / size,
     )

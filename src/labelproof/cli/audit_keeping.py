@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from labelproof.audit import Audit, Samples
-from labelproof.audit.folder import INSIDE, PAGE, SETTINGS, check_writable, remove_audit
+from labelproof.audit.folder import INSIDE, PAGE, SETTINGS, remove_audit
 from labelproof.cli.audit_words import describe_audit, describe_own_audit
 from labelproof.cli.lines import say
 from labelproof.cli.output_folder import refuse_foreign
@@ -35,7 +35,6 @@ def replace_audit(
         with owning(folder):
             if fresh:
                 remove_audit(folder)
-            check_writable(folder)
             found.write(folder)
             present(console, folder, found, samples)
     except FolderInUseError as error:

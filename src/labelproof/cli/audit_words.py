@@ -16,7 +16,7 @@ from labelproof.cli.fit_words import describe_data
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import confusion_counts, confusions
-from labelproof.report.audit_words import agreement, caution, confused_most, finding, seen_by
+from labelproof.report.audit_words import agreement, caution, confused_most, finding
 from labelproof.training.configuration import Configuration
 
 __all__ = [
@@ -87,7 +87,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     lines = [
         agreement(audit),
         caution(audit),
-        finding(audit.findings, seen=seen_by(audit)),
+        finding(audit.findings, seen=audit.seen),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",
         f"To look at: {folder / PAGE}",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import pkgutil
 from functools import cache
 from typing import Annotated, Any
@@ -63,7 +62,7 @@ def describe_command(name: str) -> str:
     source = pkgutil.get_data("labelproof.cli", f"{name}.py") or b""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            return inspect.cleandoc(ast.get_docstring(node) or "")
+            return ast.get_docstring(node) or ""
     return ""
 
 

@@ -17,8 +17,9 @@ __all__ = ["describe_data", "describe_end", "describe_start", "stem_of"]
 
 
 _NAMED = 3
-"""Classes that `few` names."""
+"""Classes that are named, the largest."""
 _HANDFUL = 20
+"""Samples below which a class is named, too, if it is the smallest."""
 
 
 def stem_of(data: str, labels: Path | None = None) -> str:
@@ -53,7 +54,7 @@ def describe_data(dataset: Dataset) -> str:
     # Of a class with a handful of samples little can be learned, and less be told.
     hidden = len(pairs) > _NAMED and pairs[-1][0] < _HANDFUL
     rare = f"; fewest: {readable(sizes[-1])}" if hidden else ""
-    return f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes)}{rare})"
+    return f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
 
 
 def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:

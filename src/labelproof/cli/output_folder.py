@@ -7,12 +7,12 @@ from pathlib import Path
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
 from labelproof.data.notices import few, readable
 from labelproof.training.description import FILE as MODEL
+from labelproof.training.ownership import LOCK
 from labelproof.training.record import RECORD
 from labelproof.training.saved import ATTEMPTS, SEARCH
 
 __all__ = ["refuse_foreign"]
 
-_LOCK = ".lock"
 _OURS = {
     "a run": {MODEL, RECORD, ATTEMPTS, SEARCH},
     "an audit": {AUDIT, SETTINGS, RUNS},
@@ -44,7 +44,7 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
     """
     if not folder.is_dir():
         return
-    names = {entry.name for entry in folder.iterdir()} - {_LOCK}
+    names = {entry.name for entry in folder.iterdir()} - {LOCK}
     if not names or names & _OURS[kind]:
         return
     others = [each for each, files in _OURS.items() if names & files]

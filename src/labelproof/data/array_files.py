@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 __all__ = ["DAMAGED", "decode_text", "why_unreadable"]
 
 DAMAGED = (
-    *(ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error),
+    *(ValueError, EOFError, OSError, KeyError, struct.error, zipfile.BadZipFile, zlib.error),
     # Archives that are encrypted, or packed by a method that Python does not know.
     RuntimeError,
 )

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -13,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.data.array_files import DAMAGED, decode_text, why_unreadable
 from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import channel_statistics
@@ -31,8 +29,6 @@ Layout: TypeAlias = Literal["NCHW", "NHWC"]
 _IMAGES = ("x", "images", "data", "img", "imgs")
 _LABELS = ("y", "labels", "label", "targets", "target")
 # What damage to an archive, its compression or an array's header can raise.
-_DAMAGED = (ValueError, OSError, EOFError, KeyError, RuntimeError, struct.error)
-_DAMAGED += (zipfile.BadZipFile, zlib.error)
 _CLASS_NAMES = ("class_names", "classes", "names")
 
 
@@ -151,14 +147,9 @@ def _load(path: Path, place: str) -> dict[str, NDArray[Any]]:
         raise FileNotFoundError(f"path: expected a file, got {place}: there is none") from None
     except MemoryError as error:
         raise ValueError(f"{place}: does not fit into memory: {error}") from None
-    except _DAMAGED as error:
-        if "Object arrays" in str(error):
-            raise ValueError(
-                f"{place}: holds Python objects, which are not read since they could run code; "
-                "save plain arrays: images of one size, labels as integers or text"
-            ) from None
-        # NumPy's message for a file of any other kind is about pickles.
-        reason = "it is of another kind" if "allow_pickle" in str(error) else error
+    except DAMAGED as error:
+        advice = "save plain arrays: images of one size, labels as integers or text"
+        reason = why_unreadable(error, advice=advice)
         raise ValueError(f"{place}: cannot be read as NumPy arrays: {reason}") from error
     return {key: array for key, array in members.items() if isinstance(array, np.ndarray)}
 
@@ -211,9 +202,7 @@ def _class_names(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...] | None:
 
 
 def _words(array: NDArray[Any]) -> list[str]:
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8", "backslashreplace")
-    return [str(value).strip() for value in array.tolist()]
+    return [str(value).strip() for value in decode_text(array).tolist()]
 
 
 def _labels(

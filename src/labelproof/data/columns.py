@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from labelproof.data.cells import Cells, read_cells
 from labelproof.data.column import KINDS, Column, LeaveOutError, Where, learn_column
+from labelproof.data.headers import refuse_twice
 from labelproof.data.notices import count, few, notice
 from labelproof.ranges import suggest
 
@@ -212,12 +212,7 @@ def _by_name(
             f"got {len(words)}"
         )
     wanted = set(words if only is None else only)
-    twice = sorted({word for word, times in Counter(words).items() if times > 1} & wanted)
-    if twice:
-        raise ValueError(
-            f"{place}: expected columns of different names, got more than one called "
-            f"{few([repr(word) for word in twice])}; rename or remove one"
-        )
+    refuse_twice(words, place, only=wanted)
     return {
         word: read_cells(word, content) if word in wanted else None
         for word, content in zip(words, contents, strict=True)

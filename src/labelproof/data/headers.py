@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from labelproof.data.cells import parse_numbers
 from labelproof.data.notices import few
 
-__all__ = ["check_header"]
+__all__ = ["check_header", "refuse_twice"]
 
 
 def check_header(
@@ -41,7 +41,15 @@ def check_header(
             f"{place}: expected the names of the {of} first, got {few(names)}, which look like "
             "a row; add a line of names"
         )
-    twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
+    refuse_twice([name for name in names if name], place, only=only)
+
+
+def refuse_twice(names: Sequence[str], place: str, *, only: Collection[str] | None = None) -> None:
+    """Refuse names that several columns have, where they matter.
+
+    >>> refuse_twice(["a", "b", "a"], "t.csv", only=["b"])
+    """
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if only is not None:
         twice = [name for name in twice if name in only]
     if twice:

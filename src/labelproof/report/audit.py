@@ -35,7 +35,6 @@ from labelproof.report.audit_words import (
     finding,
     how,
     limits,
-    seen_by,
 )
 from labelproof.report.figures import Curve, draw_curves
 from labelproof.report.page import render_page
@@ -124,7 +123,7 @@ def write_audit_page(
 def _finding(path: Path, audit: Audit) -> dict[str, object]:
     script = Markup("\n".join(render_page(part) for part in _SCRIPTS))  # noqa: S704
     digest = hashlib.sha256(script.encode()).digest()
-    found = finding(audit.findings, seen=seen_by(audit))
+    found = finding(audit.findings, seen=audit.seen)
     return {
         "title": f"{readable(audit.name)}: which labels are wrong",
         # Where little was learned that comes first: the figures below are not to be believed.

@@ -19,7 +19,6 @@ __all__ = [
     "finding",
     "how",
     "limits",
-    "seen_by",
 ]
 
 _TRUSTED = 0.7
@@ -68,11 +67,6 @@ def finding(findings: Findings, *, seen: bool = False) -> str:
     opening = f"About {estimated:,} of {total:,} labels {verb} wrong: {rate}."
     each = "it is" if named == 1 else "each is"
     return f"{opening} {named:,} can be named: {each} more probably wrong than right."
-
-
-def seen_by(audit: Audit) -> bool:
-    """Whether the labels were judged by a network that was trained on them."""
-    return audit.method.get("predictions") == "run"
 
 
 def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
@@ -138,7 +132,7 @@ def caution(audit: Audit) -> str:
     """A warning where the networks have learned too little to be believed; else nothing."""
     if audit.agreement.value >= _TRUSTED:
         return ""
-    if seen_by(audit):
+    if audit.seen:
         return (
             f"It agrees with only {audit.agreement.value:.0%} of the labels that it was trained "
             "on. Either very many are wrong, or too little was learned, and then most suspects are "
@@ -171,7 +165,7 @@ def limits(audit: Audit) -> str:
         "The interval is a 95% interval: it covers chance and, for the share of wrong labels, how "
         f"many of the doubts of the {who} may be the labels' fault. It does not cover what the "
         f"{who} cannot tell apart: a rare sample with the right label may be suspected, and a "
-        f"mistake that it makes as well is not found.{learned if predictions == 'run' else ''}"
+        f"mistake that it makes as well is not found.{learned if audit.seen else ''}"
     )
 
 

@@ -9,7 +9,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["FolderInUseError", "owning"]
+__all__ = ["LOCK", "FolderInUseError", "owning"]
+
+LOCK = ".lock"
+"""In every folder that a process trains in, or has."""
 
 
 class FolderInUseError(RuntimeError):
@@ -46,7 +49,7 @@ def owning(folder: Path) -> Iterator[None]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("a+b", buffering=0)
+        lock = (folder / LOCK).open("a+b", buffering=0)
     except (FileExistsError, NotADirectoryError):
         raise NotADirectoryError(
             f"{folder}: expected a folder to write into, got a file; choose another folder"

@@ -27,6 +27,7 @@ from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.execution import choose_device
 from labelproof.training.folder import METRICS, PREDICTIONS, TIMING
 from labelproof.training.geometry import centre_box
+from labelproof.training.ownership import LOCK
 from labelproof.training.record import RECORD, RunRecord, read_record
 from labelproof.training.rows import standardize
 from labelproof.training.streaming import StreamedImages
@@ -246,7 +247,7 @@ def check_removable(folder: Path) -> None:
     """
     if not folder.exists():
         return
-    known = {*_FILES, *_FOLDERS, ".lock"}
+    known = {*_FILES, *_FOLDERS, LOCK}
     if folder.is_dir() and {path.name for path in folder.iterdir()} <= known:
         return
     try:

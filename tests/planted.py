@@ -1,0 +1,18 @@
+"""What a file that is unpickled could do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Planted"]
+
+
+class Planted:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, file: Path):
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, tuple[Path]]:
+        return Path.touch, (self.file,)
