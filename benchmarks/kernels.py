@@ -33,7 +33,7 @@ STEPS = 40
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _arguments(arguments)
     for setting in options.inductor:
-        _configure(*setting.split("=", 1))
+        configure(*setting.split("=", 1))
     execution = choose_execution("cuda")
     configuration = paper_configuration(options.dataset, "CE+SR", noise="symmetric:0.6")
     engine = Engine(dataset(options.dataset, None), configuration, execution)
@@ -94,7 +94,8 @@ def table(kernels: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _configure(name: str, value: str) -> None:
+def configure(name: str, value: str) -> None:
+    """Set an option of torch's compiler, its value as JSON."""
     import torch._inductor.config as config
 
     place: Any = config

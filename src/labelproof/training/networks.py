@@ -15,6 +15,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.convolution import default_convolution, use_convolution
 from labelproof.training.description import Description
 from labelproof.training.execution import Execution
+from labelproof.training.fusible import make_fusible
 from labelproof.training.randomness import generator_for
 
 __all__ = ["draw_nothing", "drop_units", "make_networks"]
@@ -44,6 +45,8 @@ def make_networks(
         network = network.to(device)
         network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         _forget_counts(network)
+        if execution.compile and device.type == "cuda":
+            make_fusible(network)
         networks.append(use_convolution(network, convolution).train())
     return networks
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from labelproof.training.algorithms import Algorithm, Batch
 from labelproof.training.direct import Direct, make_direct
 from labelproof.training.feed import Feed, Fetched, Share
+from labelproof.training.fusible import fusing_options
 from labelproof.training.optimization import Optimizer
 from labelproof.training.precision import autocast
 from labelproof.training.tally import Tally
@@ -150,8 +151,9 @@ class Step:
         self.average = average
         self.shared = shared
         # torch compiles what spreads over processes by its own rules: the wrapped network itself.
-        self.networks = [compiled(network) if shared else network for network in networks]
-        self.predict = predict if shared else compiled(predict)
+        fusing = fusing_options(networks)
+        self.networks = [compiled(network, **fusing) if shared else network for network in networks]
+        self.predict = predict if shared else compiled(predict, **fusing)
         # What draws from a generator of its own cannot be compiled in one piece.
         self.judge = judge if algorithm.draws else compiled(judge)
         if tally.backlog is not None:

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
+
+from labelproof.models import make_network
+from labelproof.training.configuration import Configuration
+from labelproof.training.description import Description
+from labelproof.training.execution import Execution
+from labelproof.training.fusible import (
+    FusibleMaxPool2d,
+    FusibleReLU,
+    fusing_options,
+    make_fusible,
+)
+from labelproof.training.networks import make_networks
+
+# torch's own, while it traces any function with a gradient of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
+
+def _outcome(network: nn.Module, images: Tensor, *, compiled: bool) -> list[Tensor]:
+    images = images.clone(memory_format=torch.preserve_format).requires_grad_()
+    # Traced and differentiated as for the GPU's compiler, then run by torch itself.
+    called = torch.compile(network, backend="aot_eager", dynamic=False) if compiled else network
+    outputs = called(images)
+    weight = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(1))
+    return [outputs, *torch.autograd.grad((outputs * weight).sum(), [images])]
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 6), (2, 3, 5, 6), (1, 1, 2, 2)], ids=str)
+def test_compiled_results_are_those_of_the_plain_layers_ties_included(
+    shape: tuple[int, ...], layout: torch.memory_format
+) -> None:
+    # Small whole numbers: most windows have their greatest twice, many have zeros only.
+    draws = torch.Generator().manual_seed(0)
+    images = torch.randint(-2, 3, shape, generator=draws).float().to(memory_format=layout)
+    plain = nn.Sequential(nn.ReLU(), nn.MaxPool2d(2))
+    fusible = make_fusible(copy.deepcopy(plain))
+    assert [type(layer) for layer in fusible] == [FusibleReLU, FusibleMaxPool2d]
+    expected = _outcome(plain, images, compiled=False)
+    for compiled in (False, True):
+        for found, wanted in zip(
+            _outcome(fusible, images, compiled=compiled), expected, strict=True
+        ):
+            assert torch.equal(found, wanted)
+
+
+def test_a_compiler_is_shown_no_pooling() -> None:
+    seen: list[str] = []
+
+    def look(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
+        seen.extend(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    images = torch.zeros(1, 1, 4, 4)
+    pooling = nn.MaxPool2d(2)
+    torch.compile(pooling, backend=aot_autograd(fw_compiler=look))(images)
+    assert any("max_pool2d" in name for name in seen)
+    seen.clear()
+    torch.compile(make_fusible(pooling), backend=aot_autograd(fw_compiler=look))(images)
+    assert seen
+    assert not any("max_pool2d" in name for name in seen)
+
+
+def test_infinities_and_nans_pass_as_they_do_in_torch() -> None:
+    odd = torch.tensor([1.0, float("nan"), float("inf"), -float("inf")])
+    images = torch.cartesian_prod(odd, odd, odd, odd).view(-1, 1, 2, 2)
+    for plain in (nn.MaxPool2d(2), nn.ReLU()):
+        fusible = torch.compile(make_fusible(copy.deepcopy(plain)), backend="aot_eager")
+        torch.testing.assert_close(fusible(images), plain(images), equal_nan=True, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.MaxPool2d(3),
+        nn.MaxPool2d(2, stride=1),
+        nn.MaxPool2d(2, padding=1),
+        nn.MaxPool2d(2, dilation=2),
+        nn.MaxPool2d(2, ceil_mode=True),
+        nn.MaxPool2d(2, return_indices=True),
+        nn.ReLU(inplace=True),
+        nn.ReLU6(),
+    ],
+    ids=str,
+)
+def test_other_layers_are_left_alone(layer: nn.Module) -> None:
+    kind = type(layer)
+    assert type(make_fusible(layer)) is kind
+
+
+def test_a_network_keeps_its_weights_and_their_names() -> None:
+    network = make_network("cnn8(width=4,hidden=8)", num_classes=3, input_shape=(3, 8, 8))
+    before = copy.deepcopy(network.state_dict())
+    after = make_fusible(network).state_dict()
+    assert list(after) == list(before)
+    assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def test_the_compilers_options_are_known_to_it_and_for_these_layers_alone() -> None:
+    import torch._inductor.config as config
+
+    network = make_network("cnn4(width=4,hidden=8)", num_classes=3, input_shape=(1, 8, 8))
+    assert fusing_options([network]) == {}
+    options = fusing_options([nn.Linear(2, 2), make_fusible(network)])
+    assert options
+    assert all(hasattr(config, name) for name in options)
+
+
+def test_only_a_compiler_for_a_gpu_gets_them() -> None:
+    configuration = Configuration(data="mnist", network="cnn4(width=4,hidden=8)")
+    description = Description(configuration.network, (1, 8, 8), ("a", "b"), (0.0,), (1.0,))
+    execution = Execution(torch.device("cpu"), compile=True)
+    (network,) = make_networks(configuration, description, execution, 1)
+    assert fusing_options([network]) == {}
