@@ -8,6 +8,7 @@ Nothing measured is typed into these pages. They have places instead:
 {{ ours symmetric mnist CE+SR 0.8 }}           a cell as measured; so for paper and difference
 {{ rate symmetric mnist CE 0.8 }}              the share of wrong labels as it came out
 {{ under asymmetric:0.4 cifar10 CE }}          a method as measured with noise that no table has
+{{ after 40 symmetric mnist NLNL 0.8 }}        a cell's accuracy after so many epochs
 {{ embeddings mnist symmetric }}               what networks see, from records/embeddings
 {{ records }}                                  how many records there are
 """
@@ -127,6 +128,17 @@ def _under(store: RecordStore, noise: str, dataset: str, method: str) -> str:
     return _measured(Entry(Cell("", dataset, method, noise), accuracies, None))
 
 
+def _after(
+    store: RecordStore, epoch: str, table: str, dataset: str, method: str, column: str
+) -> str:
+    (run,) = plan(table, dataset, methods=[method], columns=[column])
+    accuracies = {
+        record.configuration["seed"]: record.curve["test_accuracy"][int(epoch) - 1]
+        for record in store.seeds(run.configuration)
+    }
+    return _measured(Entry(run.cell, accuracies, None))
+
+
 def _measured(entry: Entry) -> str:
     if entry.mean is None:
         return NOTHING
@@ -166,6 +178,7 @@ PLACES: dict[str, Callable[..., str]] = {
     "embeddings": _embeddings,
     "ours": _ours,
     "under": _under,
+    "after": _after,
     "paper": _paper,
     "difference": _difference,
     "rate": _rate,
