@@ -15,6 +15,7 @@ from made_records import fill_table, write_tiny_mnist
 from trained import labelproof
 from typer.testing import Result
 
+from labelproof.cli.exit_codes import TIME_IS_UP
 from labelproof.experiments.grids import plan
 from labelproof.experiments.store import RecordStore
 from labelproof.experiments.tables import make_table
@@ -91,6 +92,45 @@ def test_all_is_every_table_of_the_dataset(data: Path, tmp_path: Path) -> None:
     assert "81 runs, 0 with a record" in mnist.output
     cifar = labelproof("bench", "all", "--dataset", "cifar10", "--methods", "CE mae", *common)
     assert "26 runs, 0 with a record" in cifar.output
+
+
+def test_several_tables_are_one_bench_and_what_they_share_is_trained_once(tmp_path: Path) -> None:
+    several = ["bench", "symmetric", "comparison", "sweep-tau", "--dataset", "cifar10", "--dry-run"]
+    done = labelproof(*several, "--records", tmp_path)
+    assert done.exit_code == 0, done.output
+    # Of the comparison's 16 cells those of CE and CE+SR with symmetric noise are of the first table.
+    assert f"{45 + 16 - 4 + 6} runs" in done.output
+    assert done.output.index("PHuber-CE") < done.output.rindex("CE+SR        1 ")
+    wrong = labelproof(*several, "webvision", "--records", tmp_path)
+    assert isinstance(wrong.exception, ValueError)
+    assert "webvision" in str(wrong.exception)
+
+
+def test_with_no_time_nothing_is_begun(data: Path, tmp_path: Path) -> None:
+    done = bench(data, tmp_path, "--methods", "CE MAE", "--minutes", "0")
+    assert done.exit_code == TIME_IS_UP, done.output
+    assert "Time is up: 2 runs of 2 left" in done.output
+    assert records(tmp_path) == {}
+    assert not (tmp_path / "runs").exists()
+
+
+def test_when_time_is_up_it_saves_and_the_same_command_goes_on(data: Path, tmp_path: Path) -> None:
+    minutes = ["--methods", "CE", "--minutes", "0.03"]
+    done = bench(data, tmp_path, *minutes, epochs=100_000)
+    assert done.exit_code == TIME_IS_UP, done.output
+    assert "Time is up: 1 run of 1 left" in done.output
+    (folder,) = (tmp_path / "runs").iterdir()
+    epochs = len((folder / "metrics.jsonl").read_text().splitlines())
+    assert epochs > 0
+    again = bench(data, tmp_path, *minutes, epochs=100_000)
+    assert again.exit_code == TIME_IS_UP, again.output
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) > epochs
+
+
+def test_time_that_is_enough_changes_nothing(data: Path, tmp_path: Path) -> None:
+    done = bench(data, tmp_path, "--methods", "CE", "--minutes", "10")
+    assert done.exit_code == 0, done.output
+    assert len(records(tmp_path)) == 1
 
 
 def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Path) -> None:

@@ -67,3 +67,13 @@ def test_a_request_without_a_block_is_only_a_wish() -> None:
     stop.signal = signal.SIGTERM
     assert stop.wanted
     assert stop.exit_code == 143
+
+
+def test_time_that_is_over_is_a_wish_of_its_own() -> None:
+    now = 5.0
+    with StopRequest(2, clock=lambda: now) as stop:
+        assert not stop.wanted
+        now = 7.0
+        assert stop.wanted
+        assert stop.signal is None
+        assert stop.exit_code == 0

@@ -1,4 +1,4 @@
-"""`labelproof bench`: train what is behind a table of the paper."""
+"""`labelproof bench`: train what is behind the paper's tables."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 
 from labelproof.cli.data import Root
-from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
+from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
 from labelproof.cli.seeds import parse_seeds
+from labelproof.cli.time_limit import TimeLimit
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
@@ -39,8 +40,13 @@ AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
 
 
 def bench(
-    table: Annotated[
-        str, typer.Argument(help=f"{', '.join(GRIDS)}, or all that the dataset is in.")
+    tables: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="table",
+            help=f"{', '.join(GRIDS)}; several of them, or all that the dataset is in.",
+            show_default=False,
+        ),
     ],
     dataset: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or webvision.")],
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1",
@@ -83,6 +89,15 @@ def bench(
             show_default="the paper's",
         ),
     ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Stop after this time. A run that would not be finished by then is not begun, as "
+            "soon as it is known how long one takes; what is under way at the end is saved.",
+            show_default="no limit",
+        ),
+    ] = None,
     device: Annotated[
         str, typer.Option(help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps.")
     ] = "auto",
@@ -104,7 +119,7 @@ def bench(
         bool, typer.Option("--dry-run", help="List what would be trained, and train nothing.")
     ] = False,
 ) -> None:
-    """Train the runs of a table that have no record yet, several at once on a GPU.
+    """Train the runs of tables that have no record yet, several at once on a GPU.
 
     The whole table of symmetric noise on MNIST, three seeds:
 
@@ -121,6 +136,11 @@ def bench(
 
         labelproof bench symmetric --dataset mnist --columns 0.8 --epochs 1
 
+    Several tables one after the other, on a machine that is yours for an hour; the exit code is 75
+    if runs are left:
+
+        labelproof bench symmetric asymmetric --dataset cifar10 --minutes 55
+
     Over the machines of a Ray cluster, from one of them:
 
         labelproof bench symmetric --dataset mnist --engine ray --address auto
@@ -128,7 +148,7 @@ def bench(
     console = Console()
     if choose("engine", engine, ENGINES) == "local" and address is not None:
         raise ValueError("--address: a Ray cluster is used with --engine ray alone")
-    planned = _plan(table, dataset, parse_seeds(seeds), methods, columns, epochs)
+    planned = _plan(tables, dataset, parse_seeds(seeds), methods, columns, epochs)
     store = RecordStore(records)
     todo = [run for run in planned if store.find(run.configuration) is None]
     say(console, f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
@@ -147,23 +167,33 @@ def bench(
         on_gpu = execution.device.type == "cuda"
         trainer = LocalEngine(execution, at_once or (AT_ONCE.get(dataset, 1) if on_gpu else 1))
     jobs = [Job(run.configuration, runs / run.configuration.name) for run in todo]
+    seconds = None if minutes is None else 60 * minutes
+    limit = TimeLimit(seconds)
     try:
-        with StopRequest() as stop:
-            failures = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
+        with StopRequest(seconds) as stop:
+            failures = _carry_out(jobs, trainer, load, store, stop, limit, console, keep_runs)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
     except FolderInUseError as error:
         raise ValueError(f"runs: {error}") from None
-    if stop.wanted:
+    if stop.signal is not None:
         say(console, "Stopped and saved; the same command goes on from here.")
         raise typer.Exit(stop.exit_code)
+    left = sum(store.find(job.configuration) is None for job in jobs) - failures
+    if left and minutes is not None:
+        say(
+            console,
+            f"Time is up: {count(left, 'run')} of {len(jobs)} left, and what was under way is "
+            "saved; the same command goes on from here.",
+        )
+        raise typer.Exit(TIME_IS_UP)
     if failures:
         raise typer.Exit(DIVERGED)
 
 
 def _plan(
-    table: str,
+    tables: Sequence[str],
     dataset: str,
     seeds: Sequence[int],
     methods: str | None,
@@ -171,13 +201,19 @@ def _plan(
     epochs: int | None,
 ) -> list[PlannedRun]:
     rows, taken = (text.split() if text else [] for text in (methods, columns))
-    choose("table", table, (*GRIDS, "all"))
-    if table != "all":
-        planned = plan(table, dataset, seeds=seeds, methods=rows, columns=taken)
+    for table in tables:
+        choose("table", table, (*GRIDS, "all"))
+    if len(tables) == 1 and tables[0] in GRIDS:
+        planned = plan(tables[0], dataset, seeds=seeds, methods=rows, columns=taken)
     else:
         known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
+        named = () if "all" in tables else tables
         planned = plan_all(
-            choose("dataset", dataset, known), seeds=seeds, methods=rows, columns=taken
+            choose("dataset", dataset, known),
+            seeds=seeds,
+            methods=rows,
+            columns=taken,
+            tables=named,
         )
     if epochs is not None:
         planned = [
@@ -209,6 +245,7 @@ def _carry_out(
     load: _Loader,
     store: RecordStore,
     stop: StopRequest,
+    limit: TimeLimit,
     console: Console,
     keep_runs: bool,
 ) -> int:
@@ -216,7 +253,8 @@ def _carry_out(
     failures = 0
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
-        for event in engine.train(jobs, load=load, stop=stop):
+        for event in engine.train(limit.give(jobs), load=load, stop=stop):
+            limit.see(event)
             display.show(event)
             if event.kind == "finished":
                 store.add(event.value)

@@ -262,14 +262,17 @@ def plan_all(
     seeds: Iterable[int],
     methods: Sequence[str] = (),
     columns: Sequence[str] = (),
+    tables: Sequence[str] = (),
 ) -> Iterator[PlannedRun]:
-    """The runs of every table that a dataset is in; cells that two tables share come once.
+    """The runs of several tables; cells that two of them share come once.
 
     Args:
         dataset: The dataset's name.
         seeds: Each is a run of every cell.
-        methods: Rows to take instead of all. The sweeps, whose rows are others, are then left out.
+        methods: Rows to take instead of all.
         columns: Columns to take instead of all; each is of at least one of the tables.
+        tables: Tables in this order. None means every one that the dataset is in; with `methods`,
+            the sweeps are then left out, whose rows are others.
 
     Example:
         >>> len(list(plan_all("mnist", seeds=[1], methods=["CE"])))
@@ -277,6 +280,8 @@ def plan_all(
         >>> rate = list(plan_all("mnist", seeds=[1], methods=["CE"], columns=["0.4"]))
         >>> [run.cell.table for run in rate]
         ['symmetric', 'asymmetric']
+        >>> len(list(plan_all("cifar10", seeds=[1], tables=["sweep-tau", "sweep-p"])))
+        12
     """
     seen: set[Configuration] = set()
     seeds = list(seeds)
@@ -285,6 +290,8 @@ def plan_all(
         for name, grid in GRIDS.items()
         if dataset in grid.datasets and not (methods and name.startswith("sweep-"))
     }
+    if tables:
+        grids = {name: GRIDS[choose("table", name, GRIDS)] for name in tables}
     known = [column for grid in grids.values() for column in grid.columns]
     taken = {choose("column", column, known) for column in columns}
     for name, grid in grids.items():

@@ -1,9 +1,11 @@
-"""Ctrl-C and termination as a wish that is granted between two steps."""
+"""Ctrl-C, termination and the end of a given time as a wish that is granted between two steps."""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 
 __all__ = ["StopRequest"]
@@ -12,7 +14,11 @@ __all__ = ["StopRequest"]
 class StopRequest:
     """Inside the block, SIGINT and SIGTERM are noted instead of raised; a second one raises.
 
-    Where the block is not in the main thread, nothing is caught and `wanted` stays false.
+    Where the block is not in the main thread, no signal is caught.
+
+    Args:
+        seconds: When this time is over, to stop is wanted as well; `None` for no limit.
+        clock: Gives the time in seconds.
 
     Example:
         >>> with StopRequest() as stop:
@@ -21,18 +27,22 @@ class StopRequest:
         (True, 143)
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, seconds: float | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.signal: int | None = None
+        self._clock = clock
+        self._end = None if seconds is None else clock() + seconds
         self._before: dict[int, object] = {}
 
     @property
     def wanted(self) -> bool:
         """Whether to stop at the next occasion."""
-        return self.signal is not None
+        return self.signal is not None or (self._end is not None and self._clock() >= self._end)
 
     @property
     def exit_code(self) -> int:
-        """What a program that was stopped so exits with, by the custom of shells."""
+        """What a program that was stopped by a signal exits with, by the custom of shells; or 0."""
         return 0 if self.signal is None else 128 + self.signal
 
     def __enter__(self) -> StopRequest:

@@ -1,0 +1,85 @@
+"""Training within a time that is given: no run is begun that would not come to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+from labelproof.training.pack import Event, Job
+
+__all__ = ["TimeLimit"]
+
+_MARGIN = 1.1
+"""Runs get slower when others are made ready beside them; a run cut off is worth nothing."""
+
+
+class TimeLimit:
+    """Gives out jobs for as long as there is time for them.
+
+    How long a run takes is told by those before it, from one epoch to the next. As long as nothing
+    is known of runs of its kind, one is begun in any case.
+
+    Args:
+        seconds: From now on; `None` for no limit.
+        clock: Gives the time in seconds.
+
+    Example:
+        >>> from labelproof.training.configuration import Configuration
+        >>> long, short = (Job(Configuration("mnist", epochs=epochs)) for epochs in (50, 5))
+        >>> now = 0.0
+        >>> limit = TimeLimit(100, clock=lambda: now)
+        >>> given = limit.give([long, long, short])
+        >>> next(given).configuration.epochs
+        50
+        >>> for now in (10, 13):
+        ...     limit.see(Event(long, "epoch", {}))
+        >>> [job.configuration.epochs for job in given]  # 150 more seconds would be too much
+        [5]
+        >>> limit.left_out
+        1
+    """
+
+    def __init__(self, seconds: float | None, *, clock: Callable[[], float] = time.monotonic):
+        self.clock = clock
+        self.end = None if seconds is None else clock() + seconds
+        self.left_out = 0
+        self._last: dict[Job, float] = {}
+        self._pace: dict[Hashable, float] = {}
+
+    def give(self, jobs: Sequence[Job]) -> Iterator[Job]:
+        """Jobs in their order, without those that there is no time for when they are asked for."""
+        waiting = list(jobs)
+        while True:
+            # Asked again each time: a later one may be shorter, or of a kind not known yet.
+            chosen = next((job for job in waiting if self._fits(job)), None)
+            if chosen is None:
+                self.left_out = len(waiting)
+                return
+            waiting.remove(chosen)
+            yield chosen
+
+    def see(self, event: Event) -> None:
+        """Take note of what happens, to know how fast it goes."""
+        if event.kind == "epoch":
+            now, before = self.clock(), self._last.get(event.job)
+            if before is not None:
+                self._pace[_kind(event.job)] = now - before
+            self._last[event.job] = now
+
+    def _fits(self, job: Job) -> bool:
+        if self.end is None:
+            return True
+        needed = job.configuration.epochs * self._pace.get(_kind(job), 0.0) * _MARGIN
+        return self.clock() + needed < self.end
+
+
+def _kind(job: Job) -> Hashable:
+    """What makes runs take about the same time for an epoch."""
+    configuration = job.configuration
+    return (
+        configuration.data,
+        configuration.network,
+        configuration.batch_size,
+        configuration.algorithm,
+        configuration.imbalance,
+    )
