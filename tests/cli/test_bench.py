@@ -98,7 +98,7 @@ def test_several_tables_are_one_bench_and_what_they_share_is_trained_once(tmp_pa
     several = ["bench", "symmetric", "comparison", "sweep-tau", "--dataset", "cifar10", "--dry-run"]
     done = labelproof(*several, "--records", tmp_path)
     assert done.exit_code == 0, done.output
-    # Of the comparison's 16 cells those of CE and CE+SR with symmetric noise are of the first table.
+    # Of the comparison's 16 cells those of CE and CE+SR at symmetric noise are of the first table.
     assert f"{45 + 16 - 4 + 6} runs" in done.output
     assert done.output.index("PHuber-CE") < done.output.rindex("CE+SR        1 ")
     wrong = labelproof(*several, "webvision", "--records", tmp_path)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from rich.console import Console
 from trained import labelproof
 
 from labelproof.cli.carrying import carry_out
+from labelproof.data.loading import load_dataset
+from labelproof.data.sample_names import sample_names
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import Execution
 from labelproof.training.export import KEY
@@ -166,6 +169,40 @@ def test_changed_labels_are_not_taken_for_the_old_ones(tmp_path: Path) -> None:
     changed = labelproof(*command)
     assert "have changed since" in str(changed.exception)
     assert labelproof(*command, "--fresh").exit_code == 0
+
+
+def test_a_run_is_evaluated_by_the_labels_that_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "t.csv")
+    # The first row is left out, and all others of its kind are of another one now.
+    table = load_dataset("t.csv")
+    samples, labels = sample_names(table.train, "t.csv"), table.train.labels.tolist()
+    first, other = (table.class_names[number] for number in (labels[0], 1 - labels[0]))
+    decided = [
+        f"{name},{other}" for name, label in zip(samples, labels, strict=True) if label == labels[0]
+    ]
+    decided[0] = f"{samples[0]},"
+    Path("reviewed.csv").write_text("\n".join(["sample,label", *decided]) + "\n")
+    fitted = labelproof("fit", "t.csv", *SMALL, "--labels", "reviewed.csv", "--output", "run")
+    assert fitted.exit_code == 0, fitted.output
+
+    def measured(*more: str) -> dict[str, Any]:
+        found = labelproof("evaluate", "run", "--split", "train", "--format", "json", *more)
+        assert found.exit_code == 0, found.output
+        return json.loads(found.stdout)
+
+    found = measured()
+    counts = {entry["name"]: entry["n"] for entry in found["classes"]}
+    assert found["n"] == len(samples) - 1
+    assert counts[first] == 0
+    assert measured("--data", "t.csv")["n"] == len(samples)
+    assert measured("--data", "t.csv", "--labels", "reviewed.csv") == found
+    Path("reviewed.csv").rename("elsewhere.csv")
+    lost = labelproof("evaluate", "run", "--split", "train")
+    assert "reviewed.csv, which is not there from here; say with --labels" in str(lost.exception)
+    assert measured("--labels", "elsewhere.csv") == found
 
 
 def test_what_cannot_be_trained_does_not_stand_in_the_way(tmp_path: Path) -> None:

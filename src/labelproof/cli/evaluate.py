@@ -18,6 +18,7 @@ from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import TABLES, load_dataset
 from labelproof.data.notices import few, readable
+from labelproof.data.relabelling import relabel
 from labelproof.data.rows import load_rows
 from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
@@ -45,6 +46,15 @@ def evaluate(
             show_default="the one that 'labelproof fit' was told, or finds by itself",
         ),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table with the columns sample and label whose labels count in place of those "
+            "that the data have, such as 'labelproof review' exports; samples with an empty label "
+            "are left out.",
+            show_default="what 'labelproof fit' was told, else the data's own",
+        ),
+    ] = None,
     split: Annotated[
         str, typer.Option(help="Which part of the dataset: test, train, or another it has.")
     ] = "test",
@@ -65,6 +75,10 @@ def evaluate(
 
         labelproof evaluate labelproof-runs/digits-ce-s1-0123abcd
 
+    On data of your own whose labels you have gone through:
+
+        labelproof evaluate photos-fit --data new/ --labels reviewed.csv
+
     Labels are the dataset's own: noise that was put on the training labels is not put on these. The
     interval is Wilson's of 95%. The network computes in float32, so the last digit may differ from
     the training's own.
@@ -77,12 +91,16 @@ def evaluate(
     on_error = "skip" if skip_unreadable or (data is None and attempts is not None) else "raise"
     if label is None and attempts is not None:
         label = attempts.asked.get("label")
+    if labels is None and data is None and split == "train" and attempts is not None:
+        labels = _labels_of_fit(attempts.asked.get("labels"))
     with told():
         if saved.tabular and Path(name).suffix.lower() in TABLES:
             like = (saved.columns, saved.description.class_names)
             dataset = load_rows(name, label=label, on_error=on_error, like=like)
         else:
             dataset = load_dataset(name, root=data_root, on_error=on_error, label=label)
+        if labels is not None:
+            dataset = relabel(dataset, name, labels)
     if data is not None and split == "test" and "test" not in dataset.splits:
         split = "train"  # all there is in a file that was made to measure on
     found = _measure(saved, dataset, split)
@@ -102,6 +120,18 @@ def evaluate(
                 "The network has learned from most of these labels, and no one has checked them: "
                 "this is no measure of how it does on new data.",
             )
+
+
+def _labels_of_fit(labels: object) -> Path | None:
+    """The file that a fit took its labels from, as it was named there."""
+    if not isinstance(labels, str):
+        return None
+    if not Path(labels).is_file():
+        raise FileNotFoundError(
+            f"the run learned from the labels of {readable(labels)}, which is not there from here; "
+            "say with --labels where it is"
+        )
+    return Path(labels)
 
 
 def _same(data: str, other: str) -> bool:
