@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from made_records import write_tiny_mnist
@@ -108,10 +109,11 @@ def test_a_grid_comes_to_the_same_and_what_diverges_fails_alone(
     ray: Any, local: Engine, tmp_path: Path
 ) -> None:
     grid = [small(loss=loss, seed=seed) for seed in (1, 2) for loss in ("ce", "ce+sr", "1e38*ce")]
+    grid += [small(class_weight="balanced"), small(validation=0.2)]
     there = list(RayEngine().train(in_folder(tmp_path / "ray", *grid), load=load_small))
     here = list(local.train(in_folder(tmp_path / "local", *grid), load=load_small))
     assert outcomes(there) == outcomes(here)
-    assert len(outcomes(there)) == 4
+    assert len(outcomes(there)) == 6
     for job in in_folder(tmp_path / "ray", *grid):
         failed = "*" in job.configuration.loss
         assert kinds(of(job, there)) == (
@@ -337,16 +339,19 @@ def test_the_shares_of_a_gpu_fit_on_it(at_once: int) -> None:
 
 def work(job: Job, means: Means) -> Iterator[tuple[str, Any]]:
     labels = Labels.of(load_small(job.configuration))
-    for array in (labels.used, labels.given, small_digits().train.array):
+    arrays = [value for value in labels.values.values() if isinstance(value, np.ndarray)]
+    for array in (*arrays, small_digits().train.array):
         array.flags.writeable = False  # as in the object store
     try:
         yield from train_one(job, small_digits(), labels, means)
     finally:
-        small_digits().train.array.flags.writeable = True
+        for array in (*arrays, small_digits().train.array):
+            array.flags.writeable = True
 
 
-def test_a_worker_trains_as_this_process_does(local: Engine) -> None:
-    job = Job(small())
+@pytest.mark.parametrize("changes", [{}, {"class_weight": "balanced"}, {"validation": 0.2}])
+def test_a_worker_trains_as_this_process_does(changes: dict[str, Any], local: Engine) -> None:
+    job = Job(small(**changes))
     events = [Event(job, *told) for told in work(job, Means("cpu"))]
     assert outcomes(events) == outcomes(list(local.train([job], load=load_small)))
 
@@ -372,6 +377,22 @@ def test_an_interrupted_worker_saves_and_a_cancelled_one_says_nothing(
             signal.raise_signal(number)
     assert told == ["started", "epoch", last][: 3 if last == "stopped" else 2]
     assert list(tmp_path.glob("checkpoint/*/*"))
+
+
+def test_labels_are_all_of_the_examples_and_known_by_what_they_are() -> None:
+    examples = load_small(small(validation=0.2, class_weight="balanced"))
+    labels = Labels.of(examples)
+    again = labels.on(small_digits())
+    for name, value in vars(examples).items():
+        if name != "dataset":
+            np.testing.assert_array_equal(getattr(again, name), value)
+    assert (
+        labels.digest
+        == Labels.of(load_small(small(validation=0.2, class_weight="balanced", loss="ce"))).digest
+    )
+    for change in ({"validation": 0.3}, {"class_weight": "none"}, {"seed": 2}, {"noise": "none"}):
+        other = small(**{"validation": 0.2, "class_weight": "balanced", **change})
+        assert Labels.of(load_small(other)).digest != labels.digest
 
 
 def test_a_worker_of_another_version_is_refused() -> None:

@@ -43,8 +43,7 @@ class Engine(Protocol):
 
         Args:
             jobs: What is to be done.
-            load: Gives the examples of a configuration; they depend on its data, noise, imbalance
-                and seed alone.
+            load: Gives the examples of a configuration.
             stop: When it is wanted, every run is saved where it stands.
         """
         ...

@@ -10,10 +10,10 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["connected", "require_ray"]
+__all__ = ["connected", "machines", "require_ray", "runs_at_once"]
 
 _PRIVATE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 """What a Ray of our own is started with: it listens on 127.0.0.1 alone, and reports to no one.
@@ -72,6 +72,41 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
         finally:
             if ours:
                 ray.shutdown()
+
+
+def machines(ray: Any) -> list[dict[str, float]]:
+    """What each machine of a cluster has, such as `CPU` and `GPU`; those that are gone left out.
+
+    Args:
+        ray: The module, connected.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> nodes = [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {}}]
+        >>> machines(SimpleNamespace(nodes=lambda: nodes))
+        [{'CPU': 2.0}]
+    """
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def runs_at_once(machines: Iterable[Mapping[str, float]], *, cpus: int, gpus: float) -> int:
+    """How many runs have room on machines at the same time, if no one else is there.
+
+    Args:
+        machines: What each of them has.
+        cpus: Cores of each run.
+        gpus: The part of a GPU that each run takes; it lies on one of them.
+
+    Example:
+        >>> cluster = [{"CPU": 16, "GPU": 2}, {"CPU": 4, "GPU": 1}, {"CPU": 8}]
+        >>> runs_at_once(cluster, cpus=1, gpus=0.1666), runs_at_once(cluster, cpus=1, gpus=0)
+        (16, 28)
+    """
+    room = 0
+    for machine in machines:
+        runs = int(machine.get("CPU", 0) // cpus)
+        room += min(runs, int(machine.get("GPU", 0)) * int(1 / gpus)) if gpus else runs
+    return room
 
 
 def _connect(ray: Any, address: str | None, options: dict[str, Any]) -> None:

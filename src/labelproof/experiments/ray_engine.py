@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labelproof.experiments.ray_cluster import connected, require_ray
+from labelproof.experiments.ray_cluster import connected, machines, require_ray, runs_at_once
 from labelproof.experiments.ray_worker import Labels, Means, train_one
 from labelproof.ranges import choose, whole, within
 from labelproof.training.configuration import Configuration
@@ -25,6 +25,11 @@ __all__ = ["RayEngine", "WorkerLostError", "share_of_gpu"]
 
 _PATIENCE = 60.0
 """Seconds that a run may take to save itself, which may be in the middle of compiling."""
+
+_SPARE = 2
+"""Runs that wait for a place, so that one is taken again as soon as it is free."""
+
+_ENDINGS = ("finished", "failed", "stopped")
 
 
 class WorkerLostError(RuntimeError):
@@ -85,7 +90,10 @@ class RayEngine:
         load: Callable[[Configuration], Examples],
         stop: StopRequest | None = None,
     ) -> Iterator[Event]:
-        """See `Engine`. Of a run that is stopped, only whole epochs are told."""
+        """See `Engine`. Jobs are asked for as others end, a few more than there is room for.
+
+        Of a run that is stopped, only whole epochs are told.
+        """
         with connected(self.address) as ray:
             yield from _Grid(ray, self, load).train(jobs, stop)
 
@@ -99,6 +107,7 @@ class _Task:
     started: bool = False
     epochs: int = 0
     losses: int = 0
+    over: bool = False
 
 
 class _Grid:
@@ -109,26 +118,34 @@ class _Grid:
         self.engine = engine
         self.load = load
         self.datasets: dict[str, Any] = {}
-        self.labels: dict[tuple[Any, ...], Any] = {}
+        self.labels: dict[str, Any] = {}
         self.streams: dict[Any, _Task] = {}
         self.stop: StopRequest | None = None
-        gpus = _gpus(ray, engine)
+        self.gpus = _gpus(ray, engine)
         self.means = Means(
-            "cuda" if gpus else "cpu", engine.cpus_per_run, engine.checkpoint_seconds
+            "cuda" if self.gpus else "cpu", engine.cpus_per_run, engine.checkpoint_seconds
         )
         self.remote = ray.remote(
-            num_returns="streaming", num_cpus=engine.cpus_per_run, num_gpus=gpus, max_retries=0
+            num_returns="streaming",
+            num_cpus=engine.cpus_per_run,
+            num_gpus=self.gpus,
+            max_retries=0,
         )(train_one)
 
     def train(self, jobs: Iterable[Job], stop: StopRequest | None) -> Iterator[Event]:
         self.stop = stop
+        waiting, more = iter(jobs), True
         try:
-            for job in jobs:
-                if self.stopping:
-                    break
-                self._begin(_Task(job, self._share(job.configuration)))
-            while self.streams and not self.stopping:
-                yield from self._look(0.2)
+            while (more or self.streams) and not self.stopping:
+                wanted = more and len(self.streams) < self._most()
+                if wanted:
+                    # Asked for one by one: what comes next may depend on what came out so far.
+                    job = next(waiting, None)
+                    more = job is not None
+                    if job is not None:
+                        self._begin(_Task(job, self._share(job.configuration)))
+                if self.streams:
+                    yield from self._look(0 if wanted else 0.2)
             yield from self._end()
         except (Exception, GeneratorExit):
             # Whatever went wrong with one run, or in the program, the others' work is kept.
@@ -144,15 +161,24 @@ class _Grid:
         return self.stop is not None and self.stop.wanted
 
     def _share(self, configuration: Configuration) -> tuple[Any, Any]:
-        """Where the dataset and the labels are in the object store, each put there once."""
-        data = configuration.data
-        key = (data, configuration.noise, configuration.imbalance, configuration.seed)
+        """Where the dataset and the labels are in the object store, each put there once.
+
+        Labels are known by what they are, not by the settings they come from, which only `load`
+        knows.
+        """
+        data, examples = configuration.data, self.load(configuration)
+        labels = Labels.of(examples)
+        key = labels.digest
+        if data not in self.datasets:
+            self.datasets[data] = self.ray.put(examples.dataset)
         if key not in self.labels:
-            examples = self.load(configuration)
-            if data not in self.datasets:
-                self.datasets[data] = self.ray.put(examples.dataset)
-            self.labels[key] = self.ray.put(Labels.of(examples))
+            self.labels[key] = self.ray.put(labels)
         return self.datasets[data], self.labels[key]
+
+    def _most(self) -> int:
+        """How many runs to have on the cluster, as large as it is now: machines come and go."""
+        room = runs_at_once(machines(self.ray), cpus=self.engine.cpus_per_run, gpus=self.gpus)
+        return room + _SPARE
 
     def _begin(self, task: _Task) -> None:
         folder = task.job.folder
@@ -191,7 +217,8 @@ class _Grid:
             yield from self._fail(task, "it was cancelled in Ray")
         except errors.RayTaskError as error:
             del self.streams[stream]
-            raise error.cause from error
+            if not task.over:
+                raise error.cause from error
         else:
             if kind == "stopped" and not self.stopping:
                 del self.streams[stream]
@@ -200,7 +227,10 @@ class _Grid:
                 yield from self._tell(task, kind, value)
 
     def _tell(self, task: _Task, kind: str, value: Any) -> Iterator[Event]:
-        """Pass on what was not told before by a worker that is lost."""
+        """Pass on what was not told before by a worker that is lost, and one ending at most."""
+        if task.over:
+            return
+        task.over = kind in _ENDINGS
         if kind == "started":
             if task.started:
                 return
@@ -212,6 +242,8 @@ class _Grid:
         yield Event(task.job, kind, value)
 
     def _lose(self, task: _Task, reason: str) -> Iterator[Event]:
+        if task.over:  # who heard of its end may have removed its folder
+            return
         task.losses += 1
         name = task.job.configuration.name
         if task.losses <= self.engine.retries:
@@ -221,9 +253,8 @@ class _Grid:
             yield from self._fail(task, f"its worker was lost {task.losses} times, last: {reason}")
 
     def _fail(self, task: _Task, reason: str) -> Iterator[Event]:
-        if not task.started:  # what ends has begun, for whoever counts
-            yield Event(task.job, "started", 0)
-        yield Event(task.job, "failed", WorkerLostError(reason))
+        yield from self._tell(task, "started", 0)  # what ends has begun, for whoever counts
+        yield from self._tell(task, "failed", WorkerLostError(reason))
 
     def _end(self) -> Iterator[Event]:
         """Have every run save where it stands, and wait until it has."""
@@ -239,19 +270,19 @@ class _Grid:
                 except (StopIteration, self.ray.exceptions.RayError):
                     del self.streams[stream]
                     if task.started:
-                        yield Event(task.job, "stopped", (task.epochs, 0))
+                        yield from self._tell(task, "stopped", (task.epochs, 0))
                 else:
                     yield from self._tell(task, kind, value)
 
 
 def _gpus(ray: Any, engine: RayEngine) -> float:
     """The part of a GPU that each run takes; refuse what would wait for ever."""
-    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    with_gpu = [machine for machine in machines if machine.get("GPU")]
+    alive = machines(ray)
+    with_gpu = [machine for machine in alive if machine.get("GPU")]
     if engine.device == "cuda" and not with_gpu:
         raise ValueError("device: expected a GPU in the cluster for cuda, got none")
     wanted = engine.gpus_per_run if with_gpu and engine.device != "cpu" else 0.0
-    most = max((machine.get("CPU", 0) for machine in (with_gpu if wanted else machines)), default=0)
+    most = max((machine.get("CPU", 0) for machine in (with_gpu if wanted else alive)), default=0)
     if engine.cpus_per_run > most:
         raise ValueError(
             f"cpus_per_run: expected at most the {most:g} of the cluster's largest machine, got "

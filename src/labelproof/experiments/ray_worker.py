@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import pickle
 import platform
 import signal
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset
 from labelproof.training.examples import Examples
 from labelproof.training.execution import choose_execution
 from labelproof.training.pack import Job, train_runs
@@ -28,6 +29,9 @@ __all__ = ["Labels", "Means", "train_one"]
 class Labels:
     """Examples without their dataset, which many runs share; see `Examples`.
 
+    Attributes:
+        values: Every attribute of the examples but the dataset, by its name.
+
     Example:
         >>> from labelproof.data import load_digits
         >>> from labelproof.training import Configuration, choose_examples
@@ -36,29 +40,30 @@ class Labels:
         0.0
     """
 
-    used: NDArray[np.int64]
-    given: NDArray[np.int64]
-    clean: NDArray[np.int64] | None
-    noise_rate: float
+    values: Mapping[str, Any]
 
     @classmethod
     def of(cls, examples: Examples) -> Labels:
-        """The labels of examples."""
-        return cls(examples.used, examples.given, examples.clean, examples.noise_rate)
+        """All that examples are, but for the dataset."""
+        names = [field.name for field in fields(examples) if field.name != "dataset"]
+        return cls({name: getattr(examples, name) for name in names})
+
+    @property
+    def digest(self) -> str:
+        """The same text for the same labels alone."""
+        return hashlib.sha256(pickle.dumps(self.values)).hexdigest()
 
     def on(self, dataset: Dataset) -> Examples:
         """The examples again, all labels copied: what comes from the object store is read-only."""
         splits = {
-            name: Split(split.images, split.labels.copy()) for name, split in dataset.splits.items()
+            name: replace(split, labels=split.labels.copy())
+            for name, split in dataset.splits.items()
         }
-        clean = None if self.clean is None else self.clean.copy()
-        return Examples(
-            replace(dataset, splits=splits),
-            self.used.copy(),
-            self.given.copy(),
-            clean,
-            self.noise_rate,
-        )
+        values = {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in self.values.items()
+        }
+        return Examples(dataset=replace(dataset, splits=splits), **values)
 
 
 @dataclass(frozen=True)
