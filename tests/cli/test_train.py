@@ -173,6 +173,7 @@ def test_two_processes_are_one_run(tmp_path: Path) -> None:
     assert result.stdout.count("epoch 2 of 2") == 1
     assert result.stdout.count("Next: labelproof evaluate run") == 1
     assert (tmp_path / "run" / "record.json").exists()
+    assert (tmp_path / "run" / "fingerprint.json").exists()
 
 
 def test_a_loss_that_explodes_is_one_line_and_its_own_code(tmp_path: Path) -> None:

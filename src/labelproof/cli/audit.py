@@ -29,8 +29,8 @@ from labelproof.cli.fit_words import stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.output_folder import refuse_foreign
 from labelproof.data.catalogue import plain_name
+from labelproof.data.fingerprint import fingerprint
 from labelproof.data.loading import load_dataset
-from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.execution import choose_execution

@@ -22,11 +22,11 @@ from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
+from labelproof.data.fingerprint import fingerprint
 from labelproof.data.holdout import hold_out
 from labelproof.data.loading import TABLES, load_dataset
 from labelproof.data.notices import count
 from labelproof.fitting.attempts import go_on, train_robustly
-from labelproof.fitting.fingerprint import fingerprint
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.examples import choose_examples

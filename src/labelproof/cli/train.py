@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -19,14 +20,16 @@ from labelproof.cli.outcome import already_finished, preview, summary
 from labelproof.cli.scalars import Scalars
 from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
+from labelproof.data.fingerprint import fingerprint
 from labelproof.data.loading import load_dataset
 from labelproof.noise import parse_noise
+from labelproof.training.begun_on import note_data, refuse_other_data
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import launched, share_gradients, taking_part
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import choose_execution
 from labelproof.training.folder import RunFolder
-from labelproof.training.pack import Job, train_runs
+from labelproof.training.pack import Event, Job, train_runs
 from labelproof.training.stopping import StopRequest
 
 __all__ = ["train"]
@@ -130,8 +133,9 @@ def train(
         labelproof train --data digits --noise symmetric:0.4 --loss ce+sr --epochs 20
 
     Stopped in the middle, by Ctrl-C or by a crash, the same command goes on from the last
-    checkpoint, to the same result. A run that is finished is not trained again. Flags come before
-    the file of --config, that before --preset, that before the defaults. Several GPUs:
+    checkpoint, to the same result. A run that is finished is not trained again, and one on other
+    data or labels is never gone on with. Flags come before the file of --config, that before
+    --preset, that before the defaults. Several GPUs:
 
         torchrun --nproc-per-node 4 -m labelproof train --data cifar10
     """
@@ -175,38 +179,62 @@ def train(
     execution = choose_execution(device, compile=compile, workers=workers)
     folder = output if output is not None else Path("labelproof-runs") / configuration.name
     console = Console(quiet=launched() and os.environ["RANK"] != "0")
+
+    @functools.cache
+    def examples() -> Examples:
+        return _choose(configuration, dataset(), human_labels)
+
+    @functools.cache
+    def seen() -> str:
+        # All other noise follows from the labels and the configuration.
+        human = parse_noise(configuration.noise).kind == "human"
+        return fingerprint(dataset(), given=examples().given if human else None)
+
     record = None if fresh else RunFolder(folder).record(configuration)
+    if not fresh:
+        # Before the processes meet, so that each of them refuses and none waits for another.
+        refuse_other_data(folder, seen)
     if record is not None and not dry_run:
         say(console, already_finished(folder, record))
         return
-    examples = _choose(configuration, dataset(), human_labels)
+    chosen = examples()
     if dry_run:
         typer.echo(format_settings(configuration))
-        typer.echo(preview(configuration, examples, execution, folder, fresh=fresh), nl=False)
+        typer.echo(preview(configuration, chosen, execution, folder, fresh=fresh), nl=False)
         return
+    mark = seen()
     scalars = Scalars(folder) if tensorboard else None
     with StopRequest() as stop, taking_part(execution) as taken:
         take_over(folder, taken, fresh=fresh)
         events = train_runs(
             [Job(configuration, folder)],
             taken,
-            load=lambda _: examples,
+            load=lambda _: chosen,
             checkpoint_seconds=checkpoint_seconds,
             stop=stop,
             wrap=share_gradients if taken.world_size > 1 else None,
         )
         code = carry_out(
-            events,
+            _noting(events, folder, mark) if taken.rank == 0 else events,
             Job(configuration, folder),
             taken,
             console=console,
             stop=stop,
             scalars=scalars if taken.rank == 0 else None,
-            finish=lambda record: summary(record, examples, folder),
+            finish=lambda record: summary(record, chosen, folder),
             fresh=fresh,
         )
     if code:
         raise typer.Exit(code)
+
+
+def _noting(events: Iterable[Event], folder: Path, mark: str) -> Iterator[Event]:
+    for event in events:
+        if event.kind == "started":
+            # Not before: what cannot be trained at all must not stand in a folder's way. And not
+            # after, since from here on there may be a checkpoint.
+            note_data(folder, mark)
+        yield event
 
 
 def _choose(configuration: Configuration, dataset: Dataset, human: Path | None) -> Examples:

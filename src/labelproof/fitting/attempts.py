@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.fitting.watch import Watch
+from labelproof.training.begun_on import OtherDataError
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.durable import write_text
@@ -71,7 +72,8 @@ def go_on(folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPT
         name: The file in the folder that tells.
 
     Raises:
-        ValueError: The folder's is of other settings or other data.
+        OtherDataError: The folder's is of other data.
+        ValueError: It is of other settings.
     """
     kept = read_attempts(folder, name)
     if kept is None:
@@ -79,10 +81,7 @@ def go_on(folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPT
     # What an earlier version did not write down is not compared.
     different = [name for name in asked if name in kept.asked and kept.asked[name] != asked[name]]
     if "fingerprint" in different:
-        raise ValueError(
-            f"{folder} holds a run on other data: labels, files or rows have changed since. "
-            "--fresh trains on them anew; --output keeps both"
-        )
+        raise OtherDataError(folder)
     if different:
         told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
         raise ValueError(

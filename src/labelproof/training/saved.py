@@ -32,14 +32,25 @@ from labelproof.training.record import RECORD, RunRecord, read_record
 from labelproof.training.rows import standardize
 from labelproof.training.streaming import StreamedImages
 
-__all__ = ["ATTEMPTS", "SEARCH", "SavedRun", "check_removable", "load_run", "remove_run"]
+__all__ = [
+    "ATTEMPTS",
+    "BEGUN_ON",
+    "SEARCH",
+    "SavedRun",
+    "check_removable",
+    "load_run",
+    "remove_run",
+]
 
 ATTEMPTS = "fit.json"
 """What was asked of `labelproof fit`, and what was tried for it."""
 SEARCH = "tuning.json"
 """The search for a loss."""
 
-_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, MODEL, ATTEMPTS, SEARCH)
+BEGUN_ON = "fingerprint.json"
+"""Which data it was begun on."""
+
+_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, BEGUN_ON, MODEL, ATTEMPTS, SEARCH)
 _FOLDERS = ("checkpoint", "tensorboard")
 
 

@@ -1,0 +1,96 @@
+"""Which data a run was begun on, noted in its folder, so that it never goes on with others.
+
+A configuration has the data's name and not what is in them: another column of labels, another file
+of human labels or corrected rows make another run that looks the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from labelproof.training.durable import folders, write_text
+from labelproof.training.record import RECORD
+from labelproof.training.saved import BEGUN_ON
+
+__all__ = ["OtherDataError", "note_data", "refuse_other_data"]
+
+
+class OtherDataError(ValueError):
+    """A folder holds a run on other data.
+
+    Args:
+        folder: The run's.
+
+    Example:
+        >>> print(OtherDataError(Path("run")))
+        run holds a run on other data: labels, files or rows have changed since, or others were
+        asked for. --fresh trains on them anew; --output keeps both
+    """
+
+    def __init__(self, folder: Path):
+        super().__init__(
+            f"{folder} holds a run on other data: labels, files or rows have changed since, or "
+            "others were asked for. --fresh trains on them anew; --output keeps both"
+        )
+
+
+def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
+    """Refuse to go on with a run that was begun on other data, or to take it for finished.
+
+    A folder without a note, as an earlier version left it, is taken for what is asked for; and one
+    in which there is nothing to go on from yet may as well begin with these data.
+
+    Args:
+        folder: The run's; it need not be there.
+        fingerprint: Gives that of the data as they are now; only called where it matters, since
+            they may have to be loaded for it.
+
+    Raises:
+        OtherDataError: The run is on other data.
+        ValueError: The note is damaged.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> note_data(folder, "27d1")
+        >>> refuse_other_data(folder, lambda: "0a5c")
+        >>> _ = (folder / "record.json").write_text("{}")
+        >>> refuse_other_data(folder, lambda: "27d1")
+        >>> refuse_other_data(folder, lambda: "0a5c")
+        Traceback (most recent call last):
+            ...
+        labelproof.training.begun_on.OtherDataError: ... holds a run on other data: ...
+    """
+    if not (folder / RECORD).exists() and not folders(folder / "checkpoint"):
+        return
+    noted = _read(folder)
+    if noted is not None and noted != fingerprint():
+        raise OtherDataError(folder)
+
+
+def note_data(folder: Path, fingerprint: str) -> None:
+    r"""Note which data the run in a folder is on; a note that says so already stays as it is.
+
+    >>> folder = getfixture("tmp_path")
+    >>> note_data(folder, "27d1")
+    >>> (folder / "fingerprint.json").read_text()
+    '{"fingerprint": "27d1"}\n'
+    """
+    text = json.dumps({"fingerprint": fingerprint}) + "\n"
+    path = folder / BEGUN_ON
+    if not path.exists() or path.read_bytes() != text.encode():
+        write_text(path, text)
+
+
+def _read(folder: Path) -> str | None:
+    path = folder / BEGUN_ON
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["fingerprint"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{path}: not what labelproof writes there ({error}); start anew with --fresh, or "
+            "choose another folder with --output"
+        ) from None

@@ -1,0 +1,233 @@
+"""A folder's run is on the data it was begun on, whatever is in the files by then."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_images import write_images
+from small_runs import StopAfter, outcome
+from trained import labelproof, train_digits
+from typer.testing import Result
+
+from labelproof.cli import train as command
+from labelproof.data import load_digits
+
+NOTE = "fingerprint.json"
+
+
+def write_table(path: Path, *, rows: int = 120) -> Path:
+    """Two features, and two columns of labels that they decide."""
+    points = np.random.default_rng(0).random((120, 2))[:rows]
+    lines = [
+        f"{x:.3f},{y:.3f},{'red' if x > 0.5 else 'blue'},{'round' if y > 0.5 else 'square'}"
+        for x, y in points
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["x,y,colour,shape", *lines]) + "\n")
+    return path
+
+
+def train(*arguments: str | Path, label: str = "colour") -> Result:
+    return labelproof(
+        *("train", "--data", "table.csv", "--label", label, "--epochs", "3", "--device", "cpu"),
+        *("--network", "mlp(hidden=4,depth=1)", "--batch-size", "32", "--validation", "0.2"),
+        *("--output", "run"),
+        *arguments,
+    )
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> Result:
+    """As `train`, stopped in the middle of the second epoch."""
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "StopRequest", lambda: StopAfter(5))
+        result = train(*arguments)
+    assert "Stopped after epoch 1 of 3, step 2" in result.stdout, result.output
+    return result
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def assert_refused(result: Result) -> None:
+    message = str(result.exception)
+    assert isinstance(result.exception, ValueError), result.output
+    assert "run holds a run on other data" in message
+    assert "--fresh" in message
+    assert "--output" in message
+    assert "\n" not in message
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own to work in, with the table."""
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "table.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize("finished", [True, False], ids=["finished", "interrupted"])
+def test_another_column_of_labels_is_another_run(
+    here: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
+) -> None:
+    if finished:
+        assert train().exit_code == 0
+    else:
+        interrupt(monkeypatch)
+    before = contents(here / "run")
+    assert_refused(train(label="shape"))
+    assert_refused(train("--dry-run", label="shape"))
+    assert contents(here / "run") == before
+    told = train()
+    assert told.exit_code == 0, told.output
+    assert ("holds this run, finished" if finished else "goes on after epoch 1") in told.stdout
+    anew = train("--fresh", label="shape")
+    assert anew.exit_code == 0, anew.output
+    assert json.loads((here / "run" / "model.json").read_text())["class_names"][0] == "round"
+    assert "holds this run, finished" in train(label="shape").stdout
+    assert_refused(train())
+
+
+@pytest.mark.parametrize("finished", [True, False], ids=["finished", "interrupted"])
+def test_labels_that_were_changed_in_the_file_are_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
+) -> None:
+    if finished:
+        assert train().exit_code == 0
+    else:
+        interrupt(monkeypatch)
+    table = here / "table.csv"
+    table.write_text(table.read_text().replace(",blue,", ",red,", 1))
+    assert_refused(train())
+
+
+def test_fewer_rows_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt(monkeypatch)
+    write_table(here / "table.csv", rows=40)
+    assert_refused(train())
+
+
+def test_rows_that_are_skipped_are_other_data(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt(monkeypatch)
+    table = here / "table.csv"
+    table.write_text(table.read_text().replace(",blue,", ",,", 1))
+    assert_refused(train("--skip-unreadable"))
+
+
+def test_the_same_data_in_another_place_go_on_to_the_same_bytes(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert train("--output", "whole").exit_code == 0
+    interrupt(monkeypatch)
+    other = here / "elsewhere"
+    other.mkdir()
+    shutil.move("table.csv", other)
+    shutil.move("run", other)
+    monkeypatch.chdir(other)
+    resumed = train()
+    assert resumed.exit_code == 0, resumed.output
+    assert "goes on after epoch 1 of 3" in resumed.stdout
+    assert outcome(other / "run") == outcome(here / "whole")
+    assert (other / "run" / NOTE).read_bytes() == (here / "whole" / NOTE).read_bytes()
+    assert "holds this run, finished" in train().stdout
+
+
+def test_images_may_be_moved_but_not_renamed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("--data", "photos", "--augmentation", "none")
+    names = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(8)]
+    write_images(here / "photos", names, size=(8, 8))
+
+    def train_images() -> Result:
+        return labelproof(
+            *("train", *arguments, "--epochs", "1", "--device", "cpu", "--workers", "0"),
+            *("--network", "mlp(hidden=4,depth=1)", "--output", here / "run"),
+        )
+
+    assert train_images().exit_code == 0
+    (here / "moved").mkdir()
+    shutil.move("photos", "moved")
+    monkeypatch.chdir("moved")
+    assert "holds this run, finished" in train_images().stdout
+    Path("photos/cat/0.png").rename("photos/dog/9.png")
+    assert_refused(train_images())
+
+
+def test_a_folder_of_before_there_was_a_note_is_gone_on_with(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(monkeypatch)
+    (here / "run" / NOTE).unlink()
+    assert "goes on after epoch 1 of 3" in train().stdout
+    assert (here / "run" / NOTE).exists()
+    (here / "run" / NOTE).unlink()
+    assert "holds this run, finished" in train().stdout
+
+
+def test_a_run_that_has_nothing_to_go_on_from_begins_with_the_data_there_are(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(monkeypatch)
+    shutil.rmtree(here / "run" / "checkpoint")
+    assert train(label="shape").exit_code == 0
+    assert_refused(train())
+
+
+def test_a_note_that_is_damaged_is_said_to_be(here: Path) -> None:
+    assert train().exit_code == 0
+    (here / "run" / NOTE).write_text("[]")
+    result = train()
+    assert isinstance(result.exception, ValueError)
+    assert "--fresh" in str(result.exception)
+    assert train("--fresh").exit_code == 0
+
+
+def test_another_file_of_human_labels_is_another_run(here: Path) -> None:
+    clean = load_digits().train.labels
+    for name, shift in (("one", 1), ("two", 2)):
+        noisy = np.where(np.arange(len(clean)) % 3, clean, (clean + shift) % 10)
+        np.savez(here / f"{name}.npz", clean_label=clean, worse_label=noisy)
+
+    def train_human(file: str) -> Result:
+        return train_digits(
+            *(here / "run", "--noise", "human:worse", "--human-labels", here / file),
+            *("--network", "mlp(hidden=4,depth=1)"),
+            epochs=1,
+        )
+
+    assert train_human("one.npz").exit_code == 0
+    shutil.copy("one.npz", "copy.npz")
+    assert "holds this run, finished" in train_human("copy.npz").stdout
+    assert_refused(train_human("two.npz"))
+
+
+@pytest.mark.slow
+def test_two_processes_refuse_it_too(here: Path) -> None:
+    assert train().exit_code == 0
+    before = contents(here / "run")
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    arguments = ["--data", "table.csv", "--label", "shape", "--epochs", "3", "--device", "cpu"]
+    settings = ["--network", "mlp(hidden=4,depth=1)", "--batch-size", "32", "--validation", "0.2"]
+    result = subprocess.run(
+        [
+            *(sys.executable, *launcher, "-m", "labelproof", "train", *arguments, *settings),
+            *("--output", "run"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=here,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=120,
+    )
+    assert result.returncode != 0
+    assert "error: run holds a run on other data" in result.stderr
+    assert contents(here / "run") == before
