@@ -115,3 +115,11 @@ def test_a_committed_record_of_the_paper_is_found() -> None:
     record = RecordStore(RECORDS).find(run)
     assert record is not None
     assert record.final_accuracy > 98
+
+
+def test_a_record_of_data_that_are_a_path_stays_in_the_folder(tmp_path: Path) -> None:
+    configuration = Configuration(str(tmp_path / "photos"))
+    store = RecordStore(tmp_path / "records")
+    path = store.add(made_record(configuration, 91.0))
+    assert path.parent == tmp_path / "records" / "photos"
+    assert RecordStore(tmp_path / "records").find(configuration) is not None

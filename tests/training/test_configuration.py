@@ -113,6 +113,13 @@ def test_a_name_is_a_folder_on_any_system(values: dict[str, Any]) -> None:
     assert not name.endswith(".")
 
 
+def test_a_name_fits_into_a_folder_however_long_its_parts_are() -> None:
+    long = Configuration("x" * 240, loss="+".join(["ce"] * 90))
+    assert len(long.name) < 200
+    assert long.name.startswith("xxx")
+    assert long.name != Configuration("x" * 240, loss="+".join(["ce"] * 91)).name
+
+
 @pytest.mark.parametrize(
     ("written", "canonical"),
     [

@@ -10,11 +10,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_runs import CPU, load_small, small
 from torch import nn
 
 from labelproof.training.checkpoint import load_weights
-from labelproof.training.distributed import SynchronizedBatchNorm, launched, taking_part
+from labelproof.training.description import describe
+from labelproof.training.distributed import (
+    SynchronizedBatchNorm,
+    count_batches,
+    launched,
+    taking_part,
+)
 from labelproof.training.execution import choose_execution
+from labelproof.training.networks import make_networks
 
 SCRIPT = Path(__file__).with_name("distributed_run.py")
 
@@ -92,3 +100,34 @@ def test_the_batch_norm_of_one_process_is_torchs(tmp_path: Path, shape: tuple[in
         torch.testing.assert_close(mine.eval()(inputs), theirs.eval()(inputs))
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_in_16_bits_the_batch_norm_counts_in_32(tmp_path: Path, kind: torch.dtype) -> None:
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1
+    )
+    try:
+        # More values of a channel than a number of 16 bits can count.
+        inputs = torch.randn(100, 2, 30, 30, generator=torch.Generator().manual_seed(0)).to(kind)
+        theirs, mine = nn.BatchNorm2d(2), SynchronizedBatchNorm(2)
+        found, expected = mine(inputs), theirs(inputs.float())
+        assert found.dtype == kind
+        torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.01)
+        torch.testing.assert_close(mine.running_var, theirs.running_var)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_torchs_synchronised_batch_norms_have_the_count_they_ask_for() -> None:
+    configuration = small(network="cnn4(width=4,hidden=8)")
+    description = describe(configuration, load_small(configuration).dataset)
+    (network,) = make_networks(configuration, description, CPU, 1)
+    names = list(network.state_dict())
+    shared = nn.SyncBatchNorm.convert_sync_batchnorm(network)
+    images = torch.zeros(2, *description.input_shape)
+    with pytest.raises(AssertionError):
+        shared.train()(images)
+    count_batches(shared)
+    assert shared.train()(images).shape == (2, len(description.class_names))
+    assert list(shared.state_dict()) == names

@@ -8,6 +8,7 @@ import pytest
 from small_runs import CPU, StopAfter, kinds, load_small, small, small_run, train
 
 from labelproof.training import Job, train_runs
+from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.description import read_description
 from labelproof.training.folder import History, OtherConfigurationError, RunFolder
 
@@ -60,6 +61,32 @@ def test_a_setting_that_an_older_version_did_not_have_was_at_its_default(tmp_pat
     assert RunFolder(tmp_path).record(small()) is not None
     with pytest.raises(OtherConfigurationError, match=r"average: 0\.0 there"):
         RunFolder(tmp_path).record(small(average=0.9))
+
+
+def test_an_epoch_that_was_cut_short_keeps_the_time_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labelproof.training.active.time.perf_counter", Ticks())
+    train(Job(small(), tmp_path), stop=StopAfter(5))
+    checkpoint = load_checkpoint(tmp_path / "checkpoint", on_problem=pytest.fail)
+    assert checkpoint is not None
+    assert checkpoint.values["begun"] == 100
+    events = train(Job(small(), tmp_path))
+    assert next(event for event in events if event.kind == "epoch").value["seconds"] >= 200
+    record = RunFolder(tmp_path).record(small())
+    assert record is not None
+    assert record.seconds >= 200
+
+
+class Ticks:
+    """A clock that is a hundred seconds later whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 100
+        return self.now
 
 
 def test_resuming_where_there_is_nothing_is_a_beginning(tmp_path: Path) -> None:

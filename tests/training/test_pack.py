@@ -168,13 +168,23 @@ def test_a_stop_right_at_the_end_finds_the_run_finished(tmp_path: Path) -> None:
 
 def test_a_stop_saves_every_run_and_starts_no_other(tmp_path: Path) -> None:
     jobs = jobs_in(tmp_path)
-    events = train(jobs, at_once=2, stop=StopAfter(4))
+    events = train(jobs, at_once=2, stop=StopAfter(5))  # it is asked for before the second run too
     assert kinds(events) == ["started", "started", "stopped", "stopped"]
     for number in range(2):
         checkpoint = load_checkpoint(tmp_path / str(number) / "checkpoint", on_problem=pytest.fail)
         assert checkpoint is not None
         assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (0, 4)
     assert not (tmp_path / "2").exists()
+
+
+def test_a_stop_that_comes_while_runs_are_made_ready_starts_no_more(tmp_path: Path) -> None:
+    stop = StopRequest()
+    seen: list[str] = []
+    for event in train_runs(jobs_in(tmp_path), CPU, load=load_small, at_once=3, stop=stop):
+        seen.append(event.kind)
+        if event.kind == "started":
+            stop.signal = 15
+    assert seen == ["started", "stopped"]
 
 
 def test_a_stop_that_is_wanted_already_starts_nothing(tmp_path: Path) -> None:

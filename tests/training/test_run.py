@@ -359,6 +359,33 @@ def test_a_restored_run_goes_on_as_the_one_it_was_taken_from() -> None:
     assert torch.equal(outcomes[0][1], outcomes[1][1])
 
 
+def test_between_two_epochs_a_run_may_move_to_another_kind_of_device() -> None:
+    first = small_run(small())
+    train_epoch(first)
+    moved, cut = first.checkpoint(), first.checkpoint()
+    elsewhere = torch.zeros(16, dtype=torch.uint8)  # as long as a state of CUDA's generator
+    moved.state["random.loss"] = cut.state["random.loss"] = elsewhere
+    second = small_run(small())
+    second.restore(moved)
+    for run in (first, second):
+        train_epoch(run)
+    assert torch.equal(weights(first), weights(second))
+    third = small_run(small())
+    before = weights(third).clone()
+    cut.values["step"] = 2
+    with pytest.raises(ValueError, match="in the middle of an epoch on another kind of device"):
+        third.restore(cut)
+    assert torch.equal(weights(third), before)
+
+
+def test_a_checkpoint_with_a_layer_too_many_is_refused() -> None:
+    run = small_run(small())
+    checkpoint = run.checkpoint()
+    checkpoint.weights["layers.9.weight"] = torch.zeros(2)
+    with pytest.raises(ValueError, match=r"network0\.layers\.9\.weight does not fit"):
+        run.restore(checkpoint)
+
+
 def test_too_few_examples_to_learn_from_are_named() -> None:
     with pytest.raises(ValueError, match="data: expected at least 2 training examples, got 1"):
         train_epoch(small_run(small(noise="none"), CPU, small_digits(1)))

@@ -16,8 +16,9 @@ _MARGIN = 1.1
 class TimeLimit:
     """Gives out jobs for as long as there is time for them.
 
-    How long a run takes is told by those before it, from one epoch to the next. As long as nothing
-    is known of runs of its kind, one is begun in any case.
+    How long a run takes is told by the epochs of those before it. As long as nothing is known of
+    runs of its kind, they are begun in any case; so are all that an engine asks for before it has
+    done anything.
 
     Args:
         seconds: From now on; `None` for no limit.
@@ -35,15 +36,13 @@ class TimeLimit:
         ...     limit.see(Event(long, "epoch", {}))
         >>> [job.configuration.epochs for job in given]  # 150 more seconds would be too much
         [5]
-        >>> limit.left_out
-        1
     """
 
     def __init__(self, seconds: float | None, *, clock: Callable[[], float] = time.monotonic):
         self.clock = clock
         self.end = None if seconds is None else clock() + seconds
-        self.left_out = 0
-        self._last: dict[Job, float] = {}
+        self._first: dict[Job, float] = {}
+        self._epochs: dict[Job, int] = {}
         self._pace: dict[Hashable, float] = {}
 
     def give(self, jobs: Sequence[Job]) -> Iterator[Job]:
@@ -53,7 +52,6 @@ class TimeLimit:
             # Asked again each time: a later one may be shorter, or of a kind not known yet.
             chosen = next((job for job in waiting if self._fits(job)), None)
             if chosen is None:
-                self.left_out = len(waiting)
                 return
             waiting.remove(chosen)
             yield chosen
@@ -61,10 +59,12 @@ class TimeLimit:
     def see(self, event: Event) -> None:
         """Take note of what happens, to know how fast it goes."""
         if event.kind == "epoch":
-            now, before = self.clock(), self._last.get(event.job)
-            if before is not None:
-                self._pace[_kind(event.job)] = now - before
-            self._last[event.job] = now
+            job, now = event.job, self.clock()
+            first = self._first.setdefault(job, now)
+            epochs = self._epochs[job] = self._epochs.get(job, -1) + 1
+            if epochs:
+                # The mean: what a device tells late comes two epochs at a time at the end.
+                self._pace[_kind(job)] = (now - first) / epochs
 
     def _fits(self, job: Job) -> bool:
         if self.end is None:

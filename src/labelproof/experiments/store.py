@@ -61,7 +61,9 @@ class RecordStore:
 
     def add(self, record: RunRecord) -> Path:
         """Keep a record, in the place of one of the same configuration."""
-        path = self.folder / str(record.configuration["data"]) / f"{record.name}.json"
+        # Data of one's own are a path, whose last part will do: the name has a hash of it all.
+        folder = Path(str(record.configuration["data"])).name or "data"
+        path = self.folder / folder / f"{record.name}.json"
         write_text(path, record.as_json())
         self._records = None
         return path

@@ -123,7 +123,8 @@ class ActiveRun:
         for notice in notices:
             yield Event(self.job, "notice", notice)
         yield Event(self.job, "started", self.run.epoch)
-        self.saved = self.clock = time.perf_counter()
+        self.saved = time.perf_counter()
+        self.clock = self.saved - self.history.begun
         if self.run.finished:  # killed between its last checkpoint and its record
             yield from self._finish()
         else:
@@ -186,6 +187,10 @@ class ActiveRun:
         """Let go of the folder and of whatever decodes images."""
         self.over = True
         self.held.close()
+        if hasattr(self, "run"):
+            # It knows the run, which knows it: its graphs and their memory would wait for the
+            # garbage collector while the next run looks for room.
+            self.run.recorder = None
 
     def _fail(self, error: DivergedError) -> Event:
         self.close()
@@ -220,6 +225,7 @@ class ActiveRun:
 
     def _save(self) -> None:
         # In the middle of an epoch all processes have something to give to a checkpoint.
+        self.history.begun = time.perf_counter() - self.clock if self.run.step else 0.0
         if self.folder is not None and (self.writes or self.run.step):
             checkpoint = self.run.checkpoint()
             self.run.refuse_unsound()

@@ -28,6 +28,9 @@ OPTIMIZERS = ("sgd", "adamw")
 
 CLASS_WEIGHTS = ("none", "balanced")
 
+_LONGEST = 160
+"""Characters of a run's name before its seed."""
+
 _LATER = ("validation", "class_weight")
 """Settings that came after records were kept; at their defaults a run's name is without them."""
 
@@ -187,4 +190,5 @@ class Configuration:
         parts = [data, self.noise, self.imbalance, algorithm, loss]
         words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
         chosen = [word for word in words if word and word != "none"]
-        return "-".join([*chosen, f"s{self.seed}", digest])
+        # A file system takes 255 characters, of which whoever writes there needs some.
+        return "-".join(["-".join(chosen)[:_LONGEST].strip("-."), f"s{self.seed}", digest])

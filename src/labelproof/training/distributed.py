@@ -21,7 +21,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from labelproof.training.execution import Execution
 
-__all__ = ["SynchronizedBatchNorm", "anyone", "launched", "share_gradients", "taking_part"]
+__all__ = [
+    "SynchronizedBatchNorm",
+    "anyone",
+    "count_batches",
+    "launched",
+    "share_gradients",
+    "taking_part",
+]
 
 
 def launched() -> bool:
@@ -67,11 +74,24 @@ def share_gradients(network: nn.Module) -> nn.Module:
     """
     device = next(network.parameters()).device
     if device.type == "cuda":
-        nn.SyncBatchNorm.convert_sync_batchnorm(network)
+        count_batches(nn.SyncBatchNorm.convert_sync_batchnorm(network))
     else:
         _synchronize_batch_norms(network)
     devices = [device] if device.type == "cuda" else None
     return DistributedDataParallel(network, device_ids=devices)
+
+
+def count_batches(network: nn.Module) -> None:
+    """Give torch's synchronised batch norms the count that they insist on, and no one reads.
+
+    It is no buffer: a checkpoint of several processes has the same tensors as one of a single
+    process.
+    """
+    for module in network.modules():
+        if isinstance(module, nn.SyncBatchNorm) and module.num_batches_tracked is None:
+            module._buffers.pop("num_batches_tracked")
+            device = next((each.device for each in module.parameters()), None)
+            module.num_batches_tracked = torch.zeros((), dtype=torch.int64, device=device)
 
 
 def anyone(wish: bool, device: torch.device) -> bool:
@@ -98,9 +118,11 @@ class SynchronizedBatchNorm(_BatchNorm):
             )
         axes = [axis for axis in range(input.ndim) if axis != 1]
         shape = [1, -1] + [1] * (input.ndim - 2)
-        count = _summed(input.new_tensor(input.numel() / input.shape[1]))
-        mean = _summed(input.sum(axes)) / count
-        centred = input - mean.view(shape)
+        # In 16 bits a sum over a batch is worth little, and its count may be no number at all.
+        values = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
+        count = _summed(values.new_tensor(input.numel() / input.shape[1]))
+        mean = _summed(values.sum(axes)) / count
+        centred = values - mean.view(shape)
         # A pass of its own: the square's mean less the mean's square loses half of the digits.
         variance = _summed(centred.square().sum(axes)) / count
         self._follow(mean.detach(), variance.detach() * count / (count - 1))
@@ -108,7 +130,9 @@ class SynchronizedBatchNorm(_BatchNorm):
         if self.weight is not None:
             scale = scale * self.weight
         output = centred * scale.view(shape)
-        return output if self.bias is None else output + self.bias.view(shape)
+        if self.bias is not None:
+            output = output + self.bias.view(shape)
+        return output.to(input.dtype)
 
     def _follow(self, mean: Tensor, variance: Tensor) -> None:
         if self.running_mean is None or self.running_var is None or self.momentum is None:

@@ -37,10 +37,11 @@ class OtherConfigurationError(ValueError):
 
 @dataclass
 class History:
-    """What the epochs so far came to."""
+    """What the epochs so far came to, and the seconds that the next one has taken already."""
 
     metrics: list[dict[str, float]] = field(default_factory=list)
     timing: list[dict[str, float]] = field(default_factory=list)
+    begun: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -98,7 +99,8 @@ class RunFolder:
             return History()
         self._check(run.configuration, checkpoint.values["configuration"])
         run.restore(checkpoint)
-        history = History(checkpoint.values["metrics"], checkpoint.values["timing"])
+        values = checkpoint.values
+        history = History(values["metrics"], values["timing"], values.get("begun", 0.0))
         # Lines of epochs after the checkpoint are of a course that is run again.
         if writes:
             self._write_lines(METRICS, history.metrics)
@@ -128,7 +130,11 @@ class RunFolder:
 
     def save(self, checkpoint: Checkpoint, history: History) -> None:
         """Write a run's checkpoint, with what it has come to so far."""
-        values = checkpoint.values | {"metrics": history.metrics, "timing": history.timing}
+        values = checkpoint.values | {
+            "metrics": history.metrics,
+            "timing": history.timing,
+            "begun": history.begun,
+        }
         complete = Checkpoint(checkpoint.weights, checkpoint.state, values)
         name = f"{values['epoch']:05}-{values['step']:07}"
         save_checkpoint(self.checkpoints, name, complete)
@@ -154,7 +160,7 @@ class RunFolder:
             asked = ", ".join(f"{name}={wanted[name]!r}" for name in different)
             raise OtherConfigurationError(
                 f"{self.path} holds a run of another configuration ({told}; asked for {asked}); "
-                "choose another folder, or start it anew with --fresh"
+                "choose another folder, or start it anew: with --fresh, or by removing the folder"
             )
 
     def _write_lines(self, name: str, entries: Sequence[Mapping[str, float]]) -> None:

@@ -66,6 +66,10 @@ def train_runs(
     try:
         while (more or active) and not stopping:
             while more and len(active) < at_once:
+                # To load and to compile may take longer than whoever wants to stop will wait.
+                if active and execution.world_size == 1 and stop is not None and stop.wanted:
+                    stopping = True
+                    break
                 # Asked for one by one: what comes next may depend on what came out so far.
                 job = next(waiting, None)
                 more = job is not None
@@ -73,7 +77,7 @@ def train_runs(
                     run = ActiveRun(job, execution, checkpoint_seconds)
                     active.append(run)
                     yield from run.start(load, resident, wrap)
-            for run in active:
+            for run in [] if stopping else active:
                 hopeless = False
                 for event in () if run.over else run.advance():
                     yield event
@@ -82,7 +86,7 @@ def train_runs(
                 if hopeless and not run.over:
                     yield from run.abandon()
             active = [run for run in active if not run.over]
-            stopping = _agree_to_stop(stop, execution, next(turns))
+            stopping = stopping or _agree_to_stop(stop, execution, next(turns))
         for run in active:
             yield from run.stop()
     except torch.OutOfMemoryError as error:

@@ -83,6 +83,8 @@ class Run:
         self.epoch, self.step = 0, 0
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.generator = torch.Generator(device)
+        if self.stream is not None:  # what others have brought to the device may be under way
+            self.stream.wait_stream(torch.cuda.current_stream(device))
         with self._on_stream():
             self._build(precision, wrap, loss or parse_loss(configuration.loss))
         self._plan: EpochPlan | None = None
@@ -225,6 +227,8 @@ class Run:
         """Do one step; true when it was the epoch's last."""
         assert self._plan is not None  # noqa: S101
         share = self._plan.steps[self.step]
+        if self.execution.world_size > 1:
+            self._seed_step()
         with self._on_stream(), self.chance.lent():
             self.feed.stage()
             if self.recorder is not None:
@@ -232,10 +236,17 @@ class Run:
             else:
                 self._step(share)
         self.step += 1
-        if self.stream is None and self.execution.world_size == 1:
+        if self.execution.device.type == "cpu" and self.execution.world_size == 1:
             # Here a look costs nothing; on CUDA it would make the host wait, so it is at the end.
             self._stop_if_diverged(int(self.tally.diverged))
         return self.step == len(self._plan.steps)
+
+    def _seed_step(self) -> None:
+        """Let each process draw numbers of its own, which no checkpoint of one of them has."""
+        rank, number = self.execution.rank, self.epoch * self.steps + self.step
+        seed = self.configuration.seed
+        self.generator.manual_seed(derive_seed(seed, f"loss of process {rank}", number))
+        self.chance.seed(derive_seed(seed, f"network of process {rank}", number))
 
     def end(self) -> Epoch:
         """Measure the epoch and move on to the next."""
@@ -299,14 +310,18 @@ class Run:
             if name.startswith(kept)
         }
         state = {name: tensor for name, tensor in tensors.items() if not name.startswith(kept)}
-        state["random.loss"] = self.generator.get_state()
-        state |= {f"random.{name}": value for name, value in self.chance.state.items()}
+        state |= self._drawn()
         values = {
             "configuration": self.configuration.as_values(),
             "epoch": self.epoch,
             "step": self.step,
         }
         return Checkpoint(weights, state, values)
+
+    def _drawn(self) -> dict[str, Tensor]:
+        """Where the random numbers stand, by name."""
+        chance = {f"random.{name}": value for name, value in self.chance.state.items()}
+        return {"random.loss": self.generator.get_state(), **chance}
 
     def refuse_unsound(self) -> None:
         """Raise where a step after the last look made weights that are not numbers."""
@@ -317,22 +332,38 @@ class Run:
         """Go back to where a checkpoint was taken, in place.
 
         Raises:
-            ValueError: The checkpoint does not fit the network, whose code has changed since.
+            ValueError: The checkpoint does not fit the network, whose code has changed since, or
+                the device, on which random numbers are others.
         """
         kept = "network0." if self.average is None else "average."
         tensors = checkpoint.state | {
             f"{kept}{name}": tensor for name, tensor in checkpoint.weights.items()
         }
+        mine = self.tensors()
+        random = {name: tensors.pop(name) for name in list(tensors) if name.startswith("random.")}
+        for name in [*mine, *tensors]:
+            there, here = (each[name].shape if name in each else None for each in (tensors, mine))
+            if there != here:
+                raise ValueError(
+                    f"checkpoint: {name} does not fit {self.configuration.network}, which has "
+                    "changed since; choose another folder, or start anew with --fresh"
+                )
+        drawn = self._drawn()
+        same = all(name in random and random[name].shape == drawn[name].shape for name in drawn)
+        # Between two epochs nothing is lost: the next one starts from seeds of its own.
+        if not same and checkpoint.values["step"]:
+            raise ValueError(
+                "checkpoint: was saved in the middle of an epoch on another kind of device, whose "
+                "random numbers are not to be had here; go on there until the epoch ends, or start "
+                "anew with --fresh"
+            )
         with self._on_stream(), torch.no_grad():
-            for name, tensor in self.tensors().items():
-                if name not in tensors or tensors[name].shape != tensor.shape:
-                    raise ValueError(
-                        f"checkpoint: {name} does not fit {self.configuration.network}, which has "
-                        "changed since; choose another folder, or start anew with --fresh"
-                    )
+            for name, tensor in mine.items():
                 tensor.copy_(tensors[name])
-            self.generator.set_state(tensors["random.loss"])
-        self.chance.restore({name: tensors[f"random.{name}"] for name in self.chance.state})
+            if same:
+                self.generator.set_state(random["random.loss"])
+        if same:
+            self.chance.restore({name: random[f"random.{name}"] for name in self.chance.state})
         self._keep_sums_once()
         self.epoch, self.step = checkpoint.values["epoch"], checkpoint.values["step"]
         self.synchronize()
