@@ -3,10 +3,11 @@ import io
 from pathlib import Path
 
 import pytest
-from made_records import RECORDS, fill_table
+from made_records import RECORDS, fill_table, made_record
 from trained import labelproof
 
 from labelproof.experiments.store import RecordStore
+from labelproof.training.configuration import Configuration
 
 
 def test_a_table_is_printed_from_the_committed_records() -> None:
@@ -48,6 +49,17 @@ def test_a_loss_that_was_trained_has_a_row_without_being_named(tmp_path: Path) -
     chosen = labelproof(*arguments, "--methods", "ce gce(q=0.5)", "--columns", "0.8").stdout
     assert "| gce(q=0.5) | ours       | 61.50 (1)" in chosen
     assert "FL" not in chosen
+
+
+def test_records_that_are_in_no_cell_for_their_epochs_are_told_of(tmp_path: Path) -> None:
+    rehearsal = Configuration("mnist", noise="symmetric:0.4", epochs=1)
+    RecordStore(tmp_path).add(made_record(rehearsal, 50.0))
+    done = labelproof("table", "symmetric", "--dataset", "mnist", "--records", tmp_path)
+    assert "no records yet" in done.stdout
+    assert "1 record of mnist in" in done.stderr
+    assert "had another number of epochs" in done.stderr
+    other = labelproof("table", "symmetric", "--dataset", "cifar10", "--records", tmp_path)
+    assert other.stderr == ""
 
 
 def test_the_summary_is_of_all_tables() -> None:

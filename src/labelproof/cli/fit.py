@@ -212,7 +212,7 @@ def fit(
         record = RunFolder(folder).record(configuration)
         if record is not None:
             say(console, "Finished before, and not trained again; --fresh trains it anew:")
-            say(console, describe_end(record, folder, dataset))
+            say(console, describe_end(record, folder, dataset, corrected=labels is not None))
             if audit:
                 # Killed between its record and its page, it is as good as new.
                 kept = kept_audit(folder)
@@ -255,7 +255,9 @@ def fit(
             execution,
             console=console,
             stop=stop,
-            finish=lambda record: describe_end(record, folder, dataset),
+            finish=lambda record: describe_end(
+                record, folder, dataset, corrected=labels is not None
+            ),
             fresh=fresh,
         )
     if code:

@@ -70,8 +70,17 @@ def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool
     ]
 
 
-def describe_end(record: RunRecord, folder: Path, dataset: Dataset) -> str:
-    """What the run came to, in words, and what to do next."""
+def describe_end(
+    record: RunRecord, folder: Path, dataset: Dataset, *, corrected: bool = False
+) -> str:
+    """What the run came to, in words, and what to do next.
+
+    Args:
+        record: Of the finished run.
+        folder: Where it is.
+        dataset: What it learned from.
+        corrected: Whether its labels stand in place of those that the data came with.
+    """
     with np.load(folder / "predictions.npz") as predictions:
         held = len(predictions["held"])
     accuracy = record.curve["validation_accuracy"][-1]
@@ -82,8 +91,9 @@ def describe_end(record: RunRecord, folder: Path, dataset: Dataset) -> str:
         share = f"the label of the one held-out {what} is {'not ' * (not accuracy)}predicted"
     lines = [
         f"Validation: {share} (95% interval: {low:.1f}% to {high:.1f}%).",
-        "Those labels are as they came, so wrong ones among them count against the network: where "
-        "20% are wrong, a perfect network is at about 80%.",
+        f"Those labels are {'the corrected ones' if corrected else 'as they came'}, so wrong ones "
+        f"{'still ' * corrected}among them count against the network: where 20% are wrong, a "
+        "perfect network is at about 80%.",
     ]
     if "test_accuracy" in record.curve:
         lines.append(

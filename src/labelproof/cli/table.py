@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
+from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
 from labelproof.experiments.reproduction import compare_all
 from labelproof.experiments.store import RecordStore
-from labelproof.experiments.tables import further_methods, make_table, open_records
+from labelproof.experiments.tables import (
+    count_rehearsals,
+    further_methods,
+    make_table,
+    open_records,
+)
 from labelproof.ranges import choose, suggest
 from labelproof.report.reproduction import summary
 from labelproof.report.tables import FORMATS, SUFFIXES
@@ -81,6 +87,13 @@ def table(
             rows = [*choose_rows(name, data), *further_methods(store, name, data)]
         made = make_table(store, name, data, methods=rows, columns=(columns or "").split())
         text = FORMATS[chosen](made)
+        rehearsed = count_rehearsals(store, name, data)
+        if rehearsed:
+            typer.echo(
+                f"{count(rehearsed, 'record')} of {data} in {records} had another number of epochs "
+                "than the table's runs, and are in none of its cells",
+                err=True,
+            )
     if output is None:
         typer.echo(text)
     else:

@@ -11,7 +11,15 @@ from labelproof.experiments.grids import Cell, choose_rows, plan, plan_all
 from labelproof.experiments.paper import Published, published
 from labelproof.experiments.store import RecordStore
 
-__all__ = ["BEST", "Entry", "ResultTable", "further_methods", "make_table", "open_records"]
+__all__ = [
+    "BEST",
+    "Entry",
+    "ResultTable",
+    "count_rehearsals",
+    "further_methods",
+    "make_table",
+    "open_records",
+]
 
 BEST = 3
 """How many of a column are marked as best, as in the paper."""
@@ -161,6 +169,19 @@ def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
         if record.configuration["data"] == dataset and _but_seed(record.configuration) not in known
     )
     return [loss for loss in losses if _has_records(store, table, dataset, loss, known)]
+
+
+def count_rehearsals(store: RecordStore, table: str, dataset: str) -> int:
+    """How many of a dataset's records are in no cell because they had another number of epochs.
+
+    >>> count_rehearsals(RecordStore(Path("nowhere")), "symmetric", "mnist")
+    0
+    """
+    epochs = {run.configuration.epochs for run in plan(table, dataset)}
+    return sum(
+        record.configuration["data"] == dataset and record.configuration["epochs"] not in epochs
+        for record in store
+    )
 
 
 def open_records(folder: Path) -> RecordStore:
