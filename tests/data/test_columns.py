@@ -204,7 +204,14 @@ def test_columns_that_say_nothing_are_left_out_and_named(cells: Any, reason: str
         Columns.learn(["c"], [cells])
 
 
-@pytest.mark.parametrize("name", ["id", "ID", "Index", "PassengerId", "customer id", "Unnamed: 0"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("id", "ID", "Index", "PassengerId", "customer id", "Unnamed: 0", "Kundennr", "KUNDENNR"),
+        *("Kundennummer", "CustomerNumber", "nummer", "patient_no", "patientNo", "lfd_nr"),
+        *("lfd. Nr.", "customer-id", "row_id"),
+    ],
+)
 def test_row_numbers_are_left_out_by_name(name: str) -> None:
     columns, messages = told({name: [5, 3, 9], "size": [1, 2, 3]})
     assert columns.names == ("size",)
@@ -214,9 +221,42 @@ def test_row_numbers_are_left_out_by_name(name: str) -> None:
     assert not messages
 
 
+@settings(deadline=None, max_examples=30)
+@given(st.permutations(range(60)), st.integers(-(10**6), 10**6), st.booleans())
+def test_running_numbers_are_left_out_whatever_they_are_called(
+    order: list[int], first: int, as_text: bool
+) -> None:
+    # Some customers have left: 60 numbers of 118.
+    running = [first + 2 * place - place % 2 for place in order]
+    cells = [str(number) for number in running] if as_text else running
+    columns, messages = told({"Kunde": cells, "size": [0.5, 1.5] * 30})
+    assert columns.names == ("size",)
+    assert "Kunde (a number for each row, from" in messages[0]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [*range(49), 48],  # one occurs twice
+        [*range(49)],  # a few can all differ by chance
+        [number * 3 for number in range(60)],  # far apart, as measured numbers are
+        [number / 2 for number in range(60)],  # no whole numbers
+    ],
+)
+def test_numbers_that_may_be_measured_stay(cells: list[float]) -> None:
+    columns, messages = told({"weight": cells})
+    assert columns.names == ("weight",)
+    assert not messages
+
+
+@pytest.mark.parametrize("name", ["num_rooms", "acid", "paid", "price_index", "piano", "casino"])
+def test_names_that_only_look_like_counters_stay(name: str) -> None:
+    assert Columns.learn([name], [[5, 3, 9]]).names == (name,)
+
+
 def test_free_text_is_left_out() -> None:
     texts = [f"sentence {number}" for number in range(90)] + ["sentence 1"] * 10
-    _, messages = told({"text": texts, "size": range(100)})
+    _, messages = told({"text": texts, "size": [1, 2] * 50})
     assert "text (90 values in 100 rows, such as 'sentence 0')" in messages[0]
 
 
@@ -274,6 +314,15 @@ def test_columns_are_found_by_name() -> None:
         columns.encode(["size", "color"], [[1], ["a"]], place="new.csv")
     with pytest.raises(ValueError, match="did you mean 'color'"):
         columns.encode(["size", "color"], [[1], ["a"]])
+    wanted = (
+        r"expected the columns 'size', 'colour', found 'SIZE', 'Col our'; rename 'SIZE' to 'size', "
+        r"'Col our' to 'colour': they differ only in case or spaces$"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        columns.encode(["SIZE", "Col our"], [[1], ["a"]])
+    # Names that are wanted as they are stand for nothing else.
+    with pytest.raises(ValueError, match=r"expected the column 'Size', found 'size'; did you mean"):
+        Columns.learn(["size", "Size"], [[1, 2], [1, 2]]).encode(["size"], [[1]])
     with pytest.raises(ValueError, match="expected the columns 'size', 'colour', found none"):
         columns.encode([], [])
     with pytest.raises(ValueError, match="more than one called 'size'"):
@@ -397,3 +446,109 @@ def test_numbers_with_marks_that_are_taken_for_categories_are_named() -> None:
     assert messages == [
         "table.csv: column 'c': numbers written as '5%'; write 5; taken for categories"
     ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    [
+        (["3.237,14", "987,50", "1.234.567,89", "-1.000"], [3237.14, 987.5, 1234567.89, -1000]),
+        (["3,237.14", "987.50", "1,234,567.89", "-1,000"], [3237.14, 987.5, 1234567.89, -1000]),
+        (["1,234,567", "7,804", "950", "0.5"], [1234567, 7804, 950, 0.5]),
+        (["3.237,140", "12.500", "7", ""], [3237.14, 12500, 7, 3237.14]),
+    ],
+)
+def test_thousands_that_can_mean_nothing_else_are_read(
+    cells: list[str], wanted: list[float]
+) -> None:
+    columns, messages = told({"c": cells})
+    assert not messages
+    kept = Columns.from_values(json.loads(json.dumps(columns.as_values())))
+    np.testing.assert_allclose(kept.encode(["c"], [cells])[:, 0], wanted, rtol=1e-6)
+    # A row alone becomes what it became among others.
+    alone = [kept.encode(["c"], [[cell]])[0, 0] for cell in cells]
+    np.testing.assert_allclose(alone, wanted, rtol=1e-6)
+
+
+def test_new_rows_may_have_dots_between_thousands_or_decimal_points() -> None:
+    columns = Columns.learn(["c"], [["3237,14", "987,5", "12"]])
+    rows = columns.encode(["c"], [["3.983,5", "3.983", "8,5"]])
+    assert rows[:, 0].tolist() == [3983.5, 3983, 8.5]
+    # A file that was written elsewhere: a cell tells that its dots are decimal points.
+    assert columns.encode(["c"], [["1.125", "8.5", "2"]])[:, 0].tolist() == [1.125, 8.5, 2]
+    with pytest.raises(ValueError, match=r"expected numbers, got '1\.125\.000' in row 0"):
+        columns.encode(["c"], [["1.125.000", "8.5"]])
+
+
+def test_decimal_commas_of_another_column_tell_what_dots_mean() -> None:
+    table = {"Umsatz": ["987", "3.237", "12.500", ""], "Rabatt": ["0,5", "1,5", "0,2", "1"]}
+    columns, messages = told(table, place="t.csv")
+    assert messages == [
+        "t.csv: column 'Umsatz': '3.237' taken for 3237, as other columns have decimal commas"
+    ]
+    kept = Columns.from_values(json.loads(json.dumps(columns.as_values())))
+    rows = kept.encode(list(table), list(table.values()))
+    assert rows[:, 0].tolist() == [987, 3237, 12500, 3237]
+    assert kept.encode(list(table), [["4.000"], ["2"]])[0, 0] == 4000
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ["7", "1", "3", "5"],  # no decimal commas
+        ["1,500", "2,250", "1,500", "2,250"],  # commas that may stand between thousands
+        ["red", "red", "blue", "blue"],
+    ],
+)
+def test_dots_stay_decimal_points_where_nothing_tells(other: list[str]) -> None:
+    columns, _ = told({"c": ["987", "3.237", "12.500", "7"], "other": other})
+    assert columns.encode(["c", "other"], [["3.237"], other[:1]])[0, 0] == np.float32(3.237)
+
+
+@pytest.mark.parametrize("cells", [["987", "3.237", "1.5"], ["0.125", "3.237", "2.250"]])
+def test_a_decimal_point_tells_that_dots_are_such(cells: list[str]) -> None:
+    table = {"c": cells, "pair": ["1,2", "2,5", "1,2"], "d": ["3.237", "12.500", "7"]}
+    columns, messages = told(table)
+    assert not messages
+    rows = columns.encode(list(table), list(table.values()))
+    np.testing.assert_allclose(rows[:, 0], [float(cell) for cell in cells])
+    np.testing.assert_allclose(rows[:, 2], [3.237, 12.5, 7])
+
+
+def encoded(columns: Columns, cells: list[Any], **options: Any) -> list[str]:
+    """What is said about new rows of a single column."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        columns.encode(columns.names, [cells], place="new.csv", **options)
+    assert all(issubclass(entry.category, DataWarning) for entry in caught)
+    return [str(entry.message) for entry in caught]
+
+
+def test_values_that_training_rows_did_not_have_are_named_where_they_are_many() -> None:
+    columns = Columns.learn(["Tarif"], [["basic", "plus", "pro", ""] * 5])
+    messages = encoded(columns, ["BASIC", "PLUS", "x", "y", ""] * 60)
+    assert messages == [
+        "new.csv: column 'Tarif': 240 of 240 cells have values that were not seen in training "
+        "('BASIC', 'PLUS', 'x' and 1 more); 'BASIC' differs from 'basic' only in case or spaces"
+    ]
+    assert "1 of 1 cells have values that were not" in encoded(columns, ["gold"])[0]
+    assert "6 of 100 cells" in encoded(columns, ["pro"] * 94 + ["gold"] * 6)[0]
+    # New values now and then are normal, and what is said of training rows is said once.
+    assert not encoded(columns, ["pro"] * 95 + ["gold"] * 5)
+    assert not encoded(columns, ["pro"] * 10 + ["gold"] * 4)
+    assert not encoded(columns, ["gold"] * 100, on_error="quiet")
+    assert not encoded(columns, [""] * 100)
+    assert not encoded(columns, [])
+
+
+def test_values_that_are_as_rare_as_in_training_are_normal() -> None:
+    training = [f"v{number}" for number in range(400) for _ in range(3)]
+    columns = Columns.learn(["c"], [training])
+    assert not encoded(columns, training)
+    assert not encoded(columns, training[-1:])
+    assert not encoded(columns, [f"v{number}" for number in range(0, 400, 2)])
+    (message,) = encoded(columns, [text.upper() for text in training])
+    assert "1,200 of 1,200 cells have values that were seldom or not seen in training" in message
+    # Kept before the share of others was: nothing is known of it.
+    values = columns.as_values()
+    del values["columns"][0]["rare"]
+    assert not encoded(Columns.from_values(values), ["new"] * 100)

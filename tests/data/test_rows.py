@@ -231,7 +231,9 @@ def test_rows_and_cells_that_cannot_be_used_can_be_skipped(tmp_path: Path) -> No
 
 
 def test_many_numbers_are_classes_if_they_were_chosen(tmp_path: Path) -> None:
-    path = write(tmp_path, csv(size=range(90), label=[100 + i // 3 for i in range(90)]))
+    path = write(
+        tmp_path, csv(size=[i / 2 for i in range(90)], label=[100 + i // 3 for i in range(90)])
+    )
     dataset, messages = told(path, label="label")
     assert dataset.num_classes == 30
     assert len(messages) == 1
@@ -270,8 +272,16 @@ def test_new_rows_are_read_as_the_training_rows_were(tmp_path: Path) -> None:
     rows, places = read_features(tmp_path / "table.csv", dataset.columns)
     np.testing.assert_array_equal(rows, dataset.train.array)
     new = write(tmp_path, "x,x,colour,\n\n,,blue,\n", "no-size.csv")
-    with pytest.raises(ValueError, match=r"no-size\.csv: expected the column 'size', found 'colo"):
+    with pytest.raises(
+        ValueError, match=r"no-size\.csv: expected the column 'size', found 'x', 'x', 'colo"
+    ):
         read_features(new, dataset.columns)
+    new = write(tmp_path, "SIZE,Colour\n1,red\n", "capitals.csv")
+    with pytest.raises(ValueError, match="rename 'SIZE' to 'size', 'Colour' to 'colour': they dif"):
+        read_features(new, dataset.columns)
+    new = write(tmp_path, "SIZE,colour,label\n1,red,cat\n", "labelled.csv")
+    with pytest.raises(ValueError, match="rename 'SIZE' to 'size': it differs only in case"):
+        load_rows(new, like=(dataset.columns, dataset.class_names))
     new = write(tmp_path, "x,x,colour, size \n\n,,blue,7\n,,pink,\n", "new.csv")
     rows, places = read_features(new, dataset.columns)
     assert rows.tolist() == [[7, 1, 0], [2.75, 0, 0]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.data.cell_place import Where
 from labelproof.data.cells import (
     Cells,
     Parsed,
@@ -28,10 +28,15 @@ from labelproof.data.local_forms import (
     short_year,
 )
 from labelproof.data.notices import count, few, notice
-from labelproof.data.unusable import UnusableSamplesError
-from labelproof.ranges import choose
+from labelproof.data.number_forms import (
+    has_decimal_commas,
+    has_thousands_commas,
+    parse_local_numbers,
+)
+from labelproof.data.row_numbers import is_counter_name, numbers_rows
+from labelproof.data.unseen_values import unseen
 
-__all__ = ["KINDS", "Column", "LeaveOutError", "Where", "learn_column"]
+__all__ = ["KINDS", "Column", "LeaveOutError", "learn_column"]
 
 KINDS = ("number", "boolean", "date", "category")
 """What a column can be."""
@@ -43,39 +48,11 @@ LARGEST = 1e30
 """Numbers past it count as infinite: their differences would be past what float32 holds."""
 
 _Numeric: TypeAlias = Literal["number", "boolean", "date"]
-_COUNTERS = ("id", "index", "idx", "row", "no", "nr", "rowid", "row_id", "row_number", "uuid")
-_ONE_COMMA = re.compile(r"[+-]?\d*,(\d+)(?:[eE][+-]?\d+)?")
 _PLURALS = {"number": "numbers", "boolean": "true or false", "date": "dates such as 2024-12-31"}
 
 
 class LeaveOutError(Exception):
     """There is nothing to be learned from a column; the message says why."""
-
-
-@dataclass(frozen=True)
-class Where:
-    """How messages name a cell, and whether one that cannot be used is an error."""
-
-    table: str
-    places: Sequence[str] | None
-    on_error: str
-
-    def __post_init__(self) -> None:
-        choose("on_error", self.on_error, ("raise", "skip", "quiet"))
-
-    def row(self, index: int) -> str:
-        """How a person finds a row."""
-        return f"row {index}" if self.places is None else self.places[index]
-
-    def complain(self, name: str, problem: str) -> None:
-        """Refuse the table, or warn that cells are taken for missing."""
-        message = f"{self.table}: column {name!r}: {problem}"
-        if self.on_error == "raise":
-            raise UnusableSamplesError(
-                message, "mend them, or take them for missing: on_error='skip'"
-            )
-        if self.on_error != "quiet":
-            notice(f"{message}; taken for missing")
 
 
 @dataclass(frozen=True)
@@ -90,8 +67,10 @@ class Column:
         missing: How many training rows lacked a value; if any did, a feature says so.
         fill: What stands for a missing number: the median of the training rows.
         offset: What is taken off a number, where float32 would otherwise lose its differences.
-        comma: Whether text has a comma for the decimal point.
+        comma: Whether text has a comma for the decimal point, and dots between thousands.
         order: What comes first in dates whose year comes last: `"day"` or `"month"`.
+        thousands: Whether text has commas between thousands.
+        rare: Which share of the training rows with a value had one without a feature of its own.
 
     Example:
         >>> Column("size", "category", values=("L", "S"), other=True, missing=3).feature_names
@@ -107,6 +86,8 @@ class Column:
     offset: float = 0.0
     comma: bool = False
     order: str = ""
+    thousands: bool = False
+    rare: float = 0.0
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -120,7 +101,7 @@ class Column:
     def encode(self, cells: Cells, features: NDArray[np.float32], where: Where) -> None:
         """Write the features of some rows into `(N, F)` zeros."""
         if self.kind == "category":
-            self._encode_category(cells, features)
+            self._encode_category(cells, features, where)
             return
         values = checked(self.name, self.kind, cells, self._parse(cells), where)
         absent = np.isnan(values)
@@ -131,7 +112,7 @@ class Column:
     def _parse(self, cells: Cells) -> Parsed:
         if cells.kind == "text":
             if self.kind == "number":
-                return parse_numbers(cells.texts, comma=self.comma)
+                return parse_local_numbers(cells.texts, comma=self.comma, thousands=self.thousands)
             if self.kind == "date" and self.order:
                 return parse_ordered_dates(cells.texts, self.order)
             return (parse_dates if self.kind == "date" else parse_booleans)(cells.texts)
@@ -143,35 +124,61 @@ class Column:
             fits = np.ones(len(cells), dtype=bool)
         return cells.numbers, np.flatnonzero(~(fits | np.isnan(cells.numbers))).tolist()
 
-    def _encode_category(self, cells: Cells, features: NDArray[np.float32]) -> None:
+    def _encode_category(self, cells: Cells, features: NDArray[np.float32], where: Where) -> None:
         index = {value: number for number, value in enumerate(self.values)}
         nowhere = features.shape[1]
-        unseen = len(self.values) if self.other else nowhere
-        index[""] = features.shape[1] - 1 if self.missing else unseen
-        chosen = np.array([index.get(text, unseen) for text in cells.as_texts()], dtype=np.intp)
+        others = len(self.values) if self.other else nowhere
+        index[""] = features.shape[1] - 1 if self.missing else others
+        texts = cells.as_texts()
+        chosen = np.array([index.get(text, others) for text in texts], dtype=np.intp)
         rows = np.flatnonzero(chosen < nowhere)
         features[rows, chosen[rows]] = 1
+        # Columns that were kept without it have others of which no one knows how many.
+        if (self.rare or not self.other) and (told := unseen(texts, self.values, rare=self.rare)):
+            where.tell(self.name, told)
 
 
-def learn_column(name: str, cells: Cells, where: Where, *, leave_out: bool = True) -> Column:
+def learn_column(
+    name: str, cells: Cells, where: Where, *, leave_out: bool = True, comma: bool = False
+) -> Column:
     """See what kind a column is, and what its training rows say about it.
+
+    Args:
+        name: What it is called.
+        cells: Its training rows.
+        where: How messages name a cell.
+        leave_out: Whether a column of numbers that says nothing is left out.
+        comma: Whether dots stand between thousands, as other columns tell.
 
     Raises:
         LeaveOutError: There is nothing to be learned from it.
         ValueError: Its cells are partly of one kind and partly of another.
 
     >>> learn_column("when", Cells("date", np.array([0.0, 2.0, np.nan])), Where("t", None, "raise"))
-    Column(name='when', kind='date', values=(), other=False, missing=1, fill=1.0, offset=0.0, comma=False, order='')
+    Column(name='when', kind='date', values=(), other=False, missing=1, fill=1.0, offset=0.0, comma=False, order='', thousands=False, rare=0.0)
     """  # noqa: E501
     if cells.kind != "text":
         return _numeric(name, cells.kind, cells, (cells.numbers, []), where, leave_out=leave_out)
+    if comma:
+        numbers = parse_local_numbers(cells.texts, comma=True)
+        column = _numeric(name, "number", cells, numbers, where, comma=True, leave_out=leave_out)
+        dotted = next(text for text in cells.texts if "." in text and not is_missing(text))
+        notice(
+            f"{where.table}: column {name!r}: {dotted!r} taken for {dotted.replace('.', '')}, as "
+            "other columns have decimal commas"
+        )
+        return column
     numbers = parse_numbers(cells.texts)
     if not numbers[1]:
         return _numeric(name, "number", cells, numbers, where, leave_out=leave_out)
     present = [text for text in cells.texts if not is_missing(text)]
-    if _has_decimal_commas([cells.texts[index] for index in numbers[1]]):
-        numbers = parse_numbers(cells.texts, comma=True)
+    stray = [cells.texts[index] for index in numbers[1]]
+    if has_decimal_commas(stray):
+        numbers = parse_local_numbers(cells.texts, comma=True)
         return _numeric(name, "number", cells, numbers, where, comma=True)
+    if has_thousands_commas(stray):
+        numbers = parse_local_numbers(cells.texts, thousands=True)
+        return replace(_numeric(name, "number", cells, numbers, where), thousands=True)
     others: tuple[tuple[_Numeric, Callable[[Sequence[str]], Parsed]], ...]
     others = (("boolean", parse_booleans), ("date", parse_dates))
     for kind, parse in others:
@@ -254,13 +261,10 @@ def _check_informative(name: str, kind: str, present: NDArray[np.float64], missi
         raise LeaveOutError("empty")
     if not missing and present.min() == present.max():
         raise LeaveOutError(f"always {'the same' if kind == 'date' else text_of(present[0])}")
-    word = name.casefold().replace(" ", "_")
-    # What pandas calls an index that was written without a name begins with "Unnamed:".
-    counter = word in _COUNTERS or word.endswith("_id") or name.endswith(("Id", "ID"))
-    if kind == "number" and (counter or word.startswith("unnamed:")):
-        whole = (present == np.floor(present)).all()
-        if whole and len(np.unique(present)) == len(present):
-            raise LeaveOutError("a number for each row")
+    if kind == "number" and numbers_rows(name, present):
+        # Where not its name says so, its numbers do.
+        span = f", from {text_of(present.min())} to {text_of(present.max())}"
+        raise LeaveOutError(f"a number for each row{'' if is_counter_name(name) else span}")
 
 
 def _category(name: str, present: Sequence[str], missing: int) -> Column:
@@ -281,16 +285,12 @@ def _category(name: str, present: Sequence[str], missing: int) -> Column:
         raise LeaveOutError(marked_numbers(counts) or f"{many}, such as {present[0]!r:.40}")
     frequent = [(-rows, value) for value, rows in counts.items() if rows >= FEWEST_ROWS]
     kept = sorted(value for _, value in sorted(frequent)[:MOST_VALUES])
+    rest = len(present) - sum(counts[value] for value in kept)
     return Column(
         name=name,
         kind="category",
         values=tuple(kept),
         other=len(kept) < len(counts),
         missing=missing,
+        rare=rest / len(present),
     )
-
-
-def _has_decimal_commas(texts: Sequence[str]) -> bool:
-    """Whether these are numbers such as 1,5; 1,500 alone could be a thousand and a half."""
-    matches = [_ONE_COMMA.fullmatch(text) for text in texts]
-    return all(matches) and any(len(match[1]) != 3 for match in matches if match)

@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.cells import Cells, read_cells
-from labelproof.data.column import KINDS, Column, LeaveOutError, Where, learn_column
-from labelproof.data.headers import refuse_twice
+from labelproof.data.cell_place import Where
+from labelproof.data.cells import Cells, parse_numbers, read_cells
+from labelproof.data.column import KINDS, Column, LeaveOutError, learn_column
+from labelproof.data.headers import refuse_missing, refuse_twice
 from labelproof.data.notices import count, few, notice
-from labelproof.ranges import suggest
+from labelproof.data.number_forms import (
+    dots_between_thousands,
+    has_decimal_commas,
+    has_decimal_points,
+)
 
 __all__ = ["Columns"]
 
@@ -27,11 +32,12 @@ class Columns:
     training rows have, the 50 most frequent at most, and one for all others where there were such.
     A value that training rows did not have counts among those others; where there are none, all
     features of its column are 0, since nothing could be learned about a feature that never was.
-    `true` and `false` become 1 and 0. A date becomes its number of days since 1970: with the year
-    first as in `2024-12-31`, with dots and the day first as in `31.12.2024`, or with slashes if
-    some cell of the column tells the day from the month. Columns that say nothing are left out:
-    those that are empty or always the same, text that is different in (nearly) every row, row
-    numbers, and dates in which day and month cannot be told apart.
+    Where such values are many, a warning says so. `true` and `false` become 1 and 0. A date becomes
+    its number of days since 1970: with the year first as in `2024-12-31`, with dots and the day
+    first as in `31.12.2024`, or with slashes if some cell of the column tells the day from the
+    month. Columns that say nothing are left out: those that are empty or always the same, text that
+    is different in (nearly) every row, row numbers whatever they are called, and dates in which day
+    and month cannot be told apart.
 
     Empty cells and `NA`, `N/A`, `NaN`, `null`, `None`, `?`, `-` and `.` are missing values.
 
@@ -88,11 +94,14 @@ class Columns:
         contents = _by_name(names, columns, place)
         num_rows = _num_rows(contents, place)
         where = Where(place, places, on_error)
+        local = _thousands_by_others(contents)
         used: list[Column] = []
         left_out: list[tuple[str, str]] = []
         for name, content in contents.items():
             try:
-                used.append(learn_column(name, content, where, leave_out=leave_out))
+                used.append(
+                    learn_column(name, content, where, leave_out=leave_out, comma=name in local)
+                )
             except LeaveOutError as reason:
                 left_out.append((name, str(reason)))
         listed = few([f"{name} ({reason})" for name, reason in left_out], shown=8)
@@ -140,16 +149,12 @@ class Columns:
 
         Raises:
             ValueError: A column is not there, or a cell is not of its column's kind.
+
+        Warns:
+            DataWarning: Many values were not seen in training, or cells were taken for missing.
         """
         contents = _by_name(names, columns, place, only=self.names)
-        missing = [name for name in self.names if name not in contents]
-        if missing:
-            hint = suggest(missing[0], list(contents)) if len(missing) == 1 else ""
-            raise ValueError(
-                f"{place}: expected the {'columns' if len(missing) > 1 else 'column'} "
-                f"{few([repr(name) for name in missing], shown=8)}, found "
-                f"{few([repr(name) for name in contents], shown=8) or 'none'}{hint}"
-            )
+        refuse_missing(self.names, list(contents), place)
         num_rows = _num_rows({name: contents[name] for name in self.names}, place)
         rows = np.zeros((num_rows, len(self.feature_names)), np.float32)
         where = Where(place, places, on_error)
@@ -225,3 +230,19 @@ def _num_rows(contents: Mapping[str, Cells], place: str) -> int:
         listed = few([f"{size:,} in {name!r}" for name, size in sizes.items()])
         raise ValueError(f"{place}: expected columns of one length, got {listed}")
     return next(iter(sizes.values()), 0)
+
+
+def _thousands_by_others(contents: Mapping[str, Cells]) -> set[str]:
+    """Columns whose dots stand between thousands, as the decimal commas of others tell.
+
+    By itself, 3.237 could be either; who writes 0,5 beside it means thousands.
+    """
+    texts = {name: cells.texts for name, cells in contents.items() if cells.kind == "text"}
+    dotted = {name for name, column in texts.items() if dots_between_thousands(column)}
+    if not dotted or any(has_decimal_points(texts[name]) for name in texts.keys() - dotted):
+        return set()
+    for name in texts.keys() - dotted:
+        stray = parse_numbers(texts[name])[1]
+        if has_decimal_commas([texts[name][index] for index in stray]):
+            return dotted
+    return set()

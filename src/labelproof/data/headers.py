@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 
 from labelproof.data.cells import parse_numbers
 from labelproof.data.notices import few
+from labelproof.ranges import suggest
 
-__all__ = ["check_header", "refuse_twice"]
+__all__ = ["check_header", "refuse_missing", "refuse_twice"]
 
 
 def check_header(
@@ -57,3 +58,44 @@ def refuse_twice(names: Sequence[str], place: str, *, only: Collection[str] | No
             f"{place}: expected columns of different names, got more than one called "
             f"{few([repr(name) for name in twice])}; rename or remove one"
         )
+
+
+def refuse_missing(wanted: Sequence[str], names: Sequence[str], place: str) -> None:
+    """Refuse a table that lacks columns, and say which may be meant.
+
+    Args:
+        wanted: The columns that are needed.
+        names: Those that are there.
+        place: What the table is called in messages.
+
+    Raises:
+        ValueError: Some are not there.
+
+    Example:
+        >>> refuse_missing(["Age", "Size"], ["AGE", "SIZE"], "t.csv")
+        Traceback (most recent call last):
+            ...
+        ValueError: t.csv: expected the columns 'Age', 'Size', found 'AGE', 'SIZE'; rename 'AGE'...
+    """
+    missing = [name for name in wanted if name not in names]
+    if not missing:
+        return
+    # Names that are wanted as they are cannot stand for others.
+    alike = {_folded(name): name for name in names if name not in wanted}
+    twins = [(alike[_folded(name)], name) for name in missing if _folded(name) in alike]
+    hint = ""
+    if twins:
+        renamed = few([f"{found!r} to {name!r}" for found, name in twins], shown=8)
+        verb = "they differ" if len(twins) > 1 else "it differs"
+        hint = f"; rename {renamed}: {verb} only in case or spaces"
+    elif len(missing) == 1:
+        hint = suggest(missing[0], names)
+    raise ValueError(
+        f"{place}: expected the {'columns' if len(missing) > 1 else 'column'} "
+        f"{few([repr(name) for name in missing], shown=8)}, found "
+        f"{few([repr(name) for name in names], shown=8) or 'none'}{hint}"
+    )
+
+
+def _folded(name: str) -> str:
+    return "".join(name.split()).casefold()

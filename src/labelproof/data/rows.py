@@ -11,7 +11,7 @@ import numpy as np
 from labelproof.data.classes import order_classes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Rows, Split
-from labelproof.data.headers import check_header
+from labelproof.data.headers import check_header, refuse_missing
 from labelproof.data.labelled_files import OnError, check_on_error
 from labelproof.data.manifest import COLUMNS
 from labelproof.data.notices import count, few, notice, readable
@@ -107,6 +107,7 @@ def rows_from_table(
         raise ValueError(f"{place}: expected rows of the split train, got only {found}")
     if like is not None:
         columns, class_names = like[0], list(like[1])
+        refuse_missing(columns.names, list(table), place)
         strange = sorted({labels[index] for index in kept} - set(class_names))
         if strange:
             raise ValueError(
@@ -237,6 +238,8 @@ def _read(
     """The cells of each column that has a name, and how a person finds each row."""
     names = [name.strip() for name in table.columns]
     check_header(names, place, only=only)
+    if only is not None:
+        refuse_missing(only, [name for name in names if name], place)
     unnamed = names.count("")
     if unnamed and only is None:
         # Such as the row numbers that pandas writes, or a separator too many.
