@@ -1,6 +1,7 @@
 import io
 import pickle
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from made_images import make_image, pixels, write_images
 from PIL import Image
 
+from labelproof.data.folder import load_folder
 from labelproof.data.images import (
     ImageFiles,
     StoredImage,
@@ -18,6 +20,7 @@ from labelproof.data.images import (
     examine_images,
     sample_statistics,
 )
+from labelproof.data.notices import DataWarning
 
 
 def encoded(image: Image.Image, kind: str, **options: object) -> StoredImage:
@@ -99,6 +102,101 @@ def test_sixteen_bits_are_scaled_and_not_cut() -> None:
 def test_pixels_of_unknown_range_are_refused(values: np.ndarray, message: str) -> None:
     with pytest.raises(UnreadableImageError, match=message):
         decode_image(encoded(Image.fromarray(values), "TIFF"), mode="L")
+
+
+def write_deep(folder: Path, values: np.ndarray, suffix: str = "png") -> Path:
+    """Two classes of two 16-bit images, from the values in another order each."""
+    generator = np.random.default_rng(0)
+    for name in ("a/1", "a/2", "b/1", "b/2"):
+        path = folder / f"{name}.{suffix}"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(generator.permutation(values.ravel()).reshape(values.shape)).save(path)
+    return folder
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif"])
+@pytest.mark.parametrize(
+    ("low", "high", "kept"), [(0, 250, "1 of the 256"), (0, 4095, "16 of"), (32768, 33700, "4 of")]
+)
+def test_sixteen_bits_of_which_little_is_left_are_warned_of_once(
+    low: int, high: int, kept: str, suffix: str, tmp_path: Path
+) -> None:
+    values = np.linspace(low, high, 32 * 32).astype(np.uint16).reshape(32, 32)
+    with pytest.warns(DataWarning) as caught:
+        load_folder(write_deep(tmp_path, values, suffix))
+    (message,) = [str(warning.message) for warning in caught]
+    assert f"16-bit images with {kept}" in message
+    assert f"1.{suffix}" in message
+    assert f"from {low:,} to {high:,}" in message
+    assert "save them as 8 bit" in message
+
+
+def test_a_few_hot_pixels_do_not_hide_that_the_rest_is_black(tmp_path: Path) -> None:
+    values = np.linspace(0, 250, 64 * 64).astype(np.uint16).reshape(64, 64)
+    values[0, 0] = 65535
+    with pytest.warns(DataWarning, match="16-bit images with 1 of"):
+        load_folder(write_deep(tmp_path, values))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.linspace(0, 65535, 1024).astype(np.uint16).reshape(32, 32),
+        np.linspace(0, 16383, 1024).astype(np.uint16).reshape(32, 32),
+        (np.arange(1024) % 2 * 65535).astype(np.uint16).reshape(32, 32),
+        (np.arange(1024) % 8 * 256).astype(np.uint16).reshape(32, 32),
+    ],
+)
+def test_sixteen_bits_that_lose_little_are_not_warned_of(
+    values: np.ndarray, tmp_path: Path
+) -> None:
+    load_folder(write_deep(tmp_path, values))
+
+
+def test_colours_of_sixteen_bits_are_looked_at_too() -> None:
+    # Pillow cannot write them: a PNG of one line, made by hand.
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        check = zlib.crc32(kind + content).to_bytes(4, "big")
+        return len(content).to_bytes(4, "big") + kind + content + check
+
+    def portable(high: int) -> StoredImage:
+        line = np.linspace(0, high, 3 * 64).astype(">u2").tobytes()
+        header = (64).to_bytes(4, "big") + (1).to_bytes(4, "big") + bytes([16, 2, 0, 0, 0])
+        content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
+        content += chunk(b"IDAT", zlib.compress(b"\0" + line)) + chunk(b"IEND", b"")
+        return StoredImage("dim.png", content)
+
+    with pytest.warns(DataWarning, match=r"with 4 of .* such as dim\.png: .* from 0 to 1,023"):
+        sample_statistics(ImageFiles([portable(1023)]))
+    sample_statistics(ImageFiles([portable(65535)]))
+
+
+@pytest.mark.parametrize("kind", ["TIFF", "GIF", "WEBP", "PNG"])
+@pytest.mark.parametrize("full", [False, True])
+def test_files_with_several_pages_are_counted_and_one_is_named(kind: str, full: bool) -> None:
+    pages = [make_image(number) for number in range(3)]
+    single = encoded(pages[0], kind)
+    several = encoded(pages[0], kind, save_all=True, append_images=pages[1:])
+    several = StoredImage("stack", several.content)
+    with pytest.warns(DataWarning) as caught:
+        found = examine_images([single, several, single, several], full=full)
+    (message,) = [str(warning.message) for warning in caught]
+    assert message.startswith("2 images have more than one page, of 4")
+    assert "such as stack: only the first page is taken" in message
+    assert found.readable == [0, 1, 2, 3]
+    examine_images([single, single], full=full)
+
+
+def test_a_source_knows_whether_its_images_have_one_size(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    wide, high = encoded(make_image(1, size=(24, 16)), "PNG"), make_image(2, size=(16, 24))
+    assert ImageFiles([wide, wide]).one_size
+    assert not ImageFiles([wide, encoded(high, "PNG")]).one_size
+    # A camera on its side stores what is wide as high.
+    assert ImageFiles([wide, encoded(high, "PNG", exif=exif)]).one_size
+    assert not ImageFiles([wide, StoredImage("broken", b"")]).one_size
+    assert not ImageFiles([]).one_size
 
 
 @pytest.mark.parametrize("size", [(400, 300), (300, 400), (31, 17), (20, 20)])

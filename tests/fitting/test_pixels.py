@@ -8,7 +8,7 @@ from made_images import make_image, write_images
 
 from labelproof.data.folder import load_folder
 from labelproof.data.images import ImageFiles, UnreadableImageError
-from labelproof.fitting.pixels import bring_to_size, gather_squares, square_side
+from labelproof.fitting.pixels import bring_to_memory, bring_to_size, gather_squares, square_side
 
 
 @pytest.fixture
@@ -54,3 +54,18 @@ def test_an_image_that_went_bad_is_named(folder: Path) -> None:
     (folder / "a" / "2.png").write_bytes(b"gone")
     with pytest.raises(UnreadableImageError, match=r"2\.png"):
         bring_to_size(dataset, 28, memory=1 << 20)
+
+
+def test_files_of_one_size_become_an_array_where_they_fit(tmp_path: Path) -> None:
+    write_images(tmp_path, ["a/1.png", "a/2.png", "b/1.png"], size=(12, 9))
+    dataset = load_folder(tmp_path)
+    found = bring_to_memory(dataset, memory=3 * 3 * 9 * 12)
+    assert found.train.array.shape == (3, 3, 9, 12)
+    for index in range(3):
+        assert np.array_equal(found.train.array[index], dataset.train.images[index])
+    assert bring_to_memory(dataset, memory=3 * 3 * 9 * 12 - 1) is dataset
+
+
+def test_files_of_several_sizes_stay_files_without_a_crop(folder: Path) -> None:
+    dataset = load_folder(folder)
+    assert bring_to_memory(dataset, memory=1 << 20) is dataset

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from made_images import make_image
 
 from labelproof.data import load_digits
+from labelproof.data.folder import load_folder
 from labelproof.fitting.defaults import complete_loss
 from labelproof.fitting.recipe import (
     Inputs,
@@ -35,6 +39,43 @@ def test_files_and_large_images_are_looked_at_through_crops(fast: bool) -> None:
         side = 224 if fast else 48
         assert found["augmentation"] == f"resized-crop:{side},flip"
         make_network(found["network"], num_classes=5, input_shape=(3, side, side))
+
+
+def write_folder(folder: Path, sizes: dict[str, tuple[int, int]]) -> Path:
+    for number, (name, size) in enumerate(sizes.items()):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        make_image(number, size=size).save(folder / name)
+    return folder
+
+
+def test_small_files_of_one_size_are_treated_as_an_array_of_them(tmp_path: Path) -> None:
+    write_folder(tmp_path, {f"{'ab'[index % 2]}/{index}.png": (28, 28) for index in range(6)})
+    recipe = choose_recipe(load_folder(tmp_path))
+    assert (recipe.network, recipe.augmentation) == ("cnn4", "crop:3,flip")
+    array = Inputs("images", (3, 28, 28), 6, 2)
+    assert look_at(load_folder(tmp_path)) == array
+    assert choose_recipe(load_folder(tmp_path), fast=True).network == "cnn4"
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"a/1.png": (28, 28), "b/2.png": (28, 28), "b/3.png": (28, 27)},
+        {"a/1.png": (28, 20), "b/2.png": (20, 28)},
+        {"a/1.png": (64, 64), "b/2.png": (64, 64)},
+        {
+            "train/a/1.png": (28, 28),
+            "train/b/2.png": (28, 28),
+            "test/a/3.png": (32, 32),
+            "test/b/4.png": (32, 32),
+        },
+    ],
+)
+def test_files_of_several_sizes_and_large_ones_are_cut(
+    sizes: dict[str, tuple[int, int]], tmp_path: Path
+) -> None:
+    found = network_for(look_at(load_folder(write_folder(tmp_path, sizes))))
+    assert found["augmentation"] == "resized-crop:48,flip"
 
 
 def test_grey_images_are_not_mirrored() -> None:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles
-from labelproof.fitting.pixels import bring_to_size
+from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
 
@@ -25,7 +25,7 @@ def decode_images(
     megabytes: int | None = None,
     share: float = 1.0,
 ) -> Dataset:
-    """The same dataset with its image files, if it has any, at the size that crops need.
+    """The same dataset with its image files, if it has any, at the size that is looked at.
 
     Args:
         dataset: What is to be trained on.
@@ -36,14 +36,16 @@ def decode_images(
         share: Which part of all images these are; they may take as much of the memory.
     """
     crop = parse_augmentation(configuration.augmentation).resized_crop
-    if not crop or not any(isinstance(each.images, ImageFiles) for each in dataset.splits.values()):
+    if not any(isinstance(each.images, ImageFiles) for each in dataset.splits.values()):
         return dataset
     if megabytes is None:
         megabytes = _MEGABYTES.get(device.type, _MEGABYTES["cpu"])
+    memory = int((megabytes << 20) * share)
     with console.status("Decoding images") as status:
-        return bring_to_size(
-            dataset,
-            crop,
-            memory=int((megabytes << 20) * share),
-            progress=lambda done, total: status.update(f"Decoding images: {done:,} of {total:,}"),
-        )
+
+        def progress(done: int, total: int) -> None:
+            status.update(f"Decoding images: {done:,} of {total:,}")
+
+        if not crop:
+            return bring_to_memory(dataset, memory=memory, progress=progress)
+        return bring_to_size(dataset, crop, memory=memory, progress=progress)

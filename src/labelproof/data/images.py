@@ -9,14 +9,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, Protocol, TypeAlias
+from functools import cached_property, partial
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from labelproof.data.notices import readable
+from labelproof.data.grey_levels import GreyLevels
+from labelproof.data.notices import count, notice, readable
 
 __all__ = [
     "SUFFIXES",
@@ -58,8 +59,13 @@ SUFFIXES = frozenset(
 # Only what the endings stand for: Pillow knows formats that start other programs to be drawn.
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"})
+# Not MPO, a photo's: its further pictures are previews of the first.
+_PAGED_FORMATS = frozenset({"GIF", "PNG", "TIFF", "WEBP"})
+_ORIENTATION = 0x0112
 _STATISTICS_SIDE = 256
 _ROUND = 256
+
+Found = TypeVar("Found")
 
 
 class UnreadableImageError(ValueError):
@@ -79,9 +85,9 @@ class EncodedImages(Protocol):
 class ImageFiles:
     """A lazy source over image files: each is decoded when it is asked for.
 
-    Colours are brought to one mode, transparent pixels are laid on white, 16-bit greys are
-    brought to 8, and the camera's orientation is applied. Objects of this class can be sent to
-    other processes.
+    Colours are brought to one mode, transparent pixels are laid on white, 16-bit greys are divided
+    by 256, and the camera's orientation is applied. Of a file with several pages, the first is
+    taken. Objects of this class can be sent to other processes.
 
     Args:
         files: Paths, or another sequence of stored images.
@@ -121,6 +127,14 @@ class ImageFiles:
 
     def __iter__(self) -> Iterator[NDArray[np.uint8]]:
         return (self[index] for index in range(len(self)))
+
+    @cached_property
+    def one_size(self) -> bool:
+        """Whether all images have the same size, by their headers; the first other one ends it."""
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+            sizes = _in_rounds(pool, _look_at_size, self.files)
+            first = next(sizes, None)
+            return first is not None and all(size == first for size in sizes)
 
 
 def select_images(files: EncodedImages, indices: Sequence[int]) -> EncodedImages:
@@ -168,9 +182,22 @@ def decode_image(
     Raises:
         UnreadableImageError: It cannot be decoded; the message says why.
     """
+    return _decode(file, mode=mode, short_side=short_side, enlarge=enlarge)
+
+
+def _decode(
+    file: Encoded,
+    *,
+    mode: Mode,
+    short_side: int | None,
+    enlarge: bool,
+    levels: GreyLevels | None = None,
+) -> NDArray[np.uint8]:
     # Broken files make Pillow raise almost anything, down to struct.error and SyntaxError.
     try:
         with _open(file) as image:
+            if levels is not None:
+                levels.count(_name(file), image)
             whole = image.size
             if short_side is not None:
                 # Never below the size that is wanted: the rest is done by a proper filter.
@@ -224,6 +251,9 @@ def examine_images(files: EncodedImages, *, full: bool) -> Examination:
         files: Paths, or another sequence of stored images.
         full: Whether all pixels are decoded.
 
+    Warns:
+        DataWarning: Some have more than one page, of which the first is taken.
+
     Example:
         >>> folder = getfixture("tmp_path")
         >>> Image.new("L", (4, 4)).save(folder / "a.png")
@@ -234,6 +264,7 @@ def examine_images(files: EncodedImages, *, full: bool) -> Examination:
     """
     kept: list[int] = []
     unreadable: list[str] = []
+    paged: list[int] = []
     grey = True
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         for index, found in enumerate(_in_rounds(pool, partial(_examine, full=full), files)):
@@ -241,7 +272,16 @@ def examine_images(files: EncodedImages, *, full: bool) -> Examination:
                 unreadable.append(str(found))
             else:
                 kept.append(index)
-                grey = grey and found in _GREY_MODES
+                grey = grey and found.mode in _GREY_MODES
+                if found.paged:
+                    paged.append(index)
+    if paged:
+        many = count(len(paged), "image has", "images have")
+        notice(
+            f"{many} more than one page, of {len(files):,} that were opened, such as "
+            f"{_name(files[paged[0]])}: only the first page is taken; save the others as files of "
+            "their own where they matter"
+        )
     return Examination(kept, unreadable, grey and bool(kept))
 
 
@@ -271,18 +311,27 @@ def sample_statistics(
     """Channel statistics of images spread evenly over a source, all of them when they are few.
 
     Large images that are not resized are looked at in a smaller size, for speed.
+
+    Warns:
+        DataWarning: They have 16 bits and use so few of their values that little is left of them
+            in 8.
     """
     side = images.short_side
     chosen = np.unique(np.linspace(0, len(images) - 1, min(sample, len(images))).astype(int))
-    return channel_statistics(
-        decode_image(
+    levels = GreyLevels()
+    statistics = channel_statistics(
+        _decode(
             images.files[int(index)],
             mode=images.mode,
             short_side=side or _STATISTICS_SIDE,
             enlarge=side is not None,
+            levels=levels,
         )
         for index in chosen
     )
+    if (warning := levels.warning) is not None:
+        notice(warning)
+    return statistics
 
 
 def _open(file: Encoded) -> Image.Image:
@@ -296,8 +345,14 @@ def _open(file: Encoded) -> Image.Image:
     return image
 
 
-def _examine(file: Encoded, *, full: bool) -> str | UnreadableImageError:
-    """The mode of an image that can be read, or why it cannot."""
+@dataclass(frozen=True)
+class _Kind:
+    mode: str
+    paged: bool
+
+
+def _examine(file: Encoded, *, full: bool) -> _Kind | UnreadableImageError:
+    """What kind of image it is, or why it cannot be read."""
     try:
         with _open(file) as image:
             mode = image.mode
@@ -306,14 +361,36 @@ def _examine(file: Encoded, *, full: bool) -> str | UnreadableImageError:
                 image.draft(None, (1, 1))
                 image.load()
                 _flatten(image, "RGB")
-            return mode
+            # Last, since a GIF is searched for its second picture.
+            return _Kind(mode, paged=_has_pages(image))
     except Exception as error:
         return UnreadableImageError(f"{_name(file)}: {_reason(file, error)}")
 
 
+def _has_pages(image: Image.Image) -> bool:
+    try:
+        return image.format in _PAGED_FORMATS and getattr(image, "is_animated", False)
+    except Exception:
+        # A second page that is broken is none; the first has been found good.
+        return False
+
+
+def _look_at_size(file: Encoded) -> tuple[int, int] | None:
+    """Width and height as the image is looked at, or `None` where it cannot be read."""
+    try:
+        with _open(file) as image:
+            width, height = image.size
+            # From 5 on, the camera was on its side.
+            if width != height and image.getexif().get(_ORIENTATION, 1) >= 5:
+                return height, width
+            return width, height
+    except Exception:
+        return None
+
+
 def _in_rounds(
-    pool: ThreadPoolExecutor, look: partial[str | UnreadableImageError], files: EncodedImages
-) -> Iterator[str | UnreadableImageError]:
+    pool: ThreadPoolExecutor, look: Callable[[Encoded], Found], files: EncodedImages
+) -> Iterator[Found]:
     # A pool takes in all of its work at once, which for stored bytes is the whole dataset.
     indices = iter(range(len(files)))
     while chosen := list(itertools.islice(indices, _ROUND)):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from labelproof.data.dataset import Dataset
+from labelproof.data.images import ImageFiles
 from labelproof.fitting.defaults import (
     ROWS,
     Sparse,
@@ -70,7 +71,8 @@ class Inputs:
         shape: Of one input: channels, height and width, or the number of features.
         examples: Training examples.
         classes: Number of classes.
-        lazy: Whether images are decoded when they are asked for, and so may differ in size.
+        lazy: Whether images are files that may differ in size, or are large. Small ones of one
+            size are looked at as an array of them would be.
     """
 
     kind: str
@@ -92,7 +94,7 @@ def look_at(dataset: Dataset) -> Inputs:
         dataset.input_shape,
         len(dataset.train),
         dataset.num_classes,
-        not isinstance(dataset.train.images, np.ndarray),
+        not (isinstance(dataset.train.images, np.ndarray) or _small_and_alike(dataset)),
     )
 
 
@@ -192,6 +194,19 @@ def small_network(height: int, width: int) -> str:
     if max(height, width) <= 16:
         return "cnn4(width=12)"
     return "cnn4" if max(height, width) <= 28 or min(height, width) < 8 else "cnn8"
+
+
+def _small_and_alike(dataset: Dataset) -> bool:
+    """Whether all images of all splits are small and have one size, as a network takes them."""
+    shape = dataset.input_shape
+    if max(shape[1:]) > _SMALL:
+        return False
+    return all(
+        images.one_size and images[0].shape == shape
+        if isinstance(images, ImageFiles)
+        else isinstance(images, np.ndarray) and images.shape[1:] == shape
+        for images in (split.images for split in dataset.splits.values())
+    )
 
 
 def _from_pretrained(network: str | None, inputs: Inputs) -> dict[str, Any]:

@@ -124,10 +124,19 @@ def _bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
     if low < 0 or high > 1:
         raise ValueError(
             f"X: expected images of uint8, or of numbers from 0 to 1, got {images.dtype} from "
-            f"{low:g} to {high:g}; bytes that became floats are divided by 255, or brought back "
-            'with X.astype("uint8")'
+            f"{low:g} to {high:g}; {_way_back(images, float(low), float(high))}"
         )
     return np.rint(images.astype(np.float32) * 255).astype(np.uint8)
+
+
+def _way_back(images: NDArray[Any], low: float, high: float) -> str:
+    """How numbers that are no pixels become some; a cast of what is no byte would wrap around."""
+    if low >= 0 and high <= 255:
+        whole = bool((images == np.rint(images)).all())
+        back = ', or brought back with X.astype("uint8")' if whole else ""
+        return f"bytes that became floats are divided by 255{back}"
+    scaled = f"X / {high:g}" if low >= 0 else f"(X - {low:g}) / ({high:g} - {low:g})"
+    return f"bring all of them to that by one range, such as {scaled}, and new images by the same"
 
 
 def is_frame(data: Any) -> bool:

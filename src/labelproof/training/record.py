@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -59,14 +60,31 @@ class RunRecord:
 
     @property
     def final_accuracy(self) -> float:
-        """Accuracy of the last epoch, never of the best."""
-        return self.curve["test_accuracy"][-1]
+        """Accuracy on the test images or rows after the last epoch, never after the best.
+
+        Raises:
+            ValueError: The run was not tested; what its curve has instead is named.
+        """
+        if accuracies := self.curve.get("test_accuracy"):
+            return accuracies[-1]
+        message = f"{self.name}: its data have no test part to measure an accuracy on"
+        if held_out := self.curve.get("validation_accuracy"):
+            message += (
+                f"; after the last epoch it agreed with {held_out[-1]:.2f}% of the held-out "
+                "labels, which may be wrong themselves: curve['validation_accuracy']"
+            )
+        raise ValueError(message)
 
 
-def read_record(run: Path) -> RunRecord | None:
-    """The record of a finished run, or `None` where there is none that can be read."""
+def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
+    """The record of a finished run, or `None` where there is none that can be read.
+
+    Args:
+        run: The run's folder.
+    """
+    path = Path(run) / RECORD
     try:
-        return RunRecord(**json.loads((run / RECORD).read_text(encoding="utf-8")))
+        return RunRecord(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
