@@ -17,6 +17,7 @@ from labelproof.report.audit_words import (
     commands,
     confused_most,
     finding,
+    hardly_judged,
     how,
     limits,
 )
@@ -45,6 +46,19 @@ def test_of_a_network_that_has_seen_the_labels_no_more_is_said_than_is_known() -
     assert "agrees with only 58% of the labels that it was trained on" in caution(
         replace(audit, agreement=Estimate(0.58, 0.4, 0.7))
     )
+
+
+def test_classes_that_are_too_small_to_judge_are_named() -> None:
+    audit, _ = made_audit(40, ("a", "rare <b>", "none"))
+    given = np.zeros(40, dtype=np.int64)
+    enough = replace(audit, findings=replace(audit.findings, given=given))
+    assert hardly_judged(enough) == ""
+    given = given.copy()
+    given[:3] = 1
+    small = replace(audit, findings=replace(audit.findings, given=given))
+    assert "mean little: rare <b> (3)." in hardly_judged(small)
+    assert hardly_judged(small) in limits(small)
+    assert not limits(enough).endswith(" ")
 
 
 def test_one_suspect_and_none_are_said_as_such() -> None:

@@ -16,7 +16,13 @@ from labelproof.cli.fit_words import describe_data
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import confusion_counts, confusions
-from labelproof.report.audit_words import agreement, caution, confused_most, finding
+from labelproof.report.audit_words import (
+    agreement,
+    caution,
+    confused_most,
+    finding,
+    hardly_judged,
+)
 from labelproof.training.configuration import Configuration
 
 __all__ = [
@@ -87,6 +93,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     lines = [
         agreement(audit),
         caution(audit),
+        hardly_judged(audit),
         finding(audit.findings, seen=audit.seen),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",
@@ -103,6 +110,7 @@ def describe_own_audit(audit: Audit, run: Path) -> str:
     lines = [
         f"Labels: {finding(audit.findings, seen=True)}",
         caution(audit),
+        hardly_judged(audit),
         f"By a network that has seen them and agrees with {audit.agreement.value:.1%}: what it "
         "memorised is missing, and what it never learned is among the suspects.",
         f"By networks that have not: {readable(shlex.join(_again(audit)))}",

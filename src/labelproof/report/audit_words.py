@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.data.notices import count, few, readable
@@ -17,12 +19,16 @@ __all__ = [
     "commands",
     "confused_most",
     "finding",
+    "hardly_judged",
     "how",
     "limits",
 ]
 
 _TRUSTED = 0.7
 """Share of labels that networks predict from which on they are believed without a warning."""
+
+_FEWEST = 10
+"""Samples of a class from which on it is judged without a word about that."""
 
 _LONG = 40
 """Characters up to which a name is said in full: a sentence has to stay one."""
@@ -153,6 +159,22 @@ def caution(audit: Audit) -> str:
     )
 
 
+def hardly_judged(audit: Audit) -> str:
+    """Which classes have too few samples for their labels to be judged; or nothing."""
+    counts = np.bincount(audit.findings.given, minlength=len(audit.class_names)).tolist()
+    small = [
+        f"{readable(name)} ({number:,})"
+        for name, number in zip(audit.class_names, counts, strict=True)
+        if 0 < number < _FEWEST
+    ]
+    if not small:
+        return ""
+    return (
+        f"With fewer than {_FEWEST} samples a class is hardly learned, so that its labels are "
+        f"suspected wrongly and shares of it mean little: {few(small, shown=6)}."
+    )
+
+
 def limits(audit: Audit) -> str:
     """What the interval does not cover."""
     predictions = audit.method.get("predictions")
@@ -165,8 +187,9 @@ def limits(audit: Audit) -> str:
         "The interval is a 95% interval: it covers chance and, for the share of wrong labels, how "
         f"many of the doubts of the {who} may be the labels' fault. It does not cover what the "
         f"{who} cannot tell apart: a rare sample with the right label may be suspected, and a "
-        f"mistake that it makes as well is not found.{learned if audit.seen else ''}"
-    )
+        f"mistake that it makes as well is not found.{learned if audit.seen else ''} "
+        f"{hardly_judged(audit)}"
+    ).rstrip()
 
 
 def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
