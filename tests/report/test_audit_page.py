@@ -245,7 +245,7 @@ def test_rows_are_shown_by_their_cells(browser: Browser, tmp_path: Path, screens
     findings, true = make_findings(60, 3)
     lines = ["length,width,a,b,c,d,e,species"]
     for i in range(60):
-        values = [f"{true[i] + i / 100:.2f}", f"{i}", *(f"{i * k % 7}" for k in range(1, 6))]
+        values = [f"{true[i] + i / 100:.2f}", f"{i}.5", *(f"{i * k % 7}" for k in range(1, 6))]
         lines.append(",".join([*values, "xyz"[findings.given[i]]]))
     table = tmp_path / "flowers.csv"
     table.write_text("\n".join(lines) + "\n")
