@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from packing import SHAPES, dataset
+from packing import SHAPES
 from torch.profiler import ProfilerActivity, profile
-from training import Engine, counts, images_per_second
+from training import Engine, counts, images_per_second, paper_engine
 
-from labelproof.experiments.presets import paper_configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.record import versions
 
@@ -32,11 +31,9 @@ STEPS = 40
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _arguments(arguments)
-    for setting in options.inductor:
-        configure(*setting.split("=", 1))
+    configure(options.inductor)
     execution = choose_execution("cuda")
-    configuration = paper_configuration(options.dataset, "CE+SR", noise="symmetric:0.6")
-    engine = Engine(dataset(options.dataset, None), configuration, execution)
+    engine = paper_engine(options.dataset, execution)
     rates = {}
     for count in options.packed:
         engine.grow(count)
@@ -94,15 +91,17 @@ def table(kernels: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def configure(name: str, value: str) -> None:
-    """Set an option of torch's compiler, its value as JSON."""
+def configure(settings: Sequence[str]) -> None:
+    """Set options of torch's compiler, each as `NAME=JSON`."""
     import torch._inductor.config as config
 
-    place: Any = config
-    *path, last = name.split(".")
-    for part in path:
-        place = getattr(place, part)
-    setattr(place, last, json.loads(value))
+    for setting in settings:
+        name, value = setting.split("=", 1)
+        place: Any = config
+        *path, last = name.split(".")
+        for part in path:
+            place = getattr(place, part)
+        setattr(place, last, json.loads(value))
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

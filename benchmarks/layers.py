@@ -19,10 +19,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from kernels import configure
-from packing import SHAPES, dataset
-from training import Engine, counts, images_per_second
+from packing import SHAPES
+from training import counts, images_per_second, paper_engine
 
-from labelproof.experiments.presets import paper_configuration
 from labelproof.training import networks
 from labelproof.training.execution import choose_execution
 from labelproof.training.record import versions
@@ -32,16 +31,11 @@ SIDES = ("plain", "fusible")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _arguments(arguments)
-    for setting in options.inductor:
-        configure(*setting.split("=", 1))
+    configure(options.inductor)
     execution = choose_execution("cuda")
-    configuration = paper_configuration(options.dataset, "CE+SR", noise="symmetric:0.6")
-    images = dataset(options.dataset, None)
-    engines: dict[str, Engine] = {}
+    engines = {side: paper_engine(options.dataset, execution) for side in SIDES}
     with plain_layers():
-        engines["plain"] = Engine(images, configuration, execution)
         engines["plain"].grow(max(options.packed))
-    engines["fusible"] = Engine(images, configuration, execution)
     engines["fusible"].grow(max(options.packed))
     found = {}
     for count in options.packed:

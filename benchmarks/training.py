@@ -138,6 +138,12 @@ class Engine:
         return torch.cuda.memory_reserved(device) if device.type == "cuda" else 0
 
 
+def paper_engine(name: str, execution: Execution) -> Engine:
+    """Runs of CE+SR as the paper trains it, on random images of a dataset's shape."""
+    configuration = paper_configuration(name, "CE+SR", noise="symmetric:0.6")
+    return Engine(dataset(name, None), configuration, execution)
+
+
 def field_side(data: Dataset, configuration: Configuration, device: torch.device) -> Iterator[int]:
     """The habit of the field, on the same images and with the same loss."""
     network = make_network(

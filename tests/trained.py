@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -15,6 +18,20 @@ def labelproof(*arguments: str | Path) -> Result:
         app,
         [str(argument) for argument in arguments],
         env={"COLUMNS": "200", "RANK": None, "WORLD_SIZE": None, "LABELPROOF_DATA": None},
+    )
+
+
+def labelproof_in_two_processes(*arguments: str, here: Path) -> subprocess.CompletedProcess[str]:
+    """Run the program in a folder as `torchrun` starts it."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    return subprocess.run(
+        [sys.executable, *launcher, "-m", "labelproof", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=here,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=120,
     )
 
 

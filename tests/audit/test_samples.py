@@ -17,7 +17,7 @@ from labelproof.audit.folder import Audit
 from labelproof.audit.row_marks import marks_of
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.data import load_dataset
-from labelproof.data.images import UnreadableImageError
+from labelproof.data.encoded import UnreadableImageError
 from labelproof.data.notices import DataWarning
 from labelproof.data.relabelling import relabel
 from labelproof.data.sample_names import sample_names

@@ -3,6 +3,7 @@ from __future__ import annotations
 from labelproof.cli.time_limit import TimeLimit
 from labelproof.training.configuration import Configuration
 from labelproof.training.pack import Event, Job
+from labelproof.training.stopping import StopRequest
 
 
 class Clock:
@@ -25,13 +26,13 @@ def train(limit: TimeLimit, clock: Clock, given: Job, *, seconds: float) -> None
 
 def test_without_a_limit_all_come_in_their_order() -> None:
     jobs = [job(9), job(1), job(5)]
-    limit = TimeLimit(None)
+    limit = TimeLimit(StopRequest())
     assert list(limit.give(jobs)) == jobs
 
 
 def test_runs_are_begun_until_the_next_would_not_be_finished() -> None:
     clock = Clock()
-    limit = TimeLimit(100, clock=clock)
+    limit = TimeLimit(StopRequest(100, clock=clock))
     jobs = [job(10, seed=seed) for seed in range(9)]
     done = []
     for each in limit.give(jobs):
@@ -43,7 +44,7 @@ def test_runs_are_begun_until_the_next_would_not_be_finished() -> None:
 
 def test_a_shorter_run_is_preferred_to_none() -> None:
     clock = Clock()
-    limit = TimeLimit(50, clock=clock)
+    limit = TimeLimit(StopRequest(50, clock=clock))
     first, long, short = job(10), job(20), job(2)
     given = limit.give([first, long, short])
     assert next(given) == first
@@ -53,7 +54,7 @@ def test_a_shorter_run_is_preferred_to_none() -> None:
 
 def test_of_another_kind_nothing_is_known_so_one_is_tried() -> None:
     clock = Clock()
-    limit = TimeLimit(50, clock=clock)
+    limit = TimeLimit(StopRequest(50, clock=clock))
     first, other = job(10), job(1000, "cifar10")
     given = limit.give([first, job(10, seed=2), other])
     train(limit, clock, next(given), seconds=4)
@@ -64,7 +65,7 @@ def test_of_another_kind_nothing_is_known_so_one_is_tried() -> None:
 
 def test_a_pace_is_between_epochs_of_one_run_not_of_several_at_once() -> None:
     clock = Clock()
-    limit = TimeLimit(100, clock=clock)
+    limit = TimeLimit(StopRequest(100, clock=clock))
     one, two = job(10, seed=1), job(10, seed=2)
     for now in (0.0, 5.0):
         for shift, each in enumerate((one, two)):
@@ -77,7 +78,7 @@ def test_a_pace_is_between_epochs_of_one_run_not_of_several_at_once() -> None:
 
 def test_two_epochs_that_are_told_together_do_not_make_a_run_look_short() -> None:
     clock = Clock()
-    limit = TimeLimit(201, clock=clock)
+    limit = TimeLimit(StopRequest(201, clock=clock))
     first = job(50)
     given = limit.give([first, job(50, seed=2)])
     assert next(given) == first

@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trained import labelproof, train_digits
+from trained import labelproof, labelproof_in_two_processes, train_digits
 
 from labelproof.cli import train as command
 from labelproof.training.ownership import owning
@@ -158,17 +157,8 @@ def test_ctrl_c_saves_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_processes_are_one_run(tmp_path: Path) -> None:
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     arguments = ["train", "--data", "digits", "--epochs", "2", "--device", "cpu", "--fresh"]
-    result = subprocess.run(
-        [sys.executable, *launcher, "-m", "labelproof", *arguments, "--output", "run"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        timeout=120,
-    )
+    result = labelproof_in_two_processes(*arguments, "--output", "run", here=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("epoch 2 of 2") == 1
     assert result.stdout.count("Next: labelproof evaluate run") == 1

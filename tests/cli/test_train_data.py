@@ -1,17 +1,14 @@
 """A folder's run is on the data it was begun on, whatever is in the files by then."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_images import write_images
 from small_runs import StopAfter, outcome
-from trained import labelproof, train_digits
+from trained import labelproof, labelproof_in_two_processes, train_digits
 from typer.testing import Result
 
 from labelproof.cli import train as command
@@ -32,13 +29,16 @@ def write_table(path: Path, *, rows: int = 120) -> Path:
     return path
 
 
-def train(*arguments: str | Path, label: str = "colour") -> Result:
-    return labelproof(
+def command_line(label: str) -> list[str]:
+    return [
         *("train", "--data", "table.csv", "--label", label, "--epochs", "3", "--device", "cpu"),
         *("--network", "mlp(hidden=4,depth=1)", "--batch-size", "32", "--validation", "0.2"),
         *("--output", "run"),
-        *arguments,
-    )
+    ]
+
+
+def train(*arguments: str | Path, label: str = "colour") -> Result:
+    return labelproof(*command_line(label), *arguments)
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> Result:
@@ -75,14 +75,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("finished", [True, False], ids=["finished", "interrupted"])
-def test_another_column_of_labels_is_another_run(
-    here: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
-) -> None:
-    if finished:
+@pytest.fixture(params=[True, False], ids=["finished", "interrupted"])
+def finished(request: pytest.FixtureRequest, here: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the run that is in the folder already came to its end."""
+    if request.param:
         assert train().exit_code == 0
     else:
         interrupt(monkeypatch)
+    return request.param
+
+
+def test_another_column_of_labels_is_another_run(here: Path, finished: bool) -> None:
     before = contents(here / "run")
     assert_refused(train(label="shape"))
     assert_refused(train("--dry-run", label="shape"))
@@ -97,14 +100,7 @@ def test_another_column_of_labels_is_another_run(
     assert_refused(train())
 
 
-@pytest.mark.parametrize("finished", [True, False], ids=["finished", "interrupted"])
-def test_labels_that_were_changed_in_the_file_are_refused(
-    here: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
-) -> None:
-    if finished:
-        assert train().exit_code == 0
-    else:
-        interrupt(monkeypatch)
+def test_labels_that_were_changed_in_the_file_are_refused(here: Path, finished: bool) -> None:
     table = here / "table.csv"
     table.write_text(table.read_text().replace(",blue,", ",red,", 1))
     assert_refused(train())
@@ -213,21 +209,7 @@ def test_another_file_of_human_labels_is_another_run(here: Path) -> None:
 def test_two_processes_refuse_it_too(here: Path) -> None:
     assert train().exit_code == 0
     before = contents(here / "run")
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    arguments = ["--data", "table.csv", "--label", "shape", "--epochs", "3", "--device", "cpu"]
-    settings = ["--network", "mlp(hidden=4,depth=1)", "--batch-size", "32", "--validation", "0.2"]
-    result = subprocess.run(
-        [
-            *(sys.executable, *launcher, "-m", "labelproof", "train", *arguments, *settings),
-            *("--output", "run"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=here,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        timeout=120,
-    )
+    result = labelproof_in_two_processes(*command_line("shape"), here=here)
     assert result.returncode != 0
     assert "error: run holds a run on other data" in result.stderr
     assert contents(here / "run") == before

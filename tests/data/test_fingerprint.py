@@ -8,8 +8,9 @@ from made_images import write_images
 
 from labelproof.data import Dataset, Split, load_dataset, load_digits
 from labelproof.data import images as decoding
+from labelproof.data.encoded import StoredImage
 from labelproof.data.fingerprint import fingerprint
-from labelproof.data.images import ImageFiles, StoredImage
+from labelproof.data.images import ImageFiles
 
 NAMES = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)]
 

@@ -10,16 +10,10 @@ import torch
 from made_images import make_image, pixels, write_images
 from PIL import Image
 
+from labelproof.data.encoded import StoredImage, UnreadableImageError, decode_image
+from labelproof.data.examination import channel_statistics, examine_images, sample_statistics
 from labelproof.data.folder import load_folder
-from labelproof.data.images import (
-    ImageFiles,
-    StoredImage,
-    UnreadableImageError,
-    channel_statistics,
-    decode_image,
-    examine_images,
-    sample_statistics,
-)
+from labelproof.data.images import ImageFiles
 from labelproof.data.notices import DataWarning
 
 

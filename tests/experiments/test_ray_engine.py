@@ -62,14 +62,6 @@ def variables() -> dict[str, str]:
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
 def local(one_thread: None) -> Engine:
     return LocalEngine(choose_execution("cpu"))
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import torch
 from made_ray import MadeRay, RayTaskError, TaskCancelledError, WorkerCrashedError
 from rich.console import Console
 from small_runs import kinds, load_small, small
@@ -111,14 +110,6 @@ def test_a_run_that_no_worker_begins_fails_once(use: Use) -> None:
 def test_what_a_task_raises_before_its_end_is_raised_here(use: Use) -> None:
     with pytest.raises(ValueError, match="too late"):
         follow(use(MadeRay([[*BEGUN, raised()]])))
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def test_whatever_decides_the_examples_comes_to_what_it_does_here(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from labelproof.audit.row_matching import SampleFiles
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import SUFFIXES
+from labelproof.data.encoded import SUFFIXES
 from labelproof.data.loading import TABLES
 from labelproof.data.manifest import COLUMNS, read_beside
 from labelproof.data.sample_names import sample_folder, sample_paths

@@ -13,7 +13,8 @@ import numpy as np
 from labelproof.audit.folder import Audit
 from labelproof.audit.row_marks import mark_rows, read_cells
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import ImageFiles, UnreadableImageError, as_picture, decode_image
+from labelproof.data.encoded import UnreadableImageError, decode_image
+from labelproof.data.images import ImageFiles, as_picture
 from labelproof.data.loading import TABLES, load_dataset
 from labelproof.data.notices import few
 from labelproof.data.sample_names import sample_names

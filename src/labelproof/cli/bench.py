@@ -168,10 +168,9 @@ def bench(
         trainer = LocalEngine(execution, at_once or (AT_ONCE.get(dataset, 1) if on_gpu else 1))
     jobs = [Job(run.configuration, runs / run.configuration.name) for run in todo]
     seconds = None if minutes is None else 60 * minutes
-    limit = TimeLimit(seconds)
     try:
         with StopRequest(seconds) as stop:
-            failures = _carry_out(jobs, trainer, load, store, stop, limit, console, keep_runs)
+            failures = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
@@ -245,12 +244,12 @@ def _carry_out(
     load: _Loader,
     store: RecordStore,
     stop: StopRequest,
-    limit: TimeLimit,
     console: Console,
     keep_runs: bool,
 ) -> int:
     """Train all, keeping a record as soon as a run is done; the number that failed."""
     failures = 0
+    limit = TimeLimit(stop)
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
         # Another bench over the same records may have been faster with some.

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from labelproof.cli.data import Root
+from labelproof.cli.flags import LABELS
 from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import TABLES, load_dataset
@@ -49,9 +50,7 @@ def evaluate(
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="A table with the columns sample and label whose labels count in place of those "
-            "that the data have, such as 'labelproof review' exports; samples with an empty label "
-            "are left out.",
+            help=f"{LABELS} About the training part, which data without parts are as a whole.",
             show_default="what 'labelproof fit' was told, else the data's own",
         ),
     ] = None,

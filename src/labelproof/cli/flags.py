@@ -161,13 +161,15 @@ ClassWeight = Annotated[
         "it has.",
     ),
 ]
+LABELS = (
+    "A table with the columns sample and label whose labels stand in place of those that the data "
+    "came with, such as 'labelproof review' exports; samples with an empty label are left out."
+)
 Labels = Annotated[
     Path | None,
     typer.Option(
         "--labels",
-        help="A table with the columns sample and label whose labels stand in place of those that "
-        "the data came with, such as 'labelproof review' exports; samples with an empty label are "
-        "left out.",
+        help=LABELS,
         show_default="the data's own",
     ),
 ]

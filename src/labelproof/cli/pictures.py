@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from labelproof.data.images import SUFFIXES, Mode, UnreadableImageError, decode_image
+from labelproof.data.encoded import SUFFIXES, Mode, UnreadableImageError, decode_image
 from labelproof.data.notices import few, readable
 
 __all__ = ["ARRAYS", "Picture", "find_pictures", "load_array"]

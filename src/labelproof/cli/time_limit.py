@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from labelproof.training.pack import Event, Job
+from labelproof.training.stopping import StopRequest
 
 __all__ = ["TimeLimit"]
 
@@ -21,14 +21,13 @@ class TimeLimit:
     done anything.
 
     Args:
-        seconds: From now on; `None` for no limit.
-        clock: Gives the time in seconds.
+        stop: Knows when the time is over.
 
     Example:
         >>> from labelproof.training.configuration import Configuration
         >>> long, short = (Job(Configuration("mnist", epochs=epochs)) for epochs in (50, 5))
         >>> now = 0.0
-        >>> limit = TimeLimit(100, clock=lambda: now)
+        >>> limit = TimeLimit(StopRequest(100, clock=lambda: now))
         >>> given = limit.give([long, long, short])
         >>> next(given).configuration.epochs
         50
@@ -38,9 +37,8 @@ class TimeLimit:
         [5]
     """
 
-    def __init__(self, seconds: float | None, *, clock: Callable[[], float] = time.monotonic):
-        self.clock = clock
-        self.end = None if seconds is None else clock() + seconds
+    def __init__(self, stop: StopRequest):
+        self.stop = stop
         self._first: dict[Job, float] = {}
         self._epochs: dict[Job, int] = {}
         self._pace: dict[Hashable, float] = {}
@@ -59,7 +57,7 @@ class TimeLimit:
     def see(self, event: Event) -> None:
         """Take note of what happens, to know how fast it goes."""
         if event.kind == "epoch":
-            job, now = event.job, self.clock()
+            job, now = event.job, self.stop.clock()
             first = self._first.setdefault(job, now)
             epochs = self._epochs[job] = self._epochs.get(job, -1) + 1
             if epochs:
@@ -67,10 +65,8 @@ class TimeLimit:
                 self._pace[_kind(job)] = (now - first) / epochs
 
     def _fits(self, job: Job) -> bool:
-        if self.end is None:
-            return True
         needed = job.configuration.epochs * self._pace.get(_kind(job), 0.0) * _MARGIN
-        return self.clock() + needed < self.end
+        return self.stop.clock() + needed < self.stop.end
 
 
 def _kind(job: Job) -> Hashable:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labelproof.data.array_files import DAMAGED, decode_text, why_unreadable
 from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import channel_statistics
+from labelproof.data.examination import channel_statistics
 from labelproof.data.labelled_files import OnError, check_on_error
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.row_arrays import encode_arrays

@@ -38,6 +38,6 @@ class Where:
             notice(f"{message}; taken for missing")
 
     def tell(self, name: str, message: str) -> None:
-        """Warn about a column, unless it was said before."""
+        """Warn about a column, unless no warnings are wanted."""
         if self.on_error != "quiet":
             notice(f"{self.table}: column {name!r}: {message}")

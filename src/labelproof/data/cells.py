@@ -18,6 +18,7 @@ from labelproof.data.array_files import decode_text
 __all__ = [
     "Cells",
     "Parsed",
+    "folded",
     "is_missing",
     "parse_booleans",
     "parse_dates",
@@ -68,6 +69,15 @@ class Cells:
         if self.kind == "boolean":
             return ["" if value != value else str(bool(value)) for value in values]
         return ["" if value != value else text_of(value) for value in values]
+
+
+def folded(text: str) -> str:
+    """What two texts that differ only in case or spaces have in common.
+
+    >>> folded("Net Price ") == folded("net price") == folded("NETPRICE")
+    True
+    """
+    return "".join(text.split()).casefold()
 
 
 def is_missing(text: str) -> bool:

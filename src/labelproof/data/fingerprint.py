@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import ImageFiles, StoredImage
+from labelproof.data.encoded import StoredImage
+from labelproof.data.images import ImageFiles
 
 __all__ = ["fingerprint"]
 

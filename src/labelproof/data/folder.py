@@ -12,7 +12,7 @@ from pathlib import Path
 from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset
 from labelproof.data.duplicates import report_duplicates
-from labelproof.data.images import SUFFIXES
+from labelproof.data.encoded import SUFFIXES
 from labelproof.data.labelled_files import (
     LabelledFiles,
     OnError,

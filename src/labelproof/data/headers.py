@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from labelproof.data.cells import parse_numbers
+from labelproof.data.cells import folded, parse_numbers
 from labelproof.data.notices import few
 from labelproof.ranges import suggest
 
@@ -81,8 +81,8 @@ def refuse_missing(wanted: Sequence[str], names: Sequence[str], place: str) -> N
     if not missing:
         return
     # Names that are wanted as they are cannot stand for others.
-    alike = {_folded(name): name for name in names if name not in wanted}
-    twins = [(alike[_folded(name)], name) for name in missing if _folded(name) in alike]
+    alike = {folded(name): name for name in names if name not in wanted}
+    twins = [(alike[folded(name)], name) for name in missing if folded(name) in alike]
     hint = ""
     if twins:
         renamed = few([f"{found!r} to {name!r}" for found, name in twins], shown=8)
@@ -95,7 +95,3 @@ def refuse_missing(wanted: Sequence[str], names: Sequence[str], place: str) -> N
         f"{few([repr(name) for name in missing], shown=8)}, found "
         f"{few([repr(name) for name in names], shown=8) or 'none'}{hint}"
     )
-
-
-def _folded(name: str) -> str:
-    return "".join(name.split()).casefold()

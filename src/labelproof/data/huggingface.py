@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from labelproof.data.arrow import import_arrow
 from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import Encoded, StoredImage
+from labelproof.data.encoded import Encoded, StoredImage
 from labelproof.data.labelled_files import (
     LabelledFiles,
     OnError,

@@ -9,14 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import (
-    EncodedImages,
-    Examination,
-    ImageFiles,
-    examine_images,
-    sample_statistics,
-    select_images,
-)
+from labelproof.data.examination import Examination, examine_images, sample_statistics
+from labelproof.data.images import EncodedImages, ImageFiles, select_images
 from labelproof.data.notices import count, few, notice
 from labelproof.data.unusable import UnusableSamplesError
 

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from labelproof.data.dataset import Split
-from labelproof.data.images import ImageFiles, StoredImage
+from labelproof.data.encoded import StoredImage
+from labelproof.data.images import ImageFiles
 
 __all__ = ["sample_folder", "sample_names", "sample_paths"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from labelproof.data.images import SUFFIXES
+from labelproof.data.encoded import SUFFIXES
 from labelproof.data.manifest import COLUMNS
 from labelproof.data.tables import Table
 

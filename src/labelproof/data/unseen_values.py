@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from labelproof.data.cells import folded
 from labelproof.data.notices import few
 
 __all__ = ["unseen"]
@@ -39,17 +40,13 @@ def unseen(texts: Sequence[str], values: Sequence[str], *, rare: float = 0.0) ->
     if len(strange) <= usual or (len(strange) < FEWEST and 2 * len(strange) <= present):
         return ""
     different = list(dict.fromkeys(strange))
-    alike = {_folded(value): value for value in values}
-    twin = next((text for text in different if _folded(text) in alike), None)
+    alike = {folded(value): value for value in values}
+    twin = next((text for text in different if folded(text) in alike), None)
     seen = "seldom or not seen" if rare else "not seen"
     hint = ""
     if twin is not None:
-        hint = f"; {twin!r} differs from {alike[_folded(twin)]!r} only in case or spaces"
+        hint = f"; {twin!r} differs from {alike[folded(twin)]!r} only in case or spaces"
     return (
         f"{len(strange):,} of {present:,} cells have values that were {seen} in training "
         f"({few([repr(text) for text in different])}){hint}"
     )
-
-
-def _folded(text: str) -> str:
-    return "".join(text.split()).casefold()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import SUFFIXES
+from labelproof.data.encoded import SUFFIXES
 from labelproof.data.labelled_files import (
     LabelledFiles,
     OnError,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.columns import Columns
-from labelproof.data.images import channel_statistics
+from labelproof.data.examination import channel_statistics
 from labelproof.data.notices import few
 
 __all__ = [

@@ -112,6 +112,7 @@ class ActiveRun:
         else:
             self.held.callback(images.close)
         self.run = Run(self.job.configuration, examples, images, self.execution, wrap=wrap)
+        self.held.callback(self.run.release)
         self.run.prepare()
         notices: list[str] = []
         if self.folder is not None:
@@ -184,13 +185,9 @@ class ActiveRun:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder and of whatever decodes images."""
+        """Let go of the folder, of whatever decodes images and of recorded graphs."""
         self.over = True
         self.held.close()
-        if hasattr(self, "run"):
-            # It knows the run, which knows it: its graphs and their memory would wait for the
-            # garbage collector while the next run looks for room.
-            self.run.recorder = None
 
     def _fail(self, error: DivergedError) -> Event:
         self.close()

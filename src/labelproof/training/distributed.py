@@ -7,7 +7,7 @@ where torch has no synchronised one: without it a network in two processes is an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,6 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from labelproof.training.execution import Execution
+from labelproof.training.tally import Tally
 
 __all__ = [
     "SynchronizedBatchNorm",
@@ -27,6 +28,8 @@ __all__ = [
     "count_batches",
     "launched",
     "share_gradients",
+    "sum_tally",
+    "take_from_first",
     "taking_part",
 ]
 
@@ -92,6 +95,19 @@ def count_batches(network: nn.Module) -> None:
             module._buffers.pop("num_batches_tracked")
             device = next((each.device for each in module.parameters()), None)
             module.num_batches_tracked = torch.zeros((), dtype=torch.int64, device=device)
+
+
+def sum_tally(tally: Tally) -> None:
+    """Make what each process counted that of all of them; the first step that broke is theirs."""
+    for tensor in (tally.sums, tally.correct, tally.held):
+        torch.distributed.all_reduce(tensor)
+    torch.distributed.all_reduce(tally.diverged, op=torch.distributed.ReduceOp.MAX)
+
+
+def take_from_first(buffers: Iterable[Tensor]) -> None:
+    """Let what the first process concluded from its share, such as a noise rate, hold for all."""
+    for buffer in buffers:
+        torch.distributed.broadcast(buffer, src=0)
 
 
 def anyone(wish: bool, device: torch.device) -> bool:

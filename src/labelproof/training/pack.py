@@ -61,13 +61,13 @@ def train_runs(
     waiting, more = iter(jobs), True
     resident: dict[str, DeviceInputs] = {}
     active: list[ActiveRun] = []
-    stopping = execution.world_size == 1 and stop is not None and stop.wanted
+    stopping = _wants_alone(stop, execution)
     turns = itertools.count()
     try:
         while (more or active) and not stopping:
             while more and len(active) < at_once:
                 # To load and to compile may take longer than whoever wants to stop will wait.
-                if active and execution.world_size == 1 and stop is not None and stop.wanted:
+                if active and _wants_alone(stop, execution):
                     stopping = True
                     break
                 # Asked for one by one: what comes next may depend on what came out so far.
@@ -95,6 +95,11 @@ def train_runs(
         # Whatever went wrong with one run, or in the program, the others' work is kept.
         for run in active:
             run.rescue()
+
+
+def _wants_alone(stop: StopRequest | None, execution: Execution) -> bool:
+    """Whether a process that has not to agree with others is to stop."""
+    return execution.world_size == 1 and stop is not None and stop.wanted
 
 
 def _agree_to_stop(stop: StopRequest | None, execution: Execution, turn: int) -> bool:

@@ -14,12 +14,13 @@ import torch.distributed
 from torch import Tensor, nn
 
 from labelproof.losses import Loss, parse_loss
-from labelproof.training.algorithms import Batch, make_algorithm
+from labelproof.training.algorithms import make_algorithm
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.backlog import Backlog
 from labelproof.training.checkpoint import Checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.description import describe
+from labelproof.training.distributed import sum_tally, take_from_first
 from labelproof.training.evaluation import CHUNK, count_predictions
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
@@ -36,6 +37,12 @@ from labelproof.training.networks import draw_nothing, drop_units, make_networks
 from labelproof.training.optimization import Optimizer
 from labelproof.training.precision import TYPES, resolve_precision
 from labelproof.training.randomness import GlobalChance, derive_seed
+from labelproof.training.restoring import (
+    all_tensors,
+    can_draw_on,
+    make_checkpoint,
+    refuse_misfit,
+)
 from labelproof.training.step import Average, Step
 from labelproof.training.tally import Tally
 
@@ -120,7 +127,8 @@ class Run:
                 f"weight: examples that count differently are for the algorithm supervised, "
                 f"got {configuration.algorithm}"
             )
-        self.tally = Tally(self._part_names(dataset.num_classes), dataset.num_classes, device)
+        parts = self.algorithm.part_names(device, weighted=self.examples.weight is not None)
+        self.tally = Tally(parts, dataset.num_classes, device)
         if device.type == "cpu" and not execution.compile and wrap is None:
             self.tally.backlog = self._make_backlog(dataset.num_classes)
         examples = self.examples
@@ -168,17 +176,6 @@ class Run:
         size = min(self.configuration.batch_size, len(self.examples.used))
         return Backlog(self.tally, self.algorithm, batch_size=size, num_classes=num_classes)
 
-    def _part_names(self, num_classes: int) -> list[str]:
-        device = self.execution.device
-        two = torch.arange(2, device=device)
-        logits = (torch.zeros(2, num_classes, device=device),) * self.algorithm.num_networks
-        kept = {name: buffer.clone() for name, buffer in self.algorithm.named_buffers()}
-        weight = None if self.examples.weight is None else torch.ones(2, device=device)
-        names = list(self.algorithm.objectives(Batch(logits, two, two, weight)).parts)
-        for name, buffer in self.algorithm.named_buffers():
-            buffer.copy_(kept[name])
-        return names
-
     @property
     def evaluated(self) -> nn.Module:
         """The network that is measured and kept: the average where there is one."""
@@ -216,8 +213,7 @@ class Run:
             self.algorithm.set_epoch(self.epoch)
             if self.step == 0:
                 self.tally.start_epoch()
-                self.generator.manual_seed(derive_seed(configuration.seed, "loss", self.epoch))
-                self.chance.seed(derive_seed(configuration.seed, "network", self.epoch))
+                self._seed(self.epoch)
             schedules = schedules_at(self.epoch, configuration, self.algorithm.loss)
             for optimizer in self.optimizers:
                 optimizer.set_rate(schedules["learning_rate"])
@@ -228,7 +224,9 @@ class Run:
         assert self._plan is not None  # noqa: S101
         share = self._plan.steps[self.step]
         if self.execution.world_size > 1:
-            self._seed_step()
+            # Each process draws numbers of its own, which no checkpoint of one of them has.
+            number = self.epoch * self.steps + self.step
+            self._seed(number, whose=f" of process {self.execution.rank}")
         with self._on_stream(), self.chance.lent():
             self.feed.stage()
             if self.recorder is not None:
@@ -241,12 +239,10 @@ class Run:
             self._stop_if_diverged(int(self.tally.diverged))
         return self.step == len(self._plan.steps)
 
-    def _seed_step(self) -> None:
-        """Let each process draw numbers of its own, which no checkpoint of one of them has."""
-        rank, number = self.execution.rank, self.epoch * self.steps + self.step
+    def _seed(self, number: int, *, whose: str = "") -> None:
         seed = self.configuration.seed
-        self.generator.manual_seed(derive_seed(seed, f"loss of process {rank}", number))
-        self.chance.seed(derive_seed(seed, f"network of process {rank}", number))
+        self.generator.manual_seed(derive_seed(seed, f"loss{whose}", number))
+        self.chance.seed(derive_seed(seed, f"network{whose}", number))
 
     def end(self) -> Epoch:
         """Measure the epoch and move on to the next."""
@@ -256,10 +252,12 @@ class Run:
                 self.recorder.replay("evaluate")
             else:
                 self._evaluate()
-            self._sum_over_processes()
+            if self.execution.world_size > 1:
+                sum_tally(self.tally)
             reading = self.tally.read()
             self.algorithm.after_epoch(self.epoch)
-            self._agree_on_algorithm()
+            if self.execution.world_size > 1:
+                take_from_first(self.algorithm.buffers())
         examples = sum(share.whole for share in self._plan.steps)
         epoch = Epoch(self.epoch, reading, self._schedules, examples)
         self.epoch, self.step = self.epoch + 1, 0
@@ -303,20 +301,17 @@ class Run:
             torch.distributed.all_reduce(self.tally.sums)
             self._keep_sums_once()
         tensors = {name: tensor.to("cpu", copy=True) for name, tensor in self.tensors().items()}
-        kept = "network0." if self.average is None else "average."
-        weights = {
-            name.removeprefix(kept): tensor
-            for name, tensor in tensors.items()
-            if name.startswith(kept)
-        }
-        state = {name: tensor for name, tensor in tensors.items() if not name.startswith(kept)}
-        state |= self._drawn()
         values = {
             "configuration": self.configuration.as_values(),
             "epoch": self.epoch,
             "step": self.step,
         }
-        return Checkpoint(weights, state, values)
+        return make_checkpoint(tensors | self._drawn(), values, kept=self._kept)
+
+    @property
+    def _kept(self) -> str:
+        """What the names of the weights that are kept begin with."""
+        return "network0." if self.average is None else "average."
 
     def _drawn(self) -> dict[str, Tensor]:
         """Where the random numbers stand, by name."""
@@ -335,31 +330,15 @@ class Run:
             ValueError: The checkpoint does not fit the network, whose code has changed since, or
                 the device, on which random numbers are others.
         """
-        kept = "network0." if self.average is None else "average."
-        tensors = checkpoint.state | {
-            f"{kept}{name}": tensor for name, tensor in checkpoint.weights.items()
-        }
+        found = all_tensors(checkpoint, kept=self._kept)
+        random = {name: found.pop(name) for name in list(found) if name.startswith("random.")}
         mine = self.tensors()
-        random = {name: tensors.pop(name) for name in list(tensors) if name.startswith("random.")}
-        for name in [*mine, *tensors]:
-            there, here = (each[name].shape if name in each else None for each in (tensors, mine))
-            if there != here:
-                raise ValueError(
-                    f"checkpoint: {name} does not fit {self.configuration.network}, which has "
-                    "changed since; choose another folder, or start anew with --fresh"
-                )
-        drawn = self._drawn()
-        same = all(name in random and random[name].shape == drawn[name].shape for name in drawn)
-        # Between two epochs nothing is lost: the next one starts from seeds of its own.
-        if not same and checkpoint.values["step"]:
-            raise ValueError(
-                "checkpoint: was saved in the middle of an epoch on another kind of device, whose "
-                "random numbers are not to be had here; go on there until the epoch ends, or start "
-                "anew with --fresh"
-            )
+        refuse_misfit(found, mine, self.configuration.network)
+        # Before anything is changed: what is refused here leaves the run as it was.
+        same = can_draw_on(random, self._drawn(), between_epochs=not checkpoint.values["step"])
         with self._on_stream(), torch.no_grad():
             for name, tensor in mine.items():
-                tensor.copy_(tensors[name])
+                tensor.copy_(found[name])
             if same:
                 self.generator.set_state(random["random.loss"])
         if same:
@@ -372,6 +351,12 @@ class Run:
         """Leave what all processes summed up to one of them, or it would count for each."""
         if self.execution.rank:
             self.tally.sums.zero_()
+
+    def release(self) -> None:
+        """Let go of what was recorded, once nothing is trained any more."""
+        # It knows the run, which knows it: its graphs and their memory would wait for the garbage
+        # collector while another run looks for room.
+        self.recorder = None
 
     def synchronize(self) -> None:
         """Wait until the device has done all that was asked."""
@@ -409,18 +394,6 @@ class Run:
         if len(self.held):
             batches = self.images.held_batches(self.held, CHUNK, crop=crop)
             self.tally.held.copy_(count(batches, self.held_labels))
-
-    def _sum_over_processes(self) -> None:
-        if self.execution.world_size > 1:
-            for tensor in (self.tally.sums, self.tally.correct, self.tally.held):
-                torch.distributed.all_reduce(tensor)
-            torch.distributed.all_reduce(self.tally.diverged, op=torch.distributed.ReduceOp.MAX)
-
-    def _agree_on_algorithm(self) -> None:
-        """What the algorithm concluded from its own share, such as a noise rate, holds for all."""
-        if self.execution.world_size > 1:
-            for buffer in self.algorithm.buffers():
-                torch.distributed.broadcast(buffer, src=0)
 
     def _on_stream(self) -> Any:
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)

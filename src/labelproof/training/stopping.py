@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -20,6 +21,9 @@ class StopRequest:
         seconds: When this time is over, to stop is wanted as well; `None` for no limit.
         clock: Gives the time in seconds.
 
+    Attributes:
+        end: When the time is over, as `clock` has it.
+
     Example:
         >>> with StopRequest() as stop:
         ...     signal.raise_signal(signal.SIGTERM)
@@ -31,14 +35,14 @@ class StopRequest:
         self, seconds: float | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.signal: int | None = None
-        self._clock = clock
-        self._end = None if seconds is None else clock() + seconds
+        self.clock = clock
+        self.end = math.inf if seconds is None else clock() + seconds
         self._before: dict[int, object] = {}
 
     @property
     def wanted(self) -> bool:
         """Whether to stop at the next occasion."""
-        return self.signal is not None or (self._end is not None and self._clock() >= self._end)
+        return self.signal is not None or self.clock() >= self.end
 
     @property
     def exit_code(self) -> int:

@@ -112,6 +112,22 @@ class Algorithm(nn.Module, ABC):
             for module in self.modules()
         )
 
+    def part_names(self, device: torch.device, *, weighted: bool = False) -> list[str]:
+        """What the parts of `objectives` are called, by asking about two made-up examples.
+
+        Args:
+            device: Where the algorithm is; nothing of it is changed.
+            weighted: Whether examples count differently.
+        """
+        two = torch.arange(2, device=device)
+        logits = (torch.zeros(2, self.num_classes, device=device),) * self.num_networks
+        kept = {name: buffer.clone() for name, buffer in self.named_buffers()}
+        weight = torch.ones(2, device=device) if weighted else None
+        names = list(self.objectives(Batch(logits, two, two, weight)).parts)
+        for name, buffer in self.named_buffers():
+            buffer.copy_(kept[name])
+        return names
+
     @property
     def defers(self) -> bool:
         """Whether the parts can be worked out later, by `see` and `example_parts`."""
