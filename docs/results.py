@@ -7,20 +7,22 @@ Nothing measured is typed into these pages. They have places instead:
 {{ figure accuracy mnist }}                    a picture
 {{ ours symmetric mnist CE+SR 0.8 }}           a cell as measured; so for paper and difference
 {{ rate symmetric mnist CE 0.8 }}              the share of wrong labels as it came out
+{{ ours symmetric mnist NLNL 0.8 epochs=720 }} the same with settings that differ from the table's
 {{ under asymmetric:0.4 cifar10 CE }}          a method as measured with noise that no table has
-{{ after 40 symmetric mnist NLNL 0.8 }}        a cell's accuracy after so many epochs
+{{ after 40 symmetric mnist NLNL 0.8 }}        a cell's accuracy after so many epochs; settings too
 {{ embeddings mnist symmetric }}               what networks see, from records/embeddings
 {{ records }}                                  how many records there are
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
-from labelproof.experiments.grids import Cell, plan
+from labelproof.experiments.grids import Cell, PlannedRun, plan
 from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.reproduction import compare_all
 from labelproof.experiments.store import RecordStore
@@ -118,8 +120,29 @@ def _cell(store: RecordStore, table: str, dataset: str, method: str, column: str
     return entry
 
 
-def _ours(store: RecordStore, *place: str) -> str:
-    return _measured(_cell(store, *place))
+def _ours(
+    store: RecordStore, table: str, dataset: str, method: str, column: str, *settings: str
+) -> str:
+    if not settings:
+        return _measured(_cell(store, table, dataset, method, column))
+    run = _changed(table, dataset, method, column, settings)
+    accuracies = {
+        record.configuration["seed"]: record.final_accuracy
+        for record in store.seeds(run.configuration)
+    }
+    return _measured(Entry(run.cell, accuracies, None))
+
+
+def _changed(
+    table: str, dataset: str, method: str, column: str, settings: Sequence[str]
+) -> PlannedRun:
+    """A cell's run with settings in the place of its own, each as `NAME=VALUE`."""
+    (run,) = plan(table, dataset, methods=[method], columns=[column])
+    values = dict(setting.split("=", 1) for setting in settings)
+    changes = {
+        name: type(getattr(run.configuration, name))(value) for name, value in values.items()
+    }
+    return dataclasses.replace(run, configuration=dataclasses.replace(run.configuration, **changes))
 
 
 def _under(store: RecordStore, noise: str, dataset: str, method: str) -> str:
@@ -129,9 +152,15 @@ def _under(store: RecordStore, noise: str, dataset: str, method: str) -> str:
 
 
 def _after(
-    store: RecordStore, epoch: str, table: str, dataset: str, method: str, column: str
+    store: RecordStore,
+    epoch: str,
+    table: str,
+    dataset: str,
+    method: str,
+    column: str,
+    *settings: str,
 ) -> str:
-    (run,) = plan(table, dataset, methods=[method], columns=[column])
+    run = _changed(table, dataset, method, column, settings)
     accuracies = {
         record.configuration["seed"]: record.curve["test_accuracy"][int(epoch) - 1]
         for record in store.seeds(run.configuration)

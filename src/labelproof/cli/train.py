@@ -84,7 +84,8 @@ def train(
         typer.Option(
             min=0,
             rich_help_panel=flags.HOW,
-            help="Time between two checkpoints; 0 writes one after every epoch.",
+            help="Time between two checkpoints, at least, and a hundred times what one takes; 0 "
+            "writes one after every epoch.",
         ),
     ] = 30.0,
     fresh: Annotated[

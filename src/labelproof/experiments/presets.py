@@ -79,10 +79,14 @@ PAPER_TRAINING: Mapping[str, Training] = {
 momentum 0.9, a cosine to zero stepped each epoch, gradients clipped at a norm of 5."""
 
 PAPER_ROW_TRAINING: Mapping[str, Mapping[str, Training]] = {
-    # The first stage of NLNL alone, trained for far longer. The paper does not say how; it follows
-    # APL's protocol, so the settings are those of APL's public configurations: on MNIST with
-    # Nesterov's momentum and a floor under the learning rate, on CIFAR with neither. For CIFAR-100
-    # these name a ResNet-50; APL's earlier script has the ResNet-34 of the paper, which is kept.
+    # The first stage of NLNL alone. The paper does not say how it was trained; it follows APL's
+    # protocol, so the settings are those of APL's public configurations: on MNIST with Nesterov's
+    # momentum and a floor under the learning rate, on CIFAR with neither. For CIFAR-100 these name
+    # a ResNet-50; APL's earlier script has the ResNet-34 of the paper, which is kept.
+    #
+    # APL has 720 epochs for MNIST. With these, symmetric noise .6 and .8 come to 97.54 and 10.28;
+    # with the 50 of all other rows to 96.07 and 87.93, where the paper has 96.18 and 86.34, and
+    # all nine cells agree with it. On CIFAR nothing is measured yet, and APL's epochs stand.
     #
     # There an example also weighs as much as the largest class is larger than its own. The weights
     # of `class_weight="balanced"` are in that proportion but have a mean of 1, which is less by the
@@ -90,7 +94,7 @@ PAPER_ROW_TRAINING: Mapping[str, Mapping[str, Training]] = {
     # Rather than by other weights than theirs, examples are weighed by none here; with symmetric
     # noise, and on CIFAR-100, classes are nearly equal and there is little to weigh.
     "NLNL": {
-        "mnist": {"epochs": 720, "nesterov": True, "schedule": "cosine:0.001"},
+        "mnist": {"nesterov": True, "schedule": "cosine:0.001"},
         "cifar10": {"epochs": 1000},
         "cifar100": {"epochs": 2000},
     },
