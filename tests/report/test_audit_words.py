@@ -13,6 +13,7 @@ from audits import make_findings
 from labelproof.audit.estimate import Estimate
 from labelproof.report.audit_tables import Pair, confusion_counts, confusions
 from labelproof.report.audit_words import (
+    after_review,
     caution,
     commands,
     confused_most,
@@ -146,3 +147,29 @@ def test_the_most_frequent_confusions_stay_a_sentence() -> None:
         "about 5; cat labelled elk, about 3."
     )
     assert confused_most([], ["cat"]) == ""
+
+
+def test_a_class_that_is_hardly_ever_predicted_is_warned_of_by_name() -> None:
+    audit, _ = made_audit(40, ("often", "rare <b>"))
+    given = np.repeat([0, 1], [25, 15])
+    sure = replace(audit, agreement=Estimate(0.97, 0.9, 1.0))
+
+    def predicted(*counts: int) -> str:
+        return caution(
+            replace(sure, findings=replace(sure.findings, given=given, predicted=counts))
+        )
+
+    assert predicted(38, 2) == ""
+    assert "rare <b> (1 predicted, 15 labelled)" in predicted(39, 1)
+    # An audit that was written before this was kept says nothing about it.
+    assert predicted() == ""
+    given = np.repeat([0, 1], [31, 9])
+    assert predicted(40, 0) == ""
+
+
+def test_after_a_review_it_is_said_what_the_interval_is_not_about() -> None:
+    audit, _ = made_audit(20, ("a", "b"))
+    assert after_review(audit) == ""
+    reviewed = replace(audit, options={"labels": "reviewed.csv"})
+    assert "could not see" in after_review(reviewed)
+    assert after_review(reviewed) in limits(reviewed)

@@ -35,6 +35,8 @@ class Findings:
         shared_doubts: Which share of its doubts the network has in common with whoever wrote the
             labels.
         agreed: How many labels are what the network predicts.
+        predicted: How many samples each class is predicted for, `(C)`; none where that is not
+            known.
     """
 
     given: NDArray[np.int64]
@@ -47,6 +49,7 @@ class Findings:
     temperature: float
     shared_doubts: float = 0.0
     agreed: int = 0
+    predicted: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.given)

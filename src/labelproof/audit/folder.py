@@ -137,6 +137,7 @@ class Audit:
             "temperature": findings.temperature,
             "shared_doubts": findings.shared_doubts,
             "agreement": asdict(self.agreement),
+            "predicted": list(findings.predicted),
             "method": dict(self.method),
             "curves": [dict(curve) for curve in self.curves],
             "options": dict(self.options),
@@ -172,6 +173,7 @@ class Audit:
                 transition_high=arrays["transition_high"],
                 temperature=float(values["temperature"]),
                 shared_doubts=float(values["shared_doubts"]),
+                predicted=tuple(values.get("predicted", ())),
             )
             return cls(
                 name=values["name"],

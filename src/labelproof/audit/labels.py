@@ -114,6 +114,7 @@ def audit_logits(
         temperature=model.temperature,
         shared_doubts=shared,
         agreed=int(np.trace(suspicion.confusion)),
+        predicted=tuple(suspicion.confusion.sum(axis=1).tolist()),
     )
 
 

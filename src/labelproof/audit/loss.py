@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
 from labelproof.fitting.recipe import Inputs
 
 __all__ = ["audit_loss"]
 
+_ROBUST = 0.7
 _MANY = 20
 """Classes from which on generalised cross entropy is set nearer to plain cross entropy."""
+_NEARLY_PLAIN = 0.15
+
+_HEARD = 0.18
+"""The share of its weight that a label keeps, at least, of which the network has only learned how
+frequent it is. With classes of 5% half of that is still enough, with those of 3% less than that is
+not: the class is never learned, and all its labels pass for wrong."""
+
+_FEWEST = 10
+"""Samples of a class from which on it counts: smaller ones are hardly learned with any loss."""
 
 
-def audit_loss(inputs: Inputs) -> str:
-    """The loss of the networks behind an audit, where none is named.
+def audit_loss(inputs: Inputs, labels: NDArray[np.int64] | None = None) -> str:
+    r"""The loss of the networks behind an audit, where none is named.
 
     Generalised cross entropy: from the first step a label that the network finds absurd moves it
     little, so wrong labels are not learned, and what is hard still is. Sparse regularization ends
@@ -19,11 +34,23 @@ def audit_loss(inputs: Inputs) -> str:
     classes, where the labels of a fresh network all look absurd, it is set nearer to plain cross
     entropy.
 
+    So it is where a class is rare, as fraud is. The first thing a network learns is how frequent
+    classes are, and a label weighs \(u_y^q\) then, with \(u_y\) the share of its class.
+
     Args:
         inputs: What the data are.
+        labels: As they came, class indices; without them classes are taken to be equally frequent.
 
     Example:
         >>> audit_loss(Inputs("images", (3, 32, 32), 50_000, 10))
         'gce(q=0.7)'
+        >>> audit_loss(Inputs("rows", (8,), 1000, 2), np.repeat([0, 1], [970, 30]))
+        'gce(q=0.49)'
     """
-    return "gce(q=0.7)" if inputs.classes <= _MANY else "gce(q=0.15)"
+    q = _ROBUST if inputs.classes <= _MANY else _NEARLY_PLAIN
+    counts = np.ones(inputs.classes) * _FEWEST if labels is None else np.bincount(labels)
+    learned = counts[counts >= _FEWEST]
+    if len(learned) > 1:
+        rarest = float(learned.min() / counts.sum())
+        q = min(q, math.log(_HEARD) / math.log(rarest))
+    return f"gce(q={round(q, 2):g})"

@@ -230,7 +230,7 @@ def audit(
         dataset,
         data=plain_name(path),
         fast=execution.device.type != "cpu",
-        loss=loss or audit_loss(look_at(dataset)),
+        loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
         **{
             name[2:].replace("-", "_"): value
             for name, value in trains.items()

@@ -17,6 +17,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import confusion_counts, confusions
 from labelproof.report.audit_words import (
+    after_review,
     agreement,
     caution,
     confused_most,
@@ -89,12 +90,15 @@ def describe_folder(folder: Path, *, fresh: bool) -> str:
 
 def describe_audit(audit: Audit, folder: Path) -> str:
     """The finding in a few lines, where it is written, and what to do next."""
-    pairs = confusions(audit.findings, confusion_counts(audit.findings))
+    findings = audit.findings
+    some = len(findings.suspects) or findings.estimated_count
+    pairs = confusions(findings, confusion_counts(findings)) if some else []
     lines = [
         agreement(audit),
         caution(audit),
         hardly_judged(audit),
-        finding(audit.findings, seen=audit.seen),
+        finding(findings, seen=audit.seen),
+        after_review(audit),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",
         f"To look at: {folder / PAGE}",

@@ -14,6 +14,7 @@ from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import Pair
 
 __all__ = [
+    "after_review",
     "agreement",
     "caution",
     "commands",
@@ -29,6 +30,9 @@ _TRUSTED = 0.7
 
 _FEWEST = 10
 """Samples of a class from which on it is judged without a word about that."""
+
+_MISSED = 0.1
+"""A class that is predicted for fewer samples than this share of its labels was not learned."""
 
 _LONG = 40
 """Characters up to which a name is said in full: a sentence has to stay one."""
@@ -136,6 +140,10 @@ def agreement(audit: Audit) -> str:
 
 def caution(audit: Audit) -> str:
     """A warning where the networks have learned too little to be believed; else nothing."""
+    return " ".join(filter(None, (_agreed_little(audit), _never_learned(audit))))
+
+
+def _agreed_little(audit: Audit) -> str:
     if audit.agreement.value >= _TRUSTED:
         return ""
     if audit.seen:
@@ -159,6 +167,37 @@ def caution(audit: Audit) -> str:
     )
 
 
+def _never_learned(audit: Audit) -> str:
+    """A warning where classes are hardly ever predicted, so that their labels all look wrong.
+
+    Of rare classes the share of labels that are predicted says nothing: a network that knows
+    nothing of fraud agrees with nearly all labels.
+    """
+    labelled = np.bincount(audit.findings.given, minlength=len(audit.class_names)).tolist()
+    missed = [
+        f"{readable(name)} ({said:,} predicted, {number:,} labelled)"
+        for name, said, number in zip(
+            audit.class_names, audit.findings.predicted or labelled, labelled, strict=True
+        )
+        if number >= _FEWEST and said < _MISSED * number
+    ]
+    if not missed:
+        return ""
+    one = len(missed) == 1
+    who = "model" if audit.method.get("predictions") == "given" else "network"
+    help_ = (
+        " Another loss may learn it, such as --loss ce, or more --epochs."
+        if audit.method.get("predictions") == "cross-validation"
+        else ""
+    )
+    return (
+        f"{'A class is' if one else f'{len(missed):,} classes are'} hardly ever predicted: "
+        f"{few(missed, shown=6)}. The {who} has not learned {'it' if one else 'them'}, so right "
+        f"and wrong labels of {'it' if one else 'them'} look alike, and the figures mean "
+        f"little.{help_}"
+    )
+
+
 def hardly_judged(audit: Audit) -> str:
     """Which classes have too few samples for their labels to be judged; or nothing."""
     counts = np.bincount(audit.findings.given, minlength=len(audit.class_names)).tolist()
@@ -175,6 +214,17 @@ def hardly_judged(audit: Audit) -> str:
     )
 
 
+def after_review(audit: Audit) -> str:
+    """That mistakes which an audit did not find before are not found now; or nothing."""
+    if not audit.options.get("labels"):
+        return ""
+    return (
+        "The labels are those of a table that was given. Where they were corrected by an earlier "
+        "audit, the mistakes that are left are those that it could not see, and this one does not "
+        "see them either: its interval is about others."
+    )
+
+
 def limits(audit: Audit) -> str:
     """What the interval does not cover."""
     predictions = audit.method.get("predictions")
@@ -188,7 +238,7 @@ def limits(audit: Audit) -> str:
         f"many of the doubts of the {who} may be the labels' fault. It does not cover what the "
         f"{who} cannot tell apart: a rare sample with the right label may be suspected, and a "
         f"mistake that it makes as well is not found.{learned if audit.seen else ''} "
-        f"{hardly_judged(audit)}"
+        f"{' '.join(filter(None, (after_review(audit), hardly_judged(audit))))}"
     ).rstrip()
 
 

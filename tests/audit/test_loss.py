@@ -1,0 +1,78 @@
+"""The loss of an audit learns rare classes, and so finds their wrong labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trained import labelproof
+
+from labelproof.audit import audit_loss
+from labelproof.audit.folder import Audit
+from labelproof.fitting.recipe import Inputs
+from labelproof.losses.spec import parse_loss
+
+
+def q_of(counts: list[int]) -> float:
+    inputs = Inputs("rows", (8,), sum(counts), len(counts))
+    text = audit_loss(inputs, np.repeat(np.arange(len(counts)), counts))
+    parse_loss(text)
+    return float(text.removeprefix("gce(q=").removesuffix(")"))
+
+
+def test_labels_of_the_rarest_class_keep_enough_of_their_weight() -> None:
+    for share in (20, 30, 80):
+        counts = [1000 - share, share]
+        assert (share / 1000) ** q_of(counts) == pytest.approx(0.18, rel=0.02)
+
+
+def test_classes_that_are_not_rare_are_judged_as_robustly_as_ever() -> None:
+    assert q_of([100] * 10) == q_of([100, 900]) == q_of([500, 500]) == 0.7
+    assert q_of([100] * 40) == 0.15
+
+
+def test_classes_that_no_loss_would_learn_do_not_count() -> None:
+    assert q_of([500, 490, 9]) == 0.7
+    assert q_of([500, 9]) == 0.7
+
+
+def write_rare(path: Path) -> set[str]:
+    """A table in which 3% of the rows are of the second class; the samples with wrong labels."""
+    generator = np.random.default_rng(3)
+    true = (generator.random(1500) < 0.03).astype(int)
+    values = generator.normal(size=(1500, 4))
+    values[:, :3] += 4 * true[:, None]
+    wrong = np.zeros(1500, dtype=bool)
+    for label, share in ((0, 0.01), (1, 0.15)):
+        places = np.flatnonzero(true == label)
+        wrong[generator.choice(places, round(share * len(places)), replace=False)] = True
+    given = np.where(wrong, 1 - true, true)
+    rows = [
+        ",".join(f"{number:.3f}" for number in row) + f",{label}"
+        for row, label in zip(values, given, strict=True)
+    ]
+    path.write_text("\n".join(["a,b,c,d,fraud", *rows]) + "\n")
+    return {f"line {place + 2}" for place in np.flatnonzero(wrong)}
+
+
+def test_of_a_rare_class_the_wrong_labels_are_found_and_not_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong = write_rare(tmp_path / "table.csv")
+    command = ("audit", "table.csv", "--label", "fraud", "--folds", "3", "--epochs", "20")
+    result = labelproof(*command, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "hardly ever" not in result.output
+    findings = Audit.read(tmp_path / "table-audit").findings
+    suspects = {f"line {place + 2}" for place in findings.suspects.tolist()}
+    assert len(suspects & wrong) >= 0.6 * len(wrong)
+    assert len(suspects & wrong) >= 0.9 * len(suspects)
+    assert findings.noise_rate.low <= len(wrong) / 1500 <= findings.noise_rate.high
+    # With the most robust of all losses a rare class is not learned, and that is said.
+    result = labelproof(*command, "--device", "cpu", "--loss", "mae", "--output", "robust")
+    assert "hardly ever predicted: 1 (" in " ".join(result.output.split())
+    kept = json.loads((tmp_path / "robust" / "audit.json").read_text())
+    assert sum(kept["predicted"]) == 1500
