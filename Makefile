@@ -16,7 +16,7 @@ demo: $(VENV)/.runtime  ## Train on noisy digits with and without sparse regular
 	@$(BIN)/labelproof demo $(ARGS)
 
 test: $(VENV)/.developer lint types docs  ## Lint, types, docs, wheel, and all tests with coverage
-	@$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
 
 lint: $(VENV)/.developer  ## Style, formatting and the one-way dependencies
 	@$(BIN)/ruff check .

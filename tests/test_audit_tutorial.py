@@ -15,13 +15,16 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 from browser import chromium, open_page  # noqa: F401
 from PIL import Image
 from review.served import Program
+from trained import labelproof_to_its_end
 
 from labelproof.audit.folder import Audit
 
@@ -33,8 +36,8 @@ PAGE = ROOT / "docs" / "guide" / "audit.md"
 PICTURES = os.environ.get("LABELPROOF_DOCS_PICTURES")
 LARGEST = 150_000
 SHORT = {
-    "audit": "--network cnn8(width=8) --augmentation resized-crop:24,flip --epochs 25 --folds 2",
-    "fit": "--network cnn8(width=8) --augmentation resized-crop:24,flip --epochs 2",
+    "audit": "--network cnn8(width=4) --augmentation resized-crop:24,flip --epochs 25 --folds 2",
+    "fit": "--network cnn8(width=4) --augmentation resized-crop:24,flip --epochs 2",
 }
 """What a flag says last holds."""
 
@@ -51,22 +54,28 @@ def run(command: str) -> str:
     """What a command of the page prints."""
     program, *words = shlex.split(command, comments=True)
     if program == "python":
-        words[0] = str(ROOT / words[0])
+        done = subprocess.run(
+            [sys.executable, str(ROOT / words[0]), *words[1:]],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     else:
         assert program == "labelproof"
         short = "" if PICTURES else SHORT.get(words[0], "")
-        words = ["-m", "labelproof", *words, *short.split()]
-    done = subprocess.run(
-        [sys.executable, *words],
-        capture_output=True,
-        text=True,
-        # One thread: the networks are small, and other tests run beside this one.
-        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"},
-        check=False,
-    )
+        done = labelproof_to_its_end(*words, *short.split(), columns=100)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     print(f"$ {command}\n{done.stdout}", flush=True)
     return done.stdout
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """The networks are small, and other tests run beside this one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from labelproof.cli.commands import app
+from labelproof.cli.main import run
 
 
 def labelproof(*arguments: str | Path) -> Result:
@@ -19,6 +23,29 @@ def labelproof(*arguments: str | Path) -> Result:
         [str(argument) for argument in arguments],
         env={"COLUMNS": "200", "RANK": None, "WORLD_SIZE": None, "LABELPROOF_DATA": None},
     )
+
+
+def labelproof_to_its_end(
+    *arguments: str | Path, columns: int = 160
+) -> subprocess.CompletedProcess[str]:
+    """Run the program in this process with its own way of ending: exit code and error line.
+
+    A process of its own would load torch again, and is needed only where one is signalled, killed,
+    or looked at from outside.
+    """
+    words = [str(argument) for argument in arguments]
+    with (
+        redirect_stdout(io.StringIO()) as output,
+        redirect_stderr(io.StringIO()) as errors,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "argv", ["labelproof", *words])
+        patch.setenv("COLUMNS", str(columns))
+        with pytest.raises(SystemExit) as end:
+            run()
+    code = end.value.code or 0
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(words, code, output.getvalue(), errors.getvalue())
 
 
 def labelproof_in_two_processes(*arguments: str, here: Path) -> subprocess.CompletedProcess[str]:

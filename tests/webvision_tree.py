@@ -11,16 +11,33 @@ SYNSETS = ["n01440764", "n01443537", "n01484850", "n01491361", "n01514859"]
 
 
 def make_tree(
-    root: Path, *, train: str = "", test: str = "val_images_256", num_classes: int = 5
+    root: Path,
+    *,
+    train: str = "",
+    test: str = "val_images_256",
+    num_classes: int = 5,
+    queries: int = 2,
+    photos: int = 2,
+    validation: int = 10,
 ) -> Path:
-    """WebVision 1.0 in small: two queries and validation images for five of its classes."""
+    """WebVision 1.0 in small: some queries and validation images for five of its classes.
+
+    Args:
+        root: Where it is made.
+        train: The folder of the training images in it.
+        test: The folder of the validation images in it.
+        num_classes: How many classes are listed, with images or without.
+        queries: Of each class that has images.
+        photos: Of each query.
+        validation: How many validation images, of the classes in turn.
+    """
     train_files = [
-        (f"google/q{2 * label + query:04d}/photo {number}_{label}.jpg", label)
+        (f"google/q{queries * label + query:04d}/photo {number}_{label}.jpg", label)
         for label in range(5)
-        for query in range(2)
-        for number in range(2)
+        for query in range(queries)
+        for number in range(photos)
     ]
-    test_files = [(f"val{number:06d}.jpg", number % 5) for number in range(1, 11)]
+    test_files = [(f"val{number:06d}.jpg", number % 5) for number in range(1, validation + 1)]
     info = root / "info"
     info.mkdir(parents=True)
     lines = [f"{synset} {name}\n" for synset, name in zip(SYNSETS, NAMES, strict=True)]
@@ -36,10 +53,10 @@ def make_tree(
     return root
 
 
-def add_imagenet(folder: Path, *, flat: bool) -> list[str]:
+def add_imagenet(folder: Path, *, flat: bool, images: int = 10) -> list[str]:
     """ILSVRC validation images, either a folder a synset or all in one; returns their synsets."""
-    synsets = [SYNSETS[number * 3 % 5] for number in range(10)]
-    names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(1, 11)]
+    synsets = [SYNSETS[number * 3 % 5] for number in range(images)]
+    names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(1, images + 1)]
     places = names if flat else [f"{s}/{name}" for s, name in zip(synsets, names, strict=True)]
     write_images(folder, places, size=(300, 200))
     return synsets

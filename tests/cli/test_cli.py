@@ -5,24 +5,17 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from trained import labelproof_to_its_end
 from typer.testing import CliRunner
 
 from labelproof import LossSyntaxError, __version__
 from labelproof.cli.commands import app
+from labelproof.experiments.demo import DemoRun, see_features
 
 runner = CliRunner()
-
-
-def program(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "labelproof", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "160"},
-        timeout=120,
-    )
 
 
 def test_version_and_help() -> None:
@@ -44,7 +37,7 @@ def test_a_loss_is_written_out() -> None:
 
 
 def test_a_mistake_is_one_message_with_a_caret_and_exit_code_two() -> None:
-    result = program("losses", "10*nce+may")
+    result = labelproof_to_its_end("losses", "10*nce+may")
     assert result.returncode == 2
     assert "unknown loss 'may', did you mean 'mae'?" in result.stderr
     assert "         ^" in result.stderr
@@ -52,7 +45,7 @@ def test_a_mistake_is_one_message_with_a_caret_and_exit_code_two() -> None:
 
 
 def test_an_unknown_flag_suggests_the_nearest() -> None:
-    result = program("demo", "--noisee", "none")
+    result = labelproof_to_its_end("demo", "--noisee", "none")
     assert result.returncode == 2
     assert "--noise" in result.stderr
 
@@ -77,7 +70,15 @@ def test_a_bad_loss_is_refused_before_anything_is_trained(tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
-def test_the_demo_trains_prints_writes_and_does_nothing_twice(tmp_path: Path) -> None:
+def test_the_demo_trains_prints_writes_and_does_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Six networks' views of 60 test images are embedded sooner than those of all 450.
+    def see_a_few(run: DemoRun) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        features, labels = see_features(run)
+        return features[:60], labels[:60]
+
+    monkeypatch.setattr("labelproof.report.demo.see_features", see_a_few)
     arguments = ["demo", "--epochs", "1", "--seeds", "1", "--no-open", "--output", str(tmp_path)]
     first = runner.invoke(app, [*arguments, "--processes", "2"], env={"COLUMNS": "200"})
     assert first.exit_code == 0, first.output
@@ -110,7 +111,11 @@ def test_fresh_trains_again_and_a_broken_loss_is_no_reason_to_stop(
     assert all(after[path] > before[path] for path in before)
 
 
-def test_the_display_shows_bars_on_a_terminal(tmp_path: Path) -> None:
+def test_the_display_shows_bars_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of the page one test is enough.
+    monkeypatch.setattr("labelproof.cli.demo.write_demo_page", lambda path, _: path)
     arguments = ["demo", "--epochs", "2", "--seeds", "1", "--no-open", "--processes", "1"]
     result = runner.invoke(
         app,

@@ -16,7 +16,7 @@ import pytest
 import torch
 from made_images import write_images
 from rich.console import Console
-from trained import labelproof
+from trained import labelproof, labelproof_to_its_end
 
 from labelproof.cli.carrying import carry_out
 from labelproof.data.loading import load_dataset
@@ -349,14 +349,12 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line(name: str, tmp_path:
     assert not (tmp_path / "run" / "record.json").exists()
 
 
-def test_the_program_ends_with_2_and_one_line_for_what_cannot_be_used(tmp_path: Path) -> None:
+def test_the_program_ends_with_2_and_one_line_for_what_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text("a,label\n1,x\n2,x\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "labelproof", "fit", tmp_path / "t.csv"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
+    done = labelproof_to_its_end("fit", tmp_path / "t.csv")
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
@@ -368,19 +366,18 @@ def test_a_folder_that_is_no_run_is_said_to_be_none(tmp_path: Path) -> None:
     assert "not the folder of a run" in str(result.exception)
 
 
-def test_stopped_in_the_middle_it_goes_on_to_the_same_result(tmp_path: Path) -> None:
+def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
     write_table(tmp_path / "t.csv", 300)
-    command = [sys.executable, "-m", "labelproof", "fit", "t.csv", "--device", "cpu"]
+    command = ["fit", "t.csv", "--device", "cpu"]
     command += ["--epochs", "60", "--network", "mlp(hidden=8,depth=1)"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    whole = subprocess.run(
-        [*command, "--output", "whole"], cwd=tmp_path, env=environment, capture_output=True
-    )
-    assert whole.returncode == 0, whole.stderr
+    whole = labelproof(*command, "--output", "whole")
+    assert whole.exit_code == 0, whole.output
     with subprocess.Popen(
-        [*command, "--output", "cut"],
-        cwd=tmp_path,
-        env=environment,
+        [sys.executable, "-m", "labelproof", *command, "--output", "cut"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
@@ -391,10 +388,8 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(tmp_path: Path) -> 
                 break
         rest = process.stdout.read()
         assert process.wait() == 130, rest
-    again = subprocess.run(
-        [*command, "--output", "cut"], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert again.returncode == 0, again.stderr
+    again = labelproof(*command, "--output", "cut")
+    assert again.exit_code == 0, again.output
     metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("cut", "whole")]
     assert metrics[0] == metrics[1]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from audits import make_photos
 from review.served import Program
-from trained import labelproof
+from trained import labelproof, labelproof_to_its_end
 
 from labelproof.audit.folder import REVIEW, Audit
 from labelproof.review.standing import Review
@@ -177,10 +177,10 @@ def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: 
     decide(audit, folder, "accept", "keep")
     with Program(folder) as first:
         address = first.address()
-        with Program(folder) as second:
-            code, _, errors = second.finish()
-        assert code == 2
-        assert f"error: another process (pid {first.process.pid}) has {folder} open" in errors
+        second = labelproof_to_its_end("review", folder, "--no-open")
+        assert second.returncode == 2
+        mine = f"error: another process (pid {first.process.pid}) has {folder} open"
+        assert mine in second.stderr
         # What is being reviewed can be exported.
         result = labelproof("review", folder, "--export", tmp_path / "reviewed.csv")
         assert result.exit_code == 0, result.output

@@ -12,6 +12,7 @@ import pytest
 import torch
 from small_runs import CPU, load_small, small
 from torch import nn
+from training.distributed_run import train_one_after_the_other
 
 from labelproof.training.checkpoint import load_weights
 from labelproof.training.description import describe
@@ -27,18 +28,19 @@ from labelproof.training.networks import make_networks
 SCRIPT = Path(__file__).with_name("distributed_run.py")
 
 
-def start(folder: Path, network: str, *, processes: int, stop_after: int = 0) -> str:
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = [sys.executable, *(launcher if processes > 1 else []), str(SCRIPT)]
+def start_two(network: str, *runs: str, here: Path) -> list[str]:
+    """Train in each of the folders in two processes, and give the kinds of their events."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = subprocess.run(
-        [*command, str(folder), network, str(stop_after)],
+        [sys.executable, *launcher, str(SCRIPT), network, *runs],
         capture_output=True,
         text=True,
         timeout=120,
+        cwd=here,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    return done.stdout.split()
 
 
 def metrics(folder: Path) -> list[dict[str, float]]:
@@ -49,12 +51,14 @@ def metrics(folder: Path) -> list[dict[str, float]]:
 @pytest.mark.slow
 def test_two_processes_match_one_and_resume_together(tmp_path: Path) -> None:
     network = "cnn4(width=4,hidden=16)"
-    start(tmp_path / "one", network, processes=1)
-    start(tmp_path / "two", network, processes=2)
-    said = start(tmp_path / "stopped", network, processes=2, stop_after=1)
-    assert "stopped" in said
+    train_one_after_the_other(network, [(tmp_path / "one", 0)])
+    said = start_two(network, "two", "stopped:1", here=tmp_path)
+    whole = ["started", "epoch", "epoch", "epoch", "finished"]
+    assert said == [*whole, "started", "epoch", "stopped"]
     assert not (tmp_path / "stopped" / "record.json").exists()
-    start(tmp_path / "stopped", network, processes=2)
+    # What goes on is started anew: nothing is left of before but the folder.
+    said = start_two(network, "stopped", here=tmp_path)
+    assert said == ["started", "epoch", "epoch", "finished"]
 
     one = load_weights(tmp_path / "one" / "checkpoint")
     for other in ("two", "stopped"):

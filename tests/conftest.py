@@ -1,4 +1,4 @@
-"""What tests of several engines share."""
+"""What tests of several packages share."""
 
 from __future__ import annotations
 
