@@ -159,8 +159,6 @@ def fill_but(disk: Path, room: int, configuration: Configuration) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    # Read here once, with the libraries that read it, and not in each of the processes.
-    load_small(CONFIGURATION)
     task, folder, *rest = sys.argv[1:]
     if task == "kill":
         kill(Path(folder), int(rest[0]))
