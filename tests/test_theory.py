@@ -482,8 +482,8 @@ LABELS = torch.tensor([0, 1])
         (lambda: theory.symmetry_gap(MAE, torch.ones(3, 1)), "of 2 or more classes"),
         (lambda: theory.symmetry_gap(MAE, torch.tensor([0.5, math.nan])), "outputs: expected"),
         (
-            lambda: theory.symmetry_gap(Normalized(CrossEntropy()), torch.eye(2)),
-            r"Normalized has no value \(NaN\) at the output \[1.0, 0.0\]",
+            lambda: theory.symmetry_gap(0 * CrossEntropy() + MAE, torch.eye(2)),
+            r"WeightedSum has no value \(NaN\) at the output \[1.0, 0.0\]",
         ),
         (lambda: theory.permutation_set(torch.eye(2)), r"expected shape \(k\), got \(2, 2\)"),
         (

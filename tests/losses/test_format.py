@@ -79,13 +79,18 @@ def regularizer() -> st.SearchStrategy[str]:
     )
 
 
+def grouped(text: str) -> str:
+    """In parentheses where it brings an `sr` along: a sum takes one."""
+    return f"({text})" if "+sr" in text else text
+
+
 def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.one_of(
-        st.lists(inner, min_size=2, max_size=3).map("+".join),
+        st.lists(inner.map(grouped), min_size=2, max_size=3).map("+".join),
         st.tuples(numbers, inner).map(lambda pair: f"{pair[0]}*({pair[1]})"),
         inner.map(lambda text: f"({text})"),
         inner.map(lambda text: f"normalized({text})"),
-        st.tuples(inner, regularizer()).map("+".join),
+        st.tuples(inner.map(grouped), regularizer()).map("+".join),
     )
 
 
@@ -171,6 +176,9 @@ SHORT = "sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)"
         ("2*(ce+sr)", f"2*(ce+{SHORT})"),
         ("(ce+sr)+(ce+sr)", f"ce+{SHORT}+(ce+{SHORT})"),
         ("normalized(ce+sr)", f"normalized(ce+{SHORT})"),
+        ("(ce+sr)+sr", f"(ce+{SHORT})+{SHORT}"),
+        ("((ce+sr)+mae)+sr", f"(ce+{SHORT}+mae)+{SHORT}"),
+        ("2*(ce+sr)+sr", f"2*(ce+{SHORT})+{SHORT}"),
         ("gce(clamp=none)", "gce(q=0.7)"),
     ],
 )

@@ -139,3 +139,29 @@ def test_a_recorded_graph_follows_the_epoch() -> None:
         expected = loss(logits, target)
         torch.testing.assert_close(value, expected)
         torch.testing.assert_close(gradient, torch.autograd.grad(expected, logits)[0])
+
+
+@pytest.mark.parametrize("clamp", ["", ",clamp=0.001"])
+@pytest.mark.parametrize("normalize", ["true", "false"])
+@pytest.mark.parametrize("shape", [(6, 8), (6, 20_011)])
+def test_masked_classes_are_those_of_float64(
+    shape: tuple[int, int], normalize: str, clamp: str
+) -> None:
+    logits, target = batch(shape, torch.float32)
+    # A class, nearly all of them, and more than a block of the largest size from the start.
+    logits[0, 1], logits[1, :-1], logits[2, : shape[1] // 2] = (float("-inf"),) * 3
+    target[:3] = shape[1] - 1
+    loss = parse_loss(f"ce+sr(normalize={normalize}{clamp})")
+    assert isinstance(loss, SparseRegularized)
+    values, gradient = value_and_gradient(loss, logits.double(), target)
+    our_values, our_gradient = value_and_gradient(loss.cuda(), logits.cuda(), target.cuda())
+    assert our_gradient.isfinite().all()
+    assert not our_gradient.cpu()[logits == float("-inf")].any()
+    assert distance(our_values, values) < 1e-5
+    assert distance(our_gradient, gradient) < 1e-4
+
+
+def test_an_empty_batch_has_no_kernel() -> None:
+    logits, target = torch.zeros(0, 4).cuda(), torch.zeros(0, dtype=torch.long).cuda()
+    assert not fits(logits, target)
+    assert parse_loss("ce+sr").cuda()(logits, target) == 0

@@ -81,6 +81,7 @@ SPELLINGS: dict[str, Callable[[], Loss]] = {
     "mae+(ce+sr)": lambda: MeanAbsoluteError() + SparseRegularized(CrossEntropy()),
     "ce+sr+mae": lambda: SparseRegularized(CrossEntropy()) + MeanAbsoluteError(),
     "0.5*(ce+sr)": lambda: 0.5 * SparseRegularized(CrossEntropy()),
+    "(ce+sr)+sr(p=0.5)": lambda: SparseRegularized(SparseRegularized(CrossEntropy()), p=0.5),
     "normalized(ce+sr)": lambda: Normalized(SparseRegularized(CrossEntropy())),
 }
 
@@ -221,6 +222,9 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("sr+ce", 0, "'sr' regularises the sum on its left"),
     ("ce+(sr)", 4, "'sr' regularises the sum on its left"),
     ("ce+2*sr", 3, "'sr' takes no factor in front; its weight is lambda0"),
+    ("ce+sr+sr", 6, "'sr' is in this sum already"),
+    ("ce+sr+mae+sr(p=0.5)", 10, "for a stronger penalty raise lambda0"),
+    ("normalized(ce+sr+sr)", 17, "put the first with what it regularises in parentheses"),
     ("ce;mae", 2, "unexpected character ';'"),
     ("ce+2**mae", 5, "expected a loss, got '*'"),
 ]

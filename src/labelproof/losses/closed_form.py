@@ -30,18 +30,21 @@ class Sharpened(NamedTuple):
     powers: Tensor
     r"""$u^p$ where it has a gradient, else 0, `(N, C)`."""
     logits: Tensor
-    """$s$, `(N, C)`."""
+    """$s$, 0 for a class that is masked, `(N, C)`."""
     length: Tensor | float
     r"""$n \tau$, `(N, 1)`, or a number where the logits are not normalised."""
+    masked: Tensor | None
+    """Which logits are minus infinity, `(N, C)`, where the norm leaves some out."""
 
 
 def fits(logits: Tensor, target: Tensor) -> bool:
-    """Whether these serve: `(N, C)` on the CPU, class indices, eager mode."""
+    """Whether these serve: `(N, C)` on the CPU, not empty, class indices, eager mode."""
     return (
         not torch.compiler.is_compiling()
         and type(logits) is Tensor
         and logits.device.type == "cpu"
         and logits.ndim == 2
+        and logits.shape[0] > 0
         and not target.is_floating_point()
         # Inside torch.func the tensor is a wrapper, and a dual tensor carries a derivative along.
         and not torch._C._functorch.is_functorch_wrapped_tensor(logits)  # pyright: ignore
@@ -77,12 +80,18 @@ def sharpen_and_measure(
         (tensor([[-0.6931]]), tensor([[1.4142]]))
     """
     length: Tensor | float = temperature
+    masked: Tensor | None = None
     if normalize:
         norms = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
+        if not norms.max().item() < math.inf:  # infinite, or NaN beside what may be infinite
+            masked = logits == -math.inf
+            norms = torch.linalg.vector_norm(logits.masked_fill(masked, 0), dim=1, keepdim=True)
         # 1 in the place of 0, as `sharpen` has it.
         length = torch.threshold_(norms, 0, 1).mul_(temperature)
     sharp = logits / length
     log_probabilities = torch.log_softmax(sharp, dim=1)
+    if masked is not None:
+        sharp.masked_fill_(masked, 0)  # as a factor of a gradient of 0 it would make a NaN
     powers = (log_probabilities * p).exp_()
     if clamp is None:
         norm = powers.sum(dim=1, keepdim=True)
@@ -91,7 +100,7 @@ def sharpen_and_measure(
         norm = powers.masked_fill(below, clamp**p).sum(dim=1, keepdim=True)
         powers.masked_fill_(below, 0)
     label = log_probabilities.gather(1, target.unsqueeze(1))
-    return label, norm, Sharpened(log_probabilities, powers, sharp, length)
+    return label, norm, Sharpened(log_probabilities, powers, sharp, length, masked)
 
 
 def logits_gradient(
@@ -115,13 +124,15 @@ def logits_gradient(
         p: Exponent.
         normalize: Whether the logits were divided by their norm.
     """
-    likely, powers, sharp, length = sharpened
+    likely, powers, sharp, length, masked = sharpened
     gradient = powers * (norm_gradient * p)
     gradient.scatter_add_(1, target.unsqueeze(1), label_gradient)
     gradient = _through_log_softmax(gradient, likely, 1, likely.dtype)
     if normalize:
         along = (sharp * gradient).sum(dim=1, keepdim=True)
         gradient.addcmul_(sharp, along, value=-(temperature**2))
+    if masked is not None:
+        gradient.masked_fill_(masked, 0)  # of a label that is masked, too
     return gradient.div_(length)
 
 
@@ -143,21 +154,21 @@ class _LabelAndNorm(torch.autograd.Function):
     def forward(ctx, logits, target, temperature, p, normalize, clamp):
         how = {"temperature": temperature, "p": p, "normalize": normalize}
         label, norm, sharpened = sharpen_and_measure(logits, target, **how, clamp=clamp)
-        *kept, length = sharpened
-        # A number cannot be saved as a tensor can.
-        ctx.save_for_backward(logits, target, *kept, length if normalize else None)
+        if not normalize:  # a number cannot be saved as a tensor can
+            sharpened = sharpened._replace(length=None)
+        ctx.save_for_backward(logits, target, *sharpened)
         ctx.how, ctx.clamp = how, clamp
         return label.squeeze(1), norm.squeeze(1)
 
     @staticmethod
     def backward(ctx, *gradients):
-        logits, target, *kept, length = ctx.saved_tensors
+        logits, target, *kept = ctx.saved_tensors
         if torch.is_grad_enabled():  # a gradient of the gradient is asked for
             gradient = _differentiable(logits, target, gradients, clamp=ctx.clamp, **ctx.how)
         else:
-            likely, powers, sharp = kept
-            length = ctx.how["temperature"] if length is None else length
-            sharpened = Sharpened(likely, powers, sharp, length)
+            sharpened = Sharpened(*kept)
+            if sharpened.length is None:
+                sharpened = sharpened._replace(length=ctx.how["temperature"])
             of_label, of_norm = (each.unsqueeze(1) for each in gradients)
             gradient = logits_gradient(sharpened, target, of_label, of_norm, **ctx.how)
         return gradient, None, None, None, None, None

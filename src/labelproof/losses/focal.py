@@ -11,6 +11,9 @@ from labelproof.ranges import flag, within
 
 __all__ = ["Focal", "focal"]
 
+_LOG_ZERO = -1e4
+"""A logarithm whose exponential is 0 in float64, too."""
+
 
 def focal(logits: Tensor, target: Tensor, *, gamma: float = 0.5, detach: bool = False) -> Tensor:
     r"""Focal loss of each example, $-(1 - u_y)^\gamma \log u_y$.
@@ -60,7 +63,10 @@ class Focal(PointwiseLoss):
         # At u = 1 the power's slope is infinite for gamma < 1 and meets log u = 0: a NaN. The
         # clamp keeps the slope finite, and where it acts the gradient is the true limit, zero.
         smallest = torch.finfo(log_probability.dtype).tiny
-        factor = (-torch.expm1(log_probability)).clamp_min(smallest) ** self.gamma
+        # At u = 0 the factor's slope is 0 and meets log u = -inf: a NaN again. Below the floor u is
+        # 0 in any precision, so it changes no value, and it lets no gradient through.
+        floored = log_probability.clamp_min(_LOG_ZERO)
+        factor = (-torch.expm1(floored)).clamp_min(smallest) ** self.gamma
         if self.detach:
             factor = factor.detach()
         return -factor * log_probability

@@ -24,6 +24,7 @@ def fits(logits: Tensor, target: Tensor) -> bool:
         kernels is not None
         and logits.is_cuda
         and logits.ndim == 2
+        and logits.shape[0] > 0  # a grid of no programs cannot be launched
         and logits.dtype != torch.float64
         and not target.is_floating_point()
         and not torch.compiler.is_compiling()

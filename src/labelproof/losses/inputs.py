@@ -86,10 +86,9 @@ def admit_logits(logits: Tensor, *, check: bool = False) -> None:
         raise TypeError(f"logits: expected a floating-point tensor, got {logits.dtype}")
     if logits.ndim == 0:
         raise ValueError("logits: expected shape (C), (N, C) or (N, C, d1, ...), got a scalar")
-    if logits.numel() == 0:
-        raise ValueError(
-            f"logits: expected at least one example and one class, got shape {tuple(logits.shape)}"
-        )
+    # No examples are a batch like any other, such as the last of a filtered loader; torch takes it.
+    if logits.shape[class_axis(logits)] == 0:
+        raise ValueError(f"logits: expected at least one class, got shape {tuple(logits.shape)}")
     if check and not torch.compiler.is_compiling():
         bad = ~torch.isfinite(logits.detach())
         if bool(bad.any()):
@@ -128,10 +127,17 @@ def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None
 
 def may_read(target: Tensor, *, check: bool = False) -> bool:
     """Whether a tensor's values can be looked at without a device sync or a graph break."""
-    return (check or target.device.type == "cpu") and not torch.compiler.is_compiling()
+    return (
+        (check or target.device.type == "cpu")
+        and not torch.compiler.is_compiling()
+        # Inside torch.func the tensor is a wrapper, and stands for many values at once.
+        and not torch._C._functorch.is_functorch_wrapped_tensor(target)  # pyright: ignore
+    )
 
 
 def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> None:
+    if not target.numel():
+        return
     lowest, highest = target.aminmax()
     if int(lowest) >= 0 and int(highest) < num_classes:
         return

@@ -46,13 +46,15 @@ def forward(
         for first in range(0, classes, BLOCK):
             here = columns + first
             z = tl.load(start + here, mask=here < classes, other=0.0).to(tl.float32)
+            z = tl.where(z == float("-inf"), 0.0, z)  # a masked class is no part of the norm
             squares += z * z
         norm = tl.sqrt(tl.sum(squares))
         norm = tl.where(norm > 0, norm, 1.0)
     scale = 1.0 / (norm * tl.load(temperature))
     # Four sums at once, rescaled when a larger logit turns up: of exp(s), exp(p s), and of both
     # weighted with the unit logits.
-    largest = float("-inf")
+    # Finite from the start: for a block of masked classes it would be exp(-inf + inf).
+    largest = -3.4e38
     total = 0.0
     powers = 0.0
     along = 0.0
@@ -62,7 +64,8 @@ def forward(
         inside = here < classes
         z = tl.load(start + here, mask=inside, other=0.0).to(tl.float32)
         s = tl.where(inside, z * scale, float("-inf"))
-        unit = z / norm
+        # Of a masked class, 0: it is weighted with 0, and 0 * inf is NaN.
+        unit = tl.where(z == float("-inf"), 0.0, z) / norm
         higher = tl.maximum(largest, tl.max(s))
         shrink = tl.exp(largest - higher)
         shrink_powers = tl.exp(p * (largest - higher))
@@ -140,6 +143,7 @@ def backward(
     if NORMALIZE:
         inverse_norm = tl.load(saved + 7 * rows + row)
         unit_label = tl.load(start + label).to(tl.float32) * inverse_norm
+        unit_label = tl.where(unit_label == float("-inf"), 0.0, unit_label)
         d = g * (unit_label - along) + r * (along_powers - counted * along)
     columns = tl.arange(0, BLOCK)
     for first in range(0, classes, BLOCK):
@@ -154,7 +158,7 @@ def backward(
         along_label = tl.where(here == label, g, 0.0)
         value = along_label - g * u + r * (power - u * counted)
         if NORMALIZE:
-            value = value - z * inverse_norm * d
+            value = tl.where(z == float("-inf"), 0.0, value - z * inverse_norm * d)
         value = value * scale
         place = gradient + row.to(tl.int64) * classes + here
         tl.store(place, value.to(gradient.dtype.element_ty), mask=inside)

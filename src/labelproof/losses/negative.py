@@ -172,7 +172,16 @@ def log_complements(log_probabilities: Tensor, clamp: float | None = None) -> Te
     largest = log_probabilities.argmax(dim=1, keepdim=True)
     others = log_probabilities.scatter(1, largest, -math.inf)
     # The largest is -inf in `others`, so its exp is a harmless 0 and no NaN reaches the gradient.
-    result = torch.log1p(-others.exp()).scatter(
-        1, largest, torch.logsumexp(others, 1, keepdim=True)
-    )
+    result = torch.log1p(-others.exp()).scatter(1, largest, _log_sum(others))
     return result if clamp is None else result.clamp_min(math.log(clamp))
+
+
+def _log_sum(values: Tensor) -> Tensor:
+    """Logarithm of the sum of exponentials on axis 1, with no gradient where all are -inf."""
+    total = torch.logsumexp(values, 1, keepdim=True)
+    if may_read(total) and math.isfinite(total.detach().sum()):
+        return total
+    # There torch's gradient is exp(-inf + inf), a NaN that a weight of 0 does not take away.
+    nothing = total == -math.inf
+    finite = torch.logsumexp(torch.where(nothing, 0, values), 1, keepdim=True)
+    return torch.where(nothing, -math.inf, finite)

@@ -39,7 +39,8 @@ def reduce_values(
     """Weigh the values by class, drop the ignored ones, and reduce.
 
     The mean is over the examples that count, weighted by class as torch does it. When none
-    counts the mean is 0, not torch's NaN, so that one fully ignored batch does not end a run.
+    counts, since all are ignored or the batch is empty, the mean is 0, not torch's NaN, so that one
+    such batch does not end a run.
 
     Args:
         values: One value per example, `(N, ...)`.
@@ -55,7 +56,8 @@ def reduce_values(
             values = values * (target * class_weight.to(values.dtype).view(shape)).sum(dim=1)
         if reduction == "none":
             return values
-        return values.mean() if reduction == "mean" else values.sum()
+        # The sum of no values is 0, and their mean NaN.
+        return values.mean() if reduction == "mean" and values.numel() else values.sum()
     kept = target != ignore_index
     weight = None
     if class_weight is not None:

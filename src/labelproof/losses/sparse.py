@@ -9,6 +9,7 @@ $$ L(u, y) + \lambda_t \|u\|_p^p, \qquad u = \mathrm{softmax}(\bar z / \tau), \q
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from labelproof.losses.inputs import (
     admit_logits,
     class_axis,
     is_probabilities,
+    may_read,
 )
 from labelproof.losses.outputs import Outputs
 from labelproof.losses.reduction import reduce_values, replace_ignored
@@ -45,7 +47,8 @@ def sharpen(logits: Tensor, *, temperature: float | Tensor, normalize: bool = Tr
         logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
         temperature: $\tau$; below 1 it sharpens.
         normalize: Divide each example's logits by their l2 norm first, so that the network cannot
-            become sharp by scaling. An example whose logits are all zero is left as it is.
+            become sharp by scaling. An example whose logits are all zero is left as it is. A class
+            that is masked with a logit of minus infinity does not count in the norm.
 
     Returns:
         Logits of the same shape, whose softmax is the sharpened output.
@@ -59,9 +62,24 @@ def sharpen(logits: Tensor, *, temperature: float | Tensor, normalize: bool = Tr
     if not normalize:
         return logits / temperature
     norm = torch.linalg.vector_norm(logits, dim=class_axis(logits), keepdim=True)
+    if may_read(norm) and math.isfinite(norm.detach().sum()):
+        return logits / (_divisor(norm) * temperature)
+    return _sharpen_unmasked(logits, temperature)
+
+
+def _sharpen_unmasked(logits: Tensor, temperature: float | Tensor) -> Tensor:
+    """As `sharpen`, where classes may be masked: three more passes that most batches do without."""
+    masked = logits == -math.inf
+    # Out of the way of the gradient too, in which 0 * inf is NaN.
+    kept = torch.where(masked, 0, logits)
+    norm = torch.linalg.vector_norm(kept, dim=class_axis(kept), keepdim=True)
+    return torch.where(masked, -math.inf, kept / (_divisor(norm) * temperature))
+
+
+def _divisor(norm: Tensor) -> Tensor:
     # A network with a zero-initialised head starts at z = 0, where z / |z| has no gradient that
     # means anything; dividing by 1 there gives it one that starts training.
-    return logits / (torch.where(norm > 0, norm, 1) * temperature)
+    return torch.where(norm > 0, norm, 1)
 
 
 def lp_norm(log_probabilities: Tensor, *, p: float, clamp: float | None = None) -> Tensor:

@@ -5,8 +5,8 @@
     fl(gamma=0.5,detach=true)+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1)
 
 A sum of terms, each a name with arguments in parentheses and an optional factor in front. `+sr`
-binds to the whole sum on its left; parentheses group; `normalized(...)` takes any sum. Nothing is
-evaluated: names come from a table and values are numbers, `true`, `false` or `none`.
+binds to the whole sum on its left, once; parentheses group; `normalized(...)` takes any sum.
+Nothing is evaluated: names come from a table and values are numbers, `true`, `false` or `none`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,16 @@ from labelproof.losses.normalized import Normalized
 from labelproof.losses.reverse import LOG_ZERO, ReverseCrossEntropy
 from labelproof.losses.sparse import SparseRegularized
 from labelproof.losses.symmetric import SymmetricCrossEntropy
-from labelproof.losses.syntax import Call, Group, LossSyntaxError, Node, Sum, nearest, parse
+from labelproof.losses.syntax import (
+    Call,
+    Group,
+    LossSyntaxError,
+    Node,
+    Sum,
+    Term,
+    nearest,
+    parse,
+)
 from labelproof.schedules import Constant, Exponential, exponential
 
 __all__ = [
@@ -118,7 +127,10 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] = LOSSES) -> str
     if isinstance(loss, SparseRegularized):
         if not isinstance(loss.base, Loss):
             raise ValueError(f"loss: {type(loss.base).__name__} has no text form")
-        return f"{format_loss(loss.base, losses=losses)}+sr({_format_sparse(loss)})"
+        base = format_loss(loss.base, losses=losses)
+        if _begins_regularised(loss.base):
+            base = f"({base})"
+        return f"{base}+sr({_format_sparse(loss)})"
     if isinstance(loss, Normalized):
         base = _unwrapped(loss.base)
         for key, family in losses.items():
@@ -159,16 +171,14 @@ class _Builder:
 
     def build_sum(self, node: Sum) -> Loss:
         total: Loss | None = None
+        regularised = False
         for term in node.terms:
             if isinstance(term.factor, Call) and term.factor.name.lower() == "sr":
-                if total is None or term.coefficient is not None:
-                    problem = (
-                        "'sr' regularises the sum on its left, so a loss must come first"
-                        if total is None
-                        else "'sr' takes no factor in front; its weight is lambda0"
-                    )
+                problem = _misplaced(term, total, regularised=regularised)
+                if total is None or problem:
                     raise LossSyntaxError(problem, self.text, term.position)
                 total = self.build_sparse(total, term.factor)
+                regularised = True
                 continue
             loss = self.build(term.factor)
             if term.coefficient is not None:
@@ -243,6 +253,29 @@ class _Builder:
             for name, written in _WRITTEN.items():
                 problem = problem.replace(f"{name}:", f"{written}:")
             raise LossSyntaxError(problem, self.text, position) from error
+
+
+def _misplaced(term: Term, total: Loss | None, *, regularised: bool) -> str:
+    """What is wrong with an `sr` at its place in a sum, or nothing."""
+    if total is None:
+        return "'sr' regularises the sum on its left, so a loss must come first"
+    if term.coefficient is not None:
+        return "'sr' takes no factor in front; its weight is lambda0"
+    if regularised:
+        return (
+            "'sr' is in this sum already, and a second one would penalise it twice; for a stronger "
+            "penalty raise lambda0, and if both are meant, put the first with what it regularises "
+            "in parentheses"
+        )
+    return ""
+
+
+def _begins_regularised(loss: Loss) -> bool:
+    """Whether a loss is written as a sum with an `sr` of its own, outside of parentheses."""
+    if isinstance(loss, WeightedSum):
+        number, first = loss.terms[0]
+        return number == 1 and _begins_regularised(first)
+    return isinstance(loss, SparseRegularized)
 
 
 def _unwrapped(loss: Loss) -> Loss:
