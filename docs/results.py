@@ -33,11 +33,19 @@ from labelproof.report.reproduction import list_missing, list_outside, share_of_
 from labelproof.report.tables import signed, table_markdown
 from labelproof.report.titles import DATASETS
 
-__all__ = ["draw", "fill"]
+__all__ = ["draw", "fill", "telling_cells"]
 
 PLACE = re.compile(r"\{\{ ([^{}]+) \}\}")
 NOTHING = "(no records yet)"
 NOISES = ("symmetric", "asymmetric")
+TELLING = (
+    ("mnist", "symmetric", "0.8"),
+    ("cifar10", "symmetric", "0.6"),
+    ("cifar10", "symmetric", "0.8"),
+    ("cifar10", "asymmetric", "0.4"),
+    ("cifar100", "symmetric", "0.6"),
+)
+"""Cells that say in a few lines what the method does, for the README."""
 
 
 def fill(markdown: str, store: RecordStore, *, page: str) -> str:
@@ -58,6 +66,24 @@ def fill(markdown: str, store: RecordStore, *, page: str) -> str:
             raise ValueError(f"{page}: cannot fill in {match[0]} ({error})") from error
 
     return PLACE.sub(replace, markdown)
+
+
+def telling_cells(store: RecordStore) -> str:
+    """The README's table: the same network and labels, with and without the penalty.
+
+    >>> print(telling_cells(RecordStore(Path("nowhere"))).splitlines()[2])
+    | MNIST, symmetric 0.8 | (no records yet) | 22.66 | (no records yet) | 98.06 |
+    """
+    lines = ["| wrong labels | CE | paper | CE+SR | paper |", "|---|---:|---:|---:|---:|"]
+    for dataset, noise, rate in TELLING:
+        cells = [f"{DATASETS[dataset]}, {noise} {rate}"]
+        for method in ("CE", "CE+SR"):
+            entry = _cell(store, noise, dataset, method, rate)
+            assert entry.published is not None  # noqa: S101
+            cells.append(NOTHING if entry.mean is None else f"{entry.mean:.2f}")
+            cells.append(f"{entry.published.mean:.2f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def draw(store: RecordStore, folder: Path, is_stale: Callable[[Path], bool]) -> Iterable[Path]:
@@ -138,9 +164,10 @@ def _changed(
 ) -> PlannedRun:
     """A cell's run with settings in the place of its own, each as `NAME=VALUE`."""
     (run,) = plan(table, dataset, methods=[method], columns=[column])
-    values = dict(setting.split("=", 1) for setting in settings)
+    own = run.configuration.as_values()
     changes = {
-        name: type(getattr(run.configuration, name))(value) for name, value in values.items()
+        name: type(own[name])(value)
+        for name, value in (setting.split("=", 1) for setting in settings)
     }
     return dataclasses.replace(run, configuration=dataclasses.replace(run.configuration, **changes))
 

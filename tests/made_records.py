@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +25,16 @@ def made_record(
     accuracy: float | Sequence[float],
     *,
     precision: str = "bf16",
+    data: Mapping[str, Any] | None = None,
     **curves: Sequence[float],
 ) -> RunRecord:
-    """A record of a configuration that ends with an accuracy."""
-    accuracies = [10.0, accuracy] if isinstance(accuracy, (int, float)) else [*accuracy]
+    """A record of a configuration that ends with an accuracy; what comes before is made up."""
+    ending = [accuracy] if isinstance(accuracy, (int, float)) else [*accuracy]
+    accuracies = [10.0] * (configuration.epochs - len(ending)) + ending
     configuration = replace(configuration, precision=precision)
     curve = {"test_accuracy": accuracies, **{name: [*values] for name, values in curves.items()}}
-    return RunRecord(configuration.name, configuration.as_values(), 0.4, curve, 1.0, {})
+    values = configuration.as_values()
+    return RunRecord(configuration.name, values, 0.4, curve, 1.0, {}, dict(data or {}))
 
 
 def fill_table(

@@ -6,6 +6,7 @@ import pytest
 from made_records import RECORDS, fill_table, made_record
 from trained import labelproof
 
+from labelproof.experiments.grids import plan
 from labelproof.experiments.store import RecordStore
 from labelproof.training.configuration import Configuration
 
@@ -69,6 +70,29 @@ def test_the_summary_is_of_all_tables() -> None:
     assert "Cells without records:" in result.output
 
 
+def test_the_summary_can_be_read_by_a_program_or_shown_as_a_page(tmp_path: Path) -> None:
+    fill_table(RecordStore(tmp_path), "symmetric", "mnist", {("CE", "0.8"): [22.0]})
+    written = labelproof("table", "summary", "--records", tmp_path, "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(written)))
+    assert list(rows[0].values()) == ["symmetric", "mnist", "45", "1", "1"]
+    assert list(rows[0]) == ["table", "dataset", "cells", "measured", "within"]
+    page = tmp_path / "summary.html"
+    assert labelproof("table", "summary", "--records", tmp_path, "--output", page).exit_code == 0
+    text = page.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "symmetric noise, MNIST: CE at 0.0, 0.2, 0.4, 0.6; FL" in text
+
+
+def test_a_seed_in_two_precisions_is_settled_and_told_of(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.8"])
+    for precision, accuracy in (("bf16", 21.0), ("float32", 22.0)):
+        store.add(made_record(run.configuration, accuracy, precision=precision))
+    done = labelproof("table", "symmetric", "--dataset", "mnist", "--records", tmp_path)
+    assert "22.00 (1)" in done.stdout
+    assert "1 seed with records in several precisions: the widest counts" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -82,7 +106,10 @@ def test_the_summary_is_of_all_tables() -> None:
         (["sweep-p", "--methods", "CE"], "such as CE+SR"),
         (["symmetric", "--dataset", "mnist", "--methods", "gcee"], "did you mean 'gce'?"),
         (["summary", "--dataset", "mnist"], "a summary is of all tables"),
-        (["summary", "--format", "csv"], "markdown only"),
+        (
+            ["summary", "--format", "latex"],
+            "a summary is written as markdown, html, csv; one table",
+        ),
         (["sweep-p", "--records", "nowhere"], "there is no folder nowhere; 'labelproof bench'"),
     ],
 )

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,58 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, damage: str) -> None:
     path.write_text(damage)
     with pytest.raises(ValueError, match=r"a\.json: not a record of a run"):
         list(RecordStore(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"curve": {"test_accuracy": [90.0] * 30}}, "test_accuracy has 30 of 50 epochs"),
+        ({"curve": {"test_accuracy": [90.0] * 50, "loss": [1.0]}}, "loss has 1 of 50 epochs"),
+        ({"curve": {"test_accuracy": [90.0] * 49 + [math.nan]}}, r"\[0, 100\] after epoch 50"),
+        ({"curve": {"test_accuracy": ["90"] * 50}}, "expected a number after epoch 1, got '90'"),
+        ({"curve": {"test_accuracy": 90.0}}, r"test_accuracy: expected a list, got 90\.0"),
+        ({"curve": [90.0]}, "curve: expected lists by name"),
+        ({"noise_rate": "0.4"}, "noise_rate: expected a number, got '0.4'"),
+        ({"format": 2}, "it has format, which is unknown here; perhaps a newer labelproof"),
+    ],
+)
+def test_a_record_that_no_run_could_have_left_is_named(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    store = RecordStore(tmp_path)
+    path = store.add(made_record(RUN, 91.0))
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=message) as refused:
+        RecordStore(tmp_path).find(RUN)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_setting_of_a_newer_version_is_named_as_such(tmp_path: Path) -> None:
+    path = RecordStore(tmp_path).add(made_record(RUN, 91.0))
+    path.write_text(path.read_text().replace('"average"', '"mixup"'))
+    with pytest.raises(ValueError, match="unknown setting mixup; perhaps a newer labelproof"):
+        RecordStore(tmp_path).find(RUN)
+
+
+def test_what_counts_for_nothing_may_be_no_number(tmp_path: Path) -> None:
+    RecordStore(tmp_path).add(made_record(RUN, 91.0, penalty=[math.nan] * 50))
+    assert RecordStore(tmp_path).find(RUN) is not None
+
+
+def test_a_record_of_other_data_counts_for_no_table_and_comes_last(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    few, all_of_it = {"train": 20, "test": 12}, {"train": 60_000, "test": 10_000}
+    store.add(made_record(RUN, 50.0, precision="float32", data=few))
+    assert store.seeds(RUN) == []
+    found = store.find(RUN)
+    assert found is not None
+    assert found.data == few
+    store.add(made_record(RUN, 91.0, precision="bf16", data=all_of_it))
+    for record in (store.find(RUN), *store.seeds(RUN)):
+        assert record is not None
+        assert record.final_accuracy == 91
+    assert store.settled(RUN) == []
 
 
 def test_a_record_of_an_impossible_configuration_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import doctest
 import importlib.util
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -108,3 +109,26 @@ def test_the_examples_are_true() -> None:
     outcome = doctest.testmod(results)
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def test_the_readme_has_the_cells_as_the_records_say() -> None:
+    table = results.telling_cells(RecordStore(RECORDS))
+    written = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert table in written, f"README.md: the table should be\n\n{table}"
+
+
+def test_a_place_may_name_settings_that_are_not_the_tables(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    paper = paper_configuration("mnist", "NLNL", noise="symmetric:0.8")
+    store.add(made_record(paper, [80.0, 81.0]))
+    store.add(made_record(replace(paper, epochs=720, weight_decay=0.0), [60.0, 36.0]))
+    place = "symmetric mnist NLNL 0.8"
+    said = results.fill(
+        f"{{{{ ours {place} }}}}, {{{{ ours {place} epochs=720 weight_decay=0 }}}}, "
+        f"{{{{ after 719 {place} epochs=720 weight_decay=0 }}}}, {{{{ ours {place} epochs=720 }}}}",
+        store,
+        page="page.md",
+    )
+    assert said == "81.00 (1 seed), 36.00 (1 seed), 60.00 (1 seed), (no records yet)"
+    with pytest.raises(ValueError, match=r"page.md: cannot fill in .*epoch=720"):
+        results.fill(f"{{{{ ours {place} epoch=720 }}}}", store, page="page.md")

@@ -19,8 +19,9 @@ def names(folder: Path) -> list[str]:
 
 def test_a_finished_folder_has_what_its_readers_need(tmp_path: Path) -> None:
     train(Job(small(), tmp_path))
-    expected = ["checkpoint", "metrics.jsonl", "model.json", "predictions.npz", "record.json"]
-    assert [name for name in names(tmp_path) if name[0] != "."] == [*expected, "timing.jsonl"]
+    expected = ["checkpoint", "fingerprint.json", "metrics.jsonl", "model.json"]
+    expected += ["predictions.npz", "record.json", "timing.jsonl"]
+    assert [name for name in names(tmp_path) if name[0] != "."] == expected
     assert names(tmp_path / "checkpoint") == ["00002-0000000", "00003-0000000"]
     description = read_description(tmp_path)
     assert description.input_shape == (1, 8, 8)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,23 +11,22 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from labelproof.cli.bench_data import BenchData
+from labelproof.cli.bench_names import foreseen_name, resolved
 from labelproof.cli.data import Root
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP
-from labelproof.cli.lines import say, told
+from labelproof.cli.lines import say
 from labelproof.cli.progress import RunDisplay
 from labelproof.cli.seeds import parse_seeds
 from labelproof.cli.time_limit import TimeLimit
-from labelproof.data.dataset import Dataset
-from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
 from labelproof.experiments.engines import ENGINES, Engine, LocalEngine
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
 from labelproof.experiments.ray_engine import RayEngine, share_of_gpu
 from labelproof.experiments.store import RecordStore
 from labelproof.ranges import choose
-from labelproof.training.configuration import Configuration
+from labelproof.training.begun_on import OtherDataError, refuse_other_data
 from labelproof.training.durable import remove_folder
-from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import choose_execution
 from labelproof.training.ownership import FolderInUseError
 from labelproof.training.pack import DeviceMemoryError, Job
@@ -49,7 +48,7 @@ def bench(
         ),
     ],
     dataset: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or webvision.")],
-    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1",
+    seeds: Annotated[str, typer.Option(help="Seeds, such as 1,2,3 or 1-3.")] = "1",
     methods: Annotated[
         str | None,
         typer.Option(
@@ -127,8 +126,9 @@ def bench(
 
     Every run becomes a small file of configuration, curve and versions under --records, which is
     all that 'labelproof table' reads. Stopped or killed, the same command goes on: finished runs
-    are not trained again, those under way continue from their checkpoints. Records can be moved
-    between machines and merged by copying.
+    are not trained again, those under way continue from their last checkpoint: a stop writes one,
+    and else there is one every half minute or so. A run never goes on with other data. Records can
+    be moved between machines and merged by copying.
 
     See first what it would do, or rehearse it in a minute:
 
@@ -149,16 +149,18 @@ def bench(
     if choose("engine", engine, ENGINES) == "local" and address is not None:
         raise ValueError("--address: a Ray cluster is used with --engine ray alone")
     planned = _plan(tables, dataset, parse_seeds(seeds), methods, columns, epochs)
-    store = RecordStore(records)
-    todo = [run for run in planned if store.find(run.configuration) is None]
+    store, load = RecordStore(records), BenchData(data_root)
+    todo = [run for run in planned if not load.is_done(store.find(run.configuration))]
     say(console, f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
+    if other := sum(store.find(run.configuration) is not None for run in todo):
+        say(console, f"{count(other, 'record')} of other data than these will be replaced")
     if dry_run:
         for run in todo:
-            say(console, f"{run.cell.method:<12} {run.cell.column:<10} {run.configuration.name}")
+            name = foreseen_name(run.configuration, engine=engine, device=device)
+            say(console, f"{run.cell.method:<12} {run.cell.column:<10} {name}")
         return
     if not todo:
         return
-    load = _Loader(data_root)
     if engine == "ray":
         share = share_of_gpu(at_once or AT_ONCE.get(dataset, 1))
         trainer: Engine = RayEngine(address, share, cpus_per_run, device)
@@ -166,20 +168,28 @@ def bench(
         execution = choose_execution(device)
         on_gpu = execution.device.type == "cuda"
         trainer = LocalEngine(execution, at_once or (AT_ONCE.get(dataset, 1) if on_gpu else 1))
-    jobs = [Job(run.configuration, runs / run.configuration.name) for run in todo]
-    seconds = None if minutes is None else 60 * minutes
     try:
-        with StopRequest(seconds) as stop:
+        with ExitStack() as opened:
+            stop = opened.enter_context(StopRequest(None if minutes is None else 60 * minutes))
+            load.tell_size(dataset)
+            # Now and not when it is a run's turn, which may be tomorrow.
+            for run in todo:
+                refuse_other_data(_folder(runs, run), lambda: load.mark(dataset))
+            found = opened.enter_context(trainer.opened())
+            jobs = [Job(resolved(run.configuration, found), _folder(runs, run)) for run in todo]
             failures = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
     except FolderInUseError as error:
         raise ValueError(f"runs: {error}") from None
+    except OtherDataError as error:
+        advice = "--runs keeps both; without that folder it is trained on these anew"
+        raise OtherDataError(error.folder, advice) from None
     if stop.signal is not None:
         say(console, "Stopped and saved; the same command goes on from here.")
         raise typer.Exit(stop.exit_code)
-    left = sum(store.find(job.configuration) is None for job in jobs) - failures
+    left = sum(not _is_kept(store, load, job) for job in jobs) - failures
     if left and minutes is not None:
         say(
             console,
@@ -222,26 +232,21 @@ def _plan(
     return list({run.configuration: run for run in planned}.values())
 
 
-class _Loader:
-    """Gives the examples of a configuration; the dataset is read once."""
+def _folder(runs: Path, run: PlannedRun) -> Path:
+    # By the configuration as it is planned, with whatever precision: so both engines find what the
+    # other began, and on any device.
+    return runs / run.configuration.name
 
-    def __init__(self, root: Path | None):
-        self.root = root
 
-    @functools.cache  # noqa: B019 (it lives as long as the command)
-    def dataset(self, name: str) -> Dataset:
-        with told():
-            return load_dataset(name, root=self.root)
-
-    def __call__(self, configuration: Configuration) -> Examples:
-        with told():
-            return choose_examples(configuration, self.dataset(configuration.data))
+def _is_kept(store: RecordStore, load: BenchData, job: Job) -> bool:
+    """Whether there is a record by now, in any precision."""
+    return load.is_done(store.find(replace(job.configuration, precision="auto")))
 
 
 def _carry_out(
     jobs: Sequence[Job],
     engine: Engine,
-    load: _Loader,
+    load: BenchData,
     store: RecordStore,
     stop: StopRequest,
     console: Console,
@@ -253,7 +258,7 @@ def _carry_out(
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
         # Another bench over the same records may have been faster with some.
-        given = (job for job in limit.give(jobs) if store.find(job.configuration) is None)
+        given = (job for job in limit.give(jobs) if not _is_kept(store, load, job))
         for event in engine.train(given, load=load, stop=stop):
             limit.see(event)
             display.show(event)

@@ -13,8 +13,10 @@ from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
 from labelproof.cli.table import choose_dataset
 from labelproof.data.loading import load_dataset
+from labelproof.data.notices import count
 from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
 from labelproof.experiments.features import embed, find_runs, sample_test_images
+from labelproof.experiments.published_data import is_of_published_data
 from labelproof.experiments.tables import open_records
 from labelproof.ranges import choose
 from labelproof.report.feature_figures import draw_embeddings
@@ -47,6 +49,22 @@ def figure(
     dataset: Annotated[
         str | None,
         typer.Option(help="mnist, cifar10 or cifar100.", show_default="the only one"),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Lines, separated by spaces, such as 'CE CE+SR gce(q=0.5)'; a row of panels each "
+            "for memorisation and the sweeps.",
+            show_default="the paper's",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of the table, separated by spaces, such as '0.4 0.8'; for accuracy "
+            "sym-0.4 and asym-0.4 are one kind of noise.",
+            show_default="the paper's",
+        ),
     ] = None,
     records: Annotated[
         Path, typer.Option(help="Where records are kept, one small file a run.")
@@ -89,7 +107,9 @@ def figure(
         labelproof figure accuracy --dataset mnist --output accuracy.svg
 
     Lines are means over the seeds that are there, bands reach from the lowest to the highest. A
-    panel without records says so.
+    panel without records says so. A loss of your own is drawn like a table's:
+
+        labelproof figure accuracy --dataset mnist --methods "CE gce(q=0.5)" --output mine.svg
 
     tsne shows what networks see: the features before the last layer for the same test images,
     brought to the plane. It needs weights, which 'labelproof bench' keeps when asked to:
@@ -103,6 +123,8 @@ def figure(
         raise ValueError(
             f"--output: expected a name that ends in {', '.join(SUFFIXES)}, got {str(output)!r}"
         )
+    if name == TSNE and (methods or columns):
+        raise ValueError("--methods and --columns: tsne shows runs, which --runs names")
     if embeddings is not None:
         if name != TSNE or runs:
             raise ValueError("--embeddings: expected it with tsne, and without --runs")
@@ -117,7 +139,18 @@ def figure(
         raise ValueError(f"--runs: {name} is drawn from --records; only tsne needs runs")
     else:
         data = choose_dataset(f"figure {name}", dataset, FIGURES[name].datasets)
-        drawn = draw_figure(open_records(records), name, data)
+        rows, taken = ((text or "").split() for text in (methods, columns))
+        store = open_records(records)
+        drawn = draw_figure(store, name, data, methods=rows, columns=taken)
+        if other := sum(
+            record.configuration["data"] == data and not is_of_published_data(record)
+            for record in store
+        ):
+            say(
+                Console(stderr=True),
+                f"{count(other, 'record')} of {data} in {records}: trained on data of another size "
+                "than the published ones, so not drawn",
+            )
     save_figure(drawn, output)
     say(Console(stderr=True), f"Wrote {output}")
 

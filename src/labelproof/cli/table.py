@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -9,16 +10,20 @@ import typer
 
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
+from labelproof.experiments.published_data import is_of_published_data
 from labelproof.experiments.reproduction import compare_all
 from labelproof.experiments.store import RecordStore
 from labelproof.experiments.tables import (
+    ResultTable,
+    count_of_other_data,
     count_rehearsals,
+    count_settled,
     further_methods,
     make_table,
     open_records,
 )
 from labelproof.ranges import choose, suggest
-from labelproof.report.reproduction import summary
+from labelproof.report.reproduction import SUMMARIES
 from labelproof.report.tables import FORMATS, SUFFIXES
 from labelproof.training.durable import write_text
 
@@ -56,7 +61,8 @@ def table(
     format: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(FORMATS)}.", show_default="as --output is called, else markdown"
+            help=f"{', '.join(FORMATS)}; a {SUMMARY} has {', '.join(SUMMARIES)}.",
+            show_default="as --output is called, else markdown",
         ),
     ] = None,
     output: Annotated[
@@ -71,7 +77,9 @@ def table(
 
     It is made of the records that 'labelproof bench' keeps, and of nothing else: the accuracy of
     the last epoch, mean and standard deviation over the seeds that are there. A cell without
-    records shows a dash. A loss of your own has a row once it was trained:
+    records shows a dash. Records of rehearsals, and of data that are not the published ones by
+    their size, are in no cell, and a line on the error stream counts them. A loss of your own has a
+    row once it was trained:
 
         labelproof bench symmetric --dataset mnist --methods 'gce(q=0.5)'
     """
@@ -80,6 +88,8 @@ def table(
     store = open_records(records)
     if name == SUMMARY:
         text = _summary(store, chosen, dataset or methods or columns)
+        if other := sum(not is_of_published_data(record) for record in store):
+            typer.echo(_of_other_data(other, "", records), err=True)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
         rows = (methods or "").split()
@@ -87,13 +97,8 @@ def table(
             rows = [*choose_rows(name, data), *further_methods(store, name, data)]
         made = make_table(store, name, data, methods=rows, columns=(columns or "").split())
         text = FORMATS[chosen](made)
-        rehearsed = count_rehearsals(store, name, data)
-        if rehearsed:
-            typer.echo(
-                f"{count(rehearsed, 'record')} of {data} in {records} had another number of epochs "
-                "than the table's runs, and are in none of its cells",
-                err=True,
-            )
+        for note in _notes(store, made, records):
+            typer.echo(note, err=True)
     if output is None:
         typer.echo(text)
     else:
@@ -140,11 +145,37 @@ def _choose_format(format: str | None, output: Path | None) -> str:
     return SUFFIXES[output.suffix.lower()]
 
 
+def _notes(store: RecordStore, made: ResultTable, folder: Path) -> Iterator[str]:
+    """What became of records that someone may look for in a table."""
+    name, data = made.table, made.dataset
+    if rehearsed := count_rehearsals(store, name, data):
+        yield (
+            f"{count(rehearsed, 'record')} of {data} in {folder} had another number of epochs than "
+            "the table's runs, and are in none of its cells"
+        )
+    if other := count_of_other_data(store, name, data):
+        yield _of_other_data(other, f" of {data}", folder)
+    if settled := count_settled(store, made):
+        yield (
+            f"{count(settled, 'seed')} with records in several precisions: the widest counts, such "
+            "as float32 before bf16"
+        )
+
+
+def _of_other_data(number: int, of: str, folder: Path) -> str:
+    return (
+        f"{count(number, 'record')}{of} in {folder}: trained on data of another size than the "
+        "published ones, so in no cell"
+    )
+
+
 def _summary(store: RecordStore, format: str, narrowed: str | None) -> str:
-    if format != "markdown":
-        raise ValueError(f"format: a summary is written in markdown only, got {format!r}")
+    if format not in SUMMARIES:
+        raise ValueError(
+            f"format: a summary is written as {', '.join(SUMMARIES)}; one table as {format} too"
+        )
     if narrowed:
         raise ValueError(
             "a summary is of all tables; --dataset, --methods and --columns belong to one of them"
         )
-    return summary(compare_all(store))
+    return SUMMARIES[format](compare_all(store))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labelproof.experiments.grids import GRIDS, PlannedRun, plan
+from labelproof.experiments.grids import GRIDS, PlannedRun, choose_rows, plan
 from labelproof.experiments.store import RecordStore
 from labelproof.ranges import choose
 
@@ -68,61 +68,98 @@ class Panel:
         return [line.name for line in self.lines if not line.seeds]
 
 
-def accuracy_panels(store: RecordStore, dataset: str) -> list[Panel]:
+def accuracy_panels(
+    store: RecordStore, dataset: str, *, methods: Sequence[str] = (), columns: Sequence[str] = ()
+) -> list[Panel]:
     """Test accuracy of every method: without noise, then for each rate of both kinds of it.
 
     Args:
         store: Where the records are.
         dataset: `mnist`, `cifar10` or `cifar100`.
+        methods: Rows of the tables, or losses as text; none for the paper's.
+        columns: Rates, such as `0.4` for both kinds of noise, or `sym-0.4` and `asym-0.4` for one;
+            none for all.
 
     Example:
         >>> from pathlib import Path
-        >>> panels = accuracy_panels(RecordStore(Path("nowhere")), "mnist")
+        >>> nothing = RecordStore(Path("nowhere"))
+        >>> panels = accuracy_panels(nothing, "mnist")
         >>> [panel.title for panel in panels][:3], len(panels)
         (['no noise', 'symmetric 0.2', 'symmetric 0.4'], 9)
+        >>> chosen = accuracy_panels(nothing, "mnist", methods=["mae"], columns=["0.4", "sym-0.8"])
+        >>> [panel.title for panel in chosen]
+        ['symmetric 0.4', 'symmetric 0.8', 'asymmetric 0.4']
     """
+    places = [
+        (kind, short, rate)
+        for kind, short in (("symmetric", "sym"), ("asymmetric", "asym"))
+        for rate in GRIDS[kind].columns
+    ]
+    known = dict.fromkeys(name for _, short, rate in places for name in (rate, f"{short}-{rate}"))
+    taken = {choose("column", column, known) for column in columns}
     panels = []
-    for kind in ("symmetric", "asymmetric"):
-        for rate in GRIDS[kind].columns:
+    for kind, short, rate in places:
+        if not taken or taken & {rate, f"{short}-{rate}"}:
             title = f"{kind} {rate}" if float(rate) else "no noise"
-            runs = plan(kind, dataset, columns=[rate])
+            runs = plan(kind, dataset, columns=[rate], methods=methods)
             panels.append(_panel(store, title, runs, "test_accuracy"))
     return panels
 
 
-def sparse_panels(store: RecordStore, dataset: str) -> list[Panel]:
+def sparse_panels(
+    store: RecordStore, dataset: str, *, methods: Sequence[str] = (), columns: Sequence[str] = ()
+) -> list[Panel]:
     """Sparse rate of the training outputs, and test accuracy, at symmetric noise 0.8.
 
     Args:
         store: Where the records are.
         dataset: `mnist`, as in the paper, `cifar10` or `cifar100`.
+        methods: Rows of the tables, or losses as text; none for the paper's.
+        columns: Other rates of symmetric noise, two panels for each.
     """
-    runs = plan("symmetric", dataset, columns=["0.8"], methods=SPARSE_METHODS)
-    return [
-        _panel(store, "sparse rate (%)", runs, "sparse_rate", scale=100),
-        _panel(store, "test accuracy (%)", runs, "test_accuracy"),
-    ]
+    panels = []
+    for rate in columns or ("0.8",):
+        runs = plan("symmetric", dataset, columns=[rate], methods=methods or SPARSE_METHODS)
+        noise = f"symmetric {rate}" if float(rate) else "no noise"
+        panels += [
+            _panel(store, f"sparse rate (%), {noise}", runs, "sparse_rate", scale=100),
+            _panel(store, f"test accuracy (%), {noise}", runs, "test_accuracy"),
+        ]
+    return panels
 
 
-def sweep_panels(sweep: str, store: RecordStore, dataset: str = "cifar10") -> list[Panel]:
+def sweep_panels(
+    sweep: str,
+    store: RecordStore,
+    dataset: str = "cifar10",
+    *,
+    methods: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> list[Panel]:
     """Test accuracy for each value that a sweep tries, a panel for each loss.
 
     Args:
         sweep: One of `SWEEPS`.
         store: Where the records are.
         dataset: One of the sweep's.
+        methods: Losses with their regulariser, such as `gce(q=0.5)+SR`; none for the paper's.
+        columns: Values to take instead of all.
     """
     symbol = SWEEPS[choose("sweep", sweep, SWEEPS)]
     panels = []
-    for method in GRIDS[sweep].rows(dataset):
-        runs = plan(sweep, dataset, methods=[method])
+    for method in choose_rows(sweep, dataset, methods):
+        runs = plan(sweep, dataset, methods=[method], columns=columns)
         names = [f"{symbol} = {run.cell.column}" for run in runs]
-        title = method.replace("(tau=", ", τ = ").replace(")", "")
+        title = (
+            method.replace("(tau=", ", τ = ").replace(")", "") if "SR(tau=" in method else method
+        )
         panels.append(_panel(store, title, runs, "test_accuracy", names=names))
     return panels
 
 
-def memorisation_panels(store: RecordStore, dataset: str) -> list[Panel]:
+def memorisation_panels(
+    store: RecordStore, dataset: str, *, methods: Sequence[str] = (), columns: Sequence[str] = ()
+) -> list[Panel]:
     """What becomes of right and of wrong labels, with cross entropy and with CE+SR.
 
     A panel for each rate of symmetric noise with cross entropy, then the same with CE+SR.
@@ -130,10 +167,14 @@ def memorisation_panels(store: RecordStore, dataset: str) -> list[Panel]:
     Args:
         store: Where the records are.
         dataset: `mnist`, `cifar10` or `cifar100`.
+        methods: Rows of the tables, or losses as text, in the place of these two.
+        columns: Rates to take instead of all; without noise there is nothing to show.
     """
+    known = GRIDS["symmetric"].columns[1:]
+    rates = [choose("column", column, known) for column in columns] or known
     panels = []
-    for method in ("CE", "CE+SR"):
-        for rate in GRIDS["symmetric"].columns[1:]:
+    for method in choose_rows("symmetric", dataset, methods or ("CE", "CE+SR")):
+        for rate in rates:
             (run,) = plan("symmetric", dataset, columns=[rate], methods=[method])
             lines = [
                 Line(name, _values(store, run, metric, scale=100))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
+
+import torch
 
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
@@ -31,6 +34,10 @@ class Engine(Protocol):
         >>> list(engine.train([], load=lambda configuration: None))
         []
     """
+
+    def opened(self) -> AbstractContextManager[torch.device]:
+        """Ready for the length of the block; gives the kind of device that runs are given."""
+        ...
 
     def train(
         self,
@@ -65,6 +72,10 @@ class LocalEngine:
 
     execution: Execution
     at_once: int = 1
+
+    def opened(self) -> AbstractContextManager[torch.device]:
+        """The device that runs are given, for the length of the block; see `Engine`."""
+        return nullcontext(self.execution.device)
 
     def train(
         self,

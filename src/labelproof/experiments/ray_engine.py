@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+
+import torch
 
 from labelproof.experiments.ray_cluster import connected, machines, require_ray, runs_at_once
 from labelproof.experiments.ray_worker import Labels, Means, train_one
@@ -82,6 +85,16 @@ class RayEngine:
         if self.address is not None and self.address != "auto" and not _is_place(self.address):
             raise ValueError(f"--address: expected auto or HOST:PORT, got {self.address!r}")
         require_ray()
+
+    @contextmanager
+    def opened(self) -> Iterator[torch.device]:
+        """Connected for the length of the block, in which `train` uses this connection.
+
+        Yields:
+            The kind of device that runs are given there.
+        """
+        with connected(self.address) as ray:
+            yield torch.device("cuda" if _gpus(ray, self) else "cpu")
 
     def train(
         self,

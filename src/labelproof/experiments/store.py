@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from labelproof.experiments.published_data import is_of_published_data
+from labelproof.experiments.record_file import read_record_file
 from labelproof.training.configuration import PRECISIONS, Configuration
 from labelproof.training.durable import write_text
 from labelproof.training.record import RunRecord
@@ -42,8 +45,11 @@ class RecordStore:
             yield from records
 
     def find(self, configuration: Configuration) -> RunRecord | None:
-        """The record of exactly this configuration; with precision `auto`, of any precision."""
-        for record in self.seeds(configuration):
+        """The record of exactly this configuration; with precision `auto`, of any precision.
+
+        One of the published data comes before one of others under their name.
+        """
+        for record in self._of(configuration):
             if record.configuration["seed"] == configuration.seed:
                 return record
         return None
@@ -51,13 +57,23 @@ class RecordStore:
     def seeds(self, configuration: Configuration) -> list[RunRecord]:
         """The records of a configuration with any seed: one for each seed, in their order.
 
-        With precision `auto` a seed that has records of several precisions gives the widest.
+        With precision `auto` a seed that has records of several precisions gives the widest. What
+        was trained on other data than the published ones, under their name, is left out.
         """
         found: dict[int, RunRecord] = {}
-        for record in self._known().get(_key(configuration.as_values()), []):
-            if configuration.precision in ("auto", record.configuration["precision"]):
+        for record in self._of(configuration):
+            if is_of_published_data(record):
                 found.setdefault(record.configuration["seed"], record)
         return [found[seed] for seed in sorted(found)]
+
+    def settled(self, configuration: Configuration) -> list[int]:
+        """The seeds for which `seeds` had to choose between records, of several precisions."""
+        counts = Counter(
+            record.configuration["seed"]
+            for record in self._of(configuration)
+            if is_of_published_data(record)
+        )
+        return sorted(seed for seed, count in counts.items() if count > 1)
 
     def add(self, record: RunRecord) -> Path:
         """Keep a record, in the place of one of the same configuration."""
@@ -68,30 +84,26 @@ class RecordStore:
         self._records = None
         return path
 
+    def _of(self, configuration: Configuration) -> list[RunRecord]:
+        return [
+            record
+            for record in self._known().get(_key(configuration.as_values()), [])
+            if configuration.precision in ("auto", record.configuration["precision"])
+        ]
+
     def _known(self) -> dict[str, list[RunRecord]]:
         if self._records is None:
             self._records = {}
             for path in sorted(self.folder.glob("*/*.json")):
-                record = _read(path)
+                record = read_record_file(path)
                 self._records.setdefault(_key(record.configuration), []).append(record)
             for records in self._records.values():
                 records.sort(key=_rank)
         return self._records
 
 
-def _read(path: Path) -> RunRecord:
-    try:
-        record = RunRecord(**json.loads(path.read_text(encoding="utf-8")))
-        # A setting that came later than the record has its default, which is what was done before.
-        configuration = Configuration.from_values(record.configuration)
-        record.configuration.update(configuration.as_values())
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: not a record of a run ({error})") from None
-    return record
-
-
-def _rank(record: RunRecord) -> int:
-    return PRECISIONS.index(record.configuration["precision"])
+def _rank(record: RunRecord) -> tuple[bool, int]:
+    return not is_of_published_data(record), PRECISIONS.index(record.configuration["precision"])
 
 
 def _key(values: dict[str, Any]) -> str:

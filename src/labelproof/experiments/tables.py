@@ -9,13 +9,16 @@ from statistics import mean, stdev
 
 from labelproof.experiments.grids import Cell, choose_rows, plan, plan_all
 from labelproof.experiments.paper import Published, published
+from labelproof.experiments.published_data import is_of_published_data
 from labelproof.experiments.store import RecordStore
 
 __all__ = [
     "BEST",
     "Entry",
     "ResultTable",
+    "count_of_other_data",
     "count_rehearsals",
+    "count_settled",
     "further_methods",
     "make_table",
     "open_records",
@@ -182,6 +185,34 @@ def count_rehearsals(store: RecordStore, table: str, dataset: str) -> int:
         record.configuration["data"] == dataset and record.configuration["epochs"] not in epochs
         for record in store
     )
+
+
+def count_of_other_data(store: RecordStore, table: str, dataset: str) -> int:
+    """How many of a dataset's records are in no cell because they were trained on other data.
+
+    Data of another size than the published ones, that is; a rehearsal on them is counted there.
+
+    >>> count_of_other_data(RecordStore(Path("nowhere")), "symmetric", "mnist")
+    0
+    """
+    epochs = {run.configuration.epochs for run in plan(table, dataset)}
+    return sum(
+        record.configuration["data"] == dataset
+        and record.configuration["epochs"] in epochs
+        and not is_of_published_data(record)
+        for record in store
+    )
+
+
+def count_settled(store: RecordStore, table: ResultTable) -> int:
+    """How many seeds of a table's cells have records in several precisions, of which one counts.
+
+    >>> nothing = RecordStore(Path("nowhere"))
+    >>> count_settled(nothing, make_table(nothing, "symmetric", "mnist"))
+    0
+    """
+    runs = plan(table.table, table.dataset, methods=table.methods, columns=table.columns)
+    return sum(len(store.settled(run.configuration)) for run in runs)
 
 
 def open_records(folder: Path) -> RecordStore:

@@ -1,16 +1,25 @@
-"""What reproduces and what does not, as Markdown."""
+"""What reproduces and what does not, as Markdown, HTML and CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.reproduction import Comparison, tolerance
 from labelproof.experiments.tables import Entry
+from labelproof.report.page import render_page
 from labelproof.report.tables import align_markdown, signed
 from labelproof.report.titles import DATASETS, TABLES
 
-__all__ = ["list_missing", "list_outside", "share_of_cells", "summary"]
+__all__ = [
+    "SUMMARIES",
+    "list_missing",
+    "list_outside",
+    "share_of_cells",
+    "summary",
+    "summary_csv",
+    "summary_html",
+]
 
 
 def summary(comparisons: Sequence[Comparison]) -> str:
@@ -25,6 +34,51 @@ def summary(comparisons: Sequence[Comparison]) -> str:
     return "\n\n".join(parts)
 
 
+def summary_html(comparisons: Sequence[Comparison]) -> str:
+    """The same as a page that stands alone; whatever is shown is escaped.
+
+    >>> summary_html([])[:15]
+    '<!doctype html>'
+    """
+    measured = sum(found.measured for found in comparisons)
+    within = sum(len(found.within) for found in comparisons)
+    cells = sum(found.cells for found in comparisons)
+    return render_page(
+        "summary.html",
+        title="What reproduces, and what does not",
+        finding=(
+            f"{measured} of the paper's {cells} cells have records, and {within} of these agree "
+            "with it: they differ by at most 1 point or twice the spread of the runs."
+        ),
+        shares=_shares(comparisons),
+        outside=_differing(comparisons),
+        missing=_lacking(comparisons),
+        command="labelproof table summary --format html",
+    )
+
+
+def summary_csv(comparisons: Sequence[Comparison]) -> str:
+    """How many cells each table has, were measured, and agree, as comma-separated values.
+
+    >>> print(summary_csv([Comparison("symmetric", "mnist", [], [], [])]))
+    table,dataset,cells,measured,within
+    symmetric,mnist,0,0,0
+    """
+    lines = [("table", "dataset", "cells", "measured", "within")]
+    for found in comparisons:
+        cells, measured, within = found.cells, found.measured, len(found.within)
+        lines.append((found.table, found.dataset, str(cells), str(measured), str(within)))
+    return "\n".join(",".join(line) for line in lines)
+
+
+SUMMARIES: Mapping[str, Callable[[Sequence[Comparison]], str]] = {
+    "markdown": summary,
+    "html": summary_html,
+    "csv": summary_csv,
+}
+"""How a summary can be written, by name."""
+
+
 def share_of_cells(comparisons: Sequence[Comparison]) -> str:
     """For each table how many cells were measured, and how many of those reproduce.
 
@@ -35,34 +89,45 @@ def share_of_cells(comparisons: Sequence[Comparison]) -> str:
         |-----------------|---------|-------|----------|-------|--------|-------|
         | symmetric noise | MNIST   | 0     | 0        | –     | 0      | –     |
     """
+    return align_markdown(_shares(comparisons))
+
+
+def _shares(comparisons: Sequence[Comparison]) -> list[list[str]]:
     rows = [["table", "dataset", "cells", "measured", "seeds", "within", "share"]]
     for found in comparisons:
         share = f"{100 * len(found.within) / found.measured:.0f}%" if found.measured else "–"
         counts = [str(found.cells), str(found.measured), _seeds(found), str(len(found.within))]
         rows.append([*_names(found), *counts, share])
-    return align_markdown(rows)
+    return rows
 
 
 def list_outside(comparisons: Sequence[Comparison]) -> str:
     """The cells that do not reproduce, the largest differences first."""
+    rows = _differing(comparisons)
+    return align_markdown(rows) if len(rows) > 1 else "None of those measured."
+
+
+def _differing(comparisons: Sequence[Comparison]) -> list[list[str]]:
     outside = [entry for found in comparisons for entry in found.outside]
-    if not outside:
-        return "None of those measured."
     outside.sort(key=lambda entry: -abs(entry.difference or 0.0))
     rows = [["table", "dataset", "method", "column", "ours", "paper", "difference", "allowed"]]
-    return align_markdown([*rows, *(_outside(entry) for entry in outside)])
+    return [*rows, *(_outside(entry) for entry in outside)]
 
 
 def list_missing(comparisons: Sequence[Comparison]) -> str:
     """The cells that have no records, row by row."""
+    return "\n".join(f"- {line}" for line in _lacking(comparisons)) or "None."
+
+
+def _lacking(comparisons: Sequence[Comparison]) -> list[str]:
     lines = []
     for found in comparisons:
         name = ", ".join(_names(found))
         if found.missing and not found.measured:
-            lines.append(f"- {name}: all {found.cells}")
+            lines.append(f"{name}: all {found.cells}")
         elif found.missing:
-            lines.append(f"- {name}: {_missing(found)}")
-    return "\n".join(lines) or "None."
+            lines.append(f"{name}: {_missing(found)}")
+    return lines
 
 
 def _names(found: Comparison) -> list[str]:

@@ -207,6 +207,7 @@ SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".csv": "csv"}
 
 def caption(table: ResultTable) -> str:
     """What a table shows, and how to read it."""
+    # What is bold is `ResultTable.best`.
     seeds = sorted({seed for entry in table.entries.values() for seed in entry.accuracies})
     listed = ", ".join(str(seed) for seed in seeds)
     counted = f"{'seed' if len(seeds) == 1 else 'seeds'} {listed}" if seeds else "no records yet"
@@ -215,8 +216,8 @@ def caption(table: ResultTable) -> str:
     )
     return (
         f"{DATASETS[table.dataset]}, {TABLES[table.table]}: test accuracy (%) of the last epoch. "
-        f"ours: mean ± std (number of seeds), {counted}, the best three of each column in bold."
-        f"{paper} {MISSING}: no records."
+        f"ours: mean ± std (number of seeds), {counted}; in bold the best of each column, up to "
+        f"three and never all.{paper} {MISSING}: no records."
     )
 
 

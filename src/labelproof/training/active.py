@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +20,7 @@ from torch import Tensor, nn
 
 from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.begun_on import OtherDataError, mark_data, note_data, refuse_other_data
 from labelproof.training.configuration import Configuration
 from labelproof.training.evaluation import CHUNK, predict_logits
 from labelproof.training.examples import Examples
@@ -26,7 +29,7 @@ from labelproof.training.feed import DeviceInputs, ResidentImages
 from labelproof.training.folder import History, RunFolder
 from labelproof.training.metrics import DivergedError
 from labelproof.training.ownership import owning
-from labelproof.training.record import RunRecord, versions
+from labelproof.training.record import RunRecord, sizes, versions
 from labelproof.training.rows import ResidentRows
 from labelproof.training.run import Run
 from labelproof.training.streamed import StreamedSet
@@ -34,8 +37,10 @@ from labelproof.training.streamed import StreamedSet
 __all__ = ["ActiveRun", "Event", "Job", "fits"]
 
 _LARGEST_COPY = 8 << 30
-_SHARE_OF_CHECKPOINTS = 0.01
 """On the CPU a resident set is a copy of the array, in the order the network reads it."""
+
+_SHARE_OF_CHECKPOINTS = 0.01
+"""Of a run's time."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +108,15 @@ class ActiveRun:
             load: Gives the examples of a configuration.
             resident: Images that lie on the device already, by the data's name; it is added to.
             wrap: See `Run`.
+
+        Raises:
+            OtherDataError: The folder holds a run on other data.
         """
         if self.folder is not None and self.writes:
             self.held.enter_context(owning(self.folder.path))
-        examples = load(self.job.configuration)
+        self.examples = examples = load(self.job.configuration)
+        if self.folder is not None:
+            refuse_other_data(self.folder.path, lambda: self.mark)
         data = self.job.configuration.data
         images = resident.get(data) or self._bring(examples.dataset)
         if images.resident:
@@ -121,8 +131,15 @@ class ActiveRun:
             self.history = self.folder.resume(
                 self.run, on_problem=notices.append, writes=self.writes
             )
+            most = math.ceil(len(examples.used) / self.job.configuration.batch_size)
+            if self.run.step > most:  # an earlier version noted no data, but these are others
+                raise OtherDataError(self.folder.path)
             if self.writes and not self.history.metrics and self.run.step == 0:
                 self.folder.start(self.run.description)
+            if self.writes:
+                # Not before: what cannot be trained at all must not stand in a folder's way. And
+                # not after, since from here on there may be a checkpoint.
+                note_data(self.folder.path, self.mark)
         for notice in notices:
             yield Event(self.job, "notice", notice)
         yield Event(self.job, "started", self.run.epoch)
@@ -136,6 +153,11 @@ class ActiveRun:
                 # Saved after an epoch's last step because its evaluation was cut short.
                 yield from self._end_epoch()
             self.between_steps = True
+
+    @functools.cached_property
+    def mark(self) -> str:
+        """The fingerprint of what is learned from."""
+        return mark_data(self.job.configuration, self.examples)
 
     def advance(self) -> Iterator[Event]:
         """One step, and what follows from it."""
@@ -224,8 +246,8 @@ class ActiveRun:
 
     def _save(self) -> None:
         begun = time.perf_counter()
+        self.history.begun = begun - self.clock if self.run.step else 0.0
         # In the middle of an epoch all processes have something to give to a checkpoint.
-        self.history.begun = time.perf_counter() - self.clock if self.run.step else 0.0
         if self.folder is not None and (self.writes or self.run.step):
             checkpoint = self.run.checkpoint()
             self.run.refuse_unsound()
@@ -244,6 +266,7 @@ class ActiveRun:
             curve=self.history.curve,
             seconds=round(self.history.seconds, 3),
             versions=versions(self.execution.device),
+            data=sizes(run.examples.dataset) | {"fingerprint": self.mark},
         )
         if self.folder is not None and self.writes:
             self._save()

@@ -10,11 +10,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from labelproof.data.fingerprint import fingerprint as data_fingerprint
+from labelproof.noise import parse_noise
+from labelproof.training.configuration import Configuration
 from labelproof.training.durable import folders, write_text
+from labelproof.training.examples import Examples
 from labelproof.training.record import RECORD
 from labelproof.training.saved import BEGUN_ON
 
-__all__ = ["OtherDataError", "note_data", "refuse_other_data"]
+__all__ = ["OtherDataError", "mark_data", "note_data", "refuse_other_data"]
 
 
 class OtherDataError(ValueError):
@@ -22,6 +26,7 @@ class OtherDataError(ValueError):
 
     Args:
         folder: The run's.
+        advice: What can be done about it, where it is asked for.
 
     Example:
         >>> print(OtherDataError(Path("run")))
@@ -29,11 +34,38 @@ class OtherDataError(ValueError):
         asked for. --fresh trains on them anew; --output keeps both
     """
 
-    def __init__(self, folder: Path):
+    def __init__(
+        self, folder: Path, advice: str = "--fresh trains on them anew; --output keeps both"
+    ):
+        self.folder = folder
+        self.advice = advice
         super().__init__(
             f"{folder} holds a run on other data: labels, files or rows have changed since, or "
-            "others were asked for. --fresh trains on them anew; --output keeps both"
+            f"others were asked for. {advice}"
         )
+
+    def __reduce__(self) -> tuple[type[OtherDataError], tuple[Path, str]]:
+        # A worker of a cluster raises it in another process than the one that tells of it.
+        return type(self), (self.folder, self.advice)
+
+
+def mark_data(configuration: Configuration, examples: Examples) -> str:
+    """The fingerprint of what a run learns from.
+
+    Args:
+        configuration: Of the run.
+        examples: Its examples.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> from labelproof.training.examples import choose_examples
+        >>> run = Configuration("digits", noise="symmetric:0.4")
+        >>> mark_data(run, choose_examples(run, load_digits())) == data_fingerprint(load_digits())
+        True
+    """
+    # All noise but people's follows from the labels and the configuration.
+    human = parse_noise(configuration.noise).kind == "human"
+    return data_fingerprint(examples.dataset, given=examples.given if human else None)
 
 
 def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:

@@ -1,10 +1,11 @@
 """A run's folder: metrics as they come, checkpoints to go on from, the record when it is done.
 
-metrics.jsonl    a line for each epoch; the same bytes whether or not the run was interrupted
-timing.jsonl     seconds and images per second of each epoch, which never are the same twice
-checkpoint/      the last two
-predictions.npz  the test images' logits
-record.json      written last
+metrics.jsonl     a line for each epoch; the same bytes whether or not the run was interrupted
+timing.jsonl      seconds and images per second of each epoch, which never are the same twice
+fingerprint.json  which data it was begun on
+checkpoint/       the last two
+predictions.npz   the test images' logits
+record.json       written last
 """
 
 from __future__ import annotations

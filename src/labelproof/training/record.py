@@ -7,7 +7,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from labelproof.data.dataset import Dataset
 from labelproof.training.durable import write_bytes, write_text
 from labelproof.version import __version__
 
-__all__ = ["RunRecord", "read_record", "versions", "write_arrays", "write_text"]
+__all__ = ["RunRecord", "read_record", "sizes", "versions", "write_arrays", "write_text"]
 
 RECORD = "record.json"
 
@@ -34,6 +35,8 @@ class RunRecord:
         curve: For each metric, its value at every epoch.
         seconds: Of the whole run.
         versions: What it was run with, and on.
+        data: What it was trained on: how many training and test examples, and their fingerprint.
+            Empty in a record that is older than this.
     """
 
     name: str
@@ -42,6 +45,7 @@ class RunRecord:
     curve: dict[str, list[float]]
     seconds: float
     versions: dict[str, str]
+    data: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """As text: one line for each list, six digits for each number, so that it stays small.
@@ -51,6 +55,8 @@ class RunRecord:
         True
         """
         values = asdict(self)
+        if not self.data:
+            del values["data"]
         curve = ",\n".join(
             f"  {json.dumps(name)}: {json.dumps([_short(number) for number in numbers])}"
             for name, numbers in values.pop("curve").items()
@@ -87,6 +93,17 @@ def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
         return RunRecord(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def sizes(dataset: Dataset) -> dict[str, int]:
+    """How many examples are trained and tested on, as a record has it.
+
+    >>> from labelproof.data import load_digits
+    >>> sizes(load_digits())
+    {'train': 1347, 'test': 450}
+    """
+    splits = dataset.splits
+    return {name: len(splits[name]) for name in ("train", "test") if name in splits}
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -1,0 +1,71 @@
+"""The data of a bench: read once, and compared with what records and runs were trained on."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from pathlib import Path
+
+from labelproof.cli.lines import told
+from labelproof.data.dataset import Dataset
+from labelproof.data.fingerprint import fingerprint
+from labelproof.data.loading import load_dataset
+from labelproof.experiments.published_data import explain_other_size, is_of_published_data
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.record import RunRecord
+
+__all__ = ["BenchData"]
+
+
+class BenchData:
+    """Gives the examples of a configuration; each dataset is read once.
+
+    Args:
+        root: Where datasets are, or `None` for the usual place.
+
+    Example:
+        >>> BenchData(None)(Configuration("digits", noise="symmetric:0.4")).dataset.name
+        'digits'
+    """
+
+    def __init__(self, root: Path | None):
+        self.root = root
+
+    def __call__(self, configuration: Configuration) -> Examples:
+        """What a run learns from."""
+        with told():
+            return choose_examples(configuration, self.dataset(configuration.data))
+
+    @functools.cache  # noqa: B019 (it lives as long as the command)
+    def dataset(self, name: str) -> Dataset:
+        """The dataset of that name."""
+        with told():
+            return load_dataset(name, root=self.root)
+
+    @functools.cache  # noqa: B019
+    def mark(self, name: str) -> str:
+        """Its fingerprint; no grid has people's labels, which would be another one's."""
+        return fingerprint(self.dataset(name))
+
+    def tell_size(self, name: str) -> None:
+        """Warn of data that are not the published ones by their size."""
+        explained = explain_other_size(self.dataset(name))
+        if explained:
+            with told():
+                warnings.warn(explained, stacklevel=2)
+
+    def is_done(self, record: RunRecord | None) -> bool:
+        """Whether a run with this record need not be trained.
+
+        A record of data of another size than the published ones only stands for those data, for
+        which they have to be read; any other stands for the cell.
+        """
+        if record is None:
+            return False
+        if is_of_published_data(record):
+            return True
+        try:
+            return record.data.get("fingerprint") == self.mark(record.configuration["data"])
+        except OSError:  # who wants to train will be told; who wants a list gets it
+            return False

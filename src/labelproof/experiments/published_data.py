@@ -1,0 +1,68 @@
+"""Whether data are the published ones, as far as their numbers of images tell.
+
+A data root may hold a part of a dataset under its name, to try something out. What is trained on
+that is a run like any other, but no cell of the paper's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labelproof.data.catalogue import DATASETS
+from labelproof.data.dataset import Dataset
+from labelproof.training.record import RunRecord, sizes
+
+__all__ = ["explain_other_size", "has_published_size", "is_of_published_data"]
+
+
+def has_published_size(name: str, counts: Mapping[str, int]) -> bool:
+    """Whether a dataset has as many images as the one that was published under its name.
+
+    Of data that no one published, and of WebVision, of which not every image can be had any more,
+    there is no number to hold them against: they pass.
+
+    Args:
+        name: The dataset's.
+        counts: Its training and test images; what is not there is not known, and passes.
+
+    Example:
+        >>> has_published_size("mnist", {"train": 60_000, "test": 10_000})
+        True
+        >>> has_published_size("mnist", {"train": 1_000, "test": 10_000})
+        False
+    """
+    known = DATASETS.get(name)
+    if known is None:
+        return True
+    return all(counts.get(split, size) == size for split, size in known.counts.items())
+
+
+def is_of_published_data(record: RunRecord) -> bool:
+    """Whether a run was trained on the published data; an old record does not say, and passes.
+
+    >>> is_of_published_data(RunRecord("a", {"data": "mnist"}, 0.0, {}, 1.0, {}, {"train": 20}))
+    False
+    """
+    return has_published_size(str(record.configuration["data"]), record.data)
+
+
+def explain_other_size(dataset: Dataset) -> str:
+    """What there is to say about data that are not the published ones; nothing about others.
+
+    >>> from dataclasses import replace
+    >>> from labelproof.data import load_digits
+    >>> explain_other_size(load_digits())
+    ''
+    >>> print(explain_other_size(replace(load_digits(), name="mnist")))
+    mnist has 1,347 training and 450 test images here, where 60,000 and 10,000 were published: what
+    is trained on these is in no table or figure
+    """
+    here = sizes(dataset)
+    if has_published_size(dataset.name, here):
+        return ""
+    there = DATASETS[dataset.name].counts
+    return (
+        f"{dataset.name} has {here['train']:,} training and {here.get('test', 0):,} test images "
+        f"here, where {there['train']:,} and {there['test']:,} were published: what is trained on "
+        "these is in no table or figure"
+    )

@@ -1,0 +1,133 @@
+"""A record out of its file, or one line that says what is wrong with the file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from labelproof.training.configuration import Configuration
+from labelproof.training.record import RunRecord
+
+__all__ = ["read_record_file"]
+
+_NEWER = "perhaps a newer labelproof wrote it"
+_PARTS = {
+    "name": "a text",
+    "configuration": "settings by name",
+    "noise_rate": "a number",
+    "curve": "lists by name",
+    "seconds": "a number",
+    "versions": "texts by name",
+    "data": "values by name",
+}
+
+
+def read_record_file(path: Path) -> RunRecord:
+    """Read a record, and refuse one that no run of this program could have left.
+
+    A setting that came later than the record has its default, which is what was done before.
+
+    Args:
+        path: Its file.
+
+    Raises:
+        ValueError: It is no record, one of a newer version, or damaged; the message names the file.
+
+    Example:
+        >>> path = getfixture("tmp_path") / "a.json"
+        >>> _ = path.write_text('{"name": "a"}')
+        >>> read_record_file(path)
+        Traceback (most recent call last):
+            ...
+        ValueError: ...a.json: not a record of a run (it has no configuration, noise_rate, curve,
+        seconds, versions)
+    """
+    try:
+        record = _make(_parse(path))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: not a record of a run ({error})") from None
+    try:
+        _check_curve(record)
+    except ValueError as error:
+        raise ValueError(f"{path}: a damaged record ({error})") from None
+    return record
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError("it is not text") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON at line {error.lineno}") from None
+    if not isinstance(values, dict):
+        raise ValueError("it has no parts with names")
+    return values
+
+
+def _make(values: dict[str, Any]) -> RunRecord:
+    unknown = [name for name in values if name not in _PARTS]
+    if unknown:
+        raise ValueError(f"it has {', '.join(unknown)}, which is unknown here; {_NEWER}")
+    needed = [
+        field.name
+        for field in dataclasses.fields(RunRecord)
+        if field.default_factory is dataclasses.MISSING
+    ]
+    missing = [name for name in needed if name not in values]
+    if missing:
+        raise ValueError(f"it has no {', '.join(missing)}")
+    for name, value in values.items():
+        if not _is_kind(_PARTS[name], value):
+            raise ValueError(f"{name}: expected {_PARTS[name]}, got {_shown(value)}")
+    settings = {field.name for field in dataclasses.fields(Configuration)}
+    unknown = [name for name in values["configuration"] if name not in settings]
+    if unknown:
+        raise ValueError(f"unknown setting {', '.join(unknown)}; {_NEWER}")
+    try:
+        configuration = Configuration.from_values(values["configuration"])
+    except (ValueError, TypeError) as error:
+        # Of a loss it goes on with a picture of the place, which is not for one line.
+        message = str(error).splitlines()[0]
+        newer = f"; {_NEWER}" if "unknown" in message else ""
+        raise ValueError(f"{message}{newer}") from None
+    return RunRecord(**{**values, "configuration": configuration.as_values()})
+
+
+def _is_kind(kind: str, value: Any) -> bool:
+    if kind == "a text":
+        return isinstance(value, str)
+    return _is_number(value) if kind == "a number" else isinstance(value, Mapping)
+
+
+def _check_curve(record: RunRecord) -> None:
+    epochs = record.configuration["epochs"]
+    for metric, values in record.curve.items():
+        if not isinstance(values, list):
+            raise ValueError(f"{metric}: expected a list, got {_shown(values)}")
+        if len(values) != epochs:
+            raise ValueError(f"its curve of {metric} has {len(values)} of {epochs} epochs")
+        for epoch, value in enumerate(values, start=1):
+            # A run whose loss is no number any more leaves no record, but a part of a loss that
+            # counts for nothing may be none; an accuracy is a share, and always is.
+            if not _is_number(value):
+                raise ValueError(f"{metric}: expected a number after epoch {epoch}, got {value!r}")
+            if metric.endswith("_accuracy") and not 0 <= value <= 100:
+                raise ValueError(
+                    f"{metric}: expected a number in [0, 100] after epoch {epoch}, got {value!r}"
+                )
+    if not math.isfinite(record.noise_rate):
+        raise ValueError(f"noise_rate: expected a share, got {record.noise_rate!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
