@@ -133,7 +133,7 @@ def test_what_cannot_be_used_is_refused(text: str, message: str, folder: Path) -
         ("a.csv", TABLE.replace("cat", "chat né").encode("latin-1"), "byte 0xe9 in line 2; save"),
         ("b.csv", TABLE.encode("utf-16"), "expected UTF-8, got byte 0xff in line 1"),
         ("c.csv", TABLE.encode("utf-16-le"), "zero bytes"),
-        ("d.xlsx", b"PK", r"ends in \.csv, \.tsv, \.jsonl, \.parquet, got .*d\.xlsx"),
+        ("d.xlsx", b"PK", r"ends in \.csv, \.tsv, .*, got .*d\.xlsx; save it as CSV"),
         ("e.jsonl", b'{"path": "1.png", "label": 1}\n[1]\n', "line 2: expected an object"),
         ("f.jsonl", b'{"path": "1.png"\n', "line 1: "),
     ],

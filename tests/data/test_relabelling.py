@@ -153,7 +153,14 @@ REFUSED = {
         "sample,label\ncat/0.png,horse\ncat/1.png,dog\n",
         "expected labels among cat, dog, the classes of .*, got horse",
     ),
-    "a class in other case": ("sample,label\ncat/0.png,Dog\n", "got Dog"),
+    "a class in other case": (
+        "sample,label\ncat/0.png,Dog\n",
+        "got Dog; 'Dog' differs from 'dog' only in case or spaces",
+    ),
+    "two labels for one that is not there": (
+        "sample,label\ncat/9.png,dog\ncat/9.png,cat\n",
+        r"1 sample of it not in .*photos: cat/9\.png; is it of other data",
+    ),
     "two labels for one": (
         "sample,label\ncat/0.png,dog\ncat/0.png,cat\n",
         r"line 3: cat/0\.png has the label 'cat', and 'dog' before",

@@ -35,7 +35,14 @@ def audit_run(
     label, labels = asked.get("label"), asked.get("labels")
     with told():
         data = _find_data(run.configuration.data, folder)
-        dataset = load_dataset(data, root=data_root, on_error="skip", label=label, labels=labels)
+        dataset = load_dataset(
+            data,
+            root=data_root,
+            on_error="skip",
+            label=label,
+            labels=labels,
+            drop=asked.get("drop") or (),
+        )
     found = ask_run(
         run,
         dataset,

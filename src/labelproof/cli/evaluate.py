@@ -15,12 +15,14 @@ from rich.table import Table
 
 from labelproof.cli.data import Root
 from labelproof.cli.flags import LABELS
+from labelproof.cli.known_classes import in_classes
 from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
-from labelproof.data.loading import TABLES, load_dataset
+from labelproof.data.loading import load_dataset
 from labelproof.data.notices import few, readable
 from labelproof.data.relabelling import relabel
 from labelproof.data.rows import load_rows
+from labelproof.data.table_files import table_kind
 from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.ranges import choose, suggest
@@ -36,7 +38,7 @@ def evaluate(
     data: Annotated[
         str | None,
         typer.Option(
-            help="A dataset's name or path, with the same classes.",
+            help="A dataset's name or path, with classes of the run; some may be missing.",
             show_default="what the run was trained on",
         ),
     ] = None,
@@ -44,14 +46,14 @@ def evaluate(
         str | None,
         typer.Option(
             help="The column with the labels, for a table of features.",
-            show_default="the one that 'labelproof fit' was told, or finds by itself",
+            show_default="the one that the run was told, or that is found",
         ),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
             help=f"{LABELS} About the training part, which data without parts are as a whole.",
-            show_default="what 'labelproof fit' was told, else the data's own",
+            show_default="what the run was told, else the data's own",
         ),
     ] = None,
     split: Annotated[
@@ -86,18 +88,23 @@ def evaluate(
     saved = load_run(run, device)
     name = data or saved.configuration.data
     attempts = read_attempts(run)
-    # What a fit has trained on is read as the fit read it.
+    # What a run has learned from is read as the run read it.
     on_error = "skip" if skip_unreadable or (data is None and attempts is not None) else "raise"
     if label is None and attempts is not None:
         label = attempts.asked.get("label")
     if labels is None and data is None and split == "train" and attempts is not None:
-        labels = _labels_of_fit(attempts.asked.get("labels"))
+        labels = _labels_of_run(attempts.asked.get("labels"))
     with told():
-        if saved.tabular and Path(name).suffix.lower() in TABLES:
-            like = (saved.columns, saved.description.class_names)
+        classes = saved.description.class_names
+        if saved.tabular and table_kind(Path(name)):
+            like = (saved.columns, classes)
             dataset = load_rows(name, label=label, on_error=on_error, like=like)
         else:
-            dataset = load_dataset(name, root=data_root, on_error=on_error, label=label)
+            dataset = load_dataset(
+                name, root=data_root, on_error=on_error, label=label, few_classes=True
+            )
+        # Before they are corrected: to a class of the run that these data do not have otherwise.
+        dataset = in_classes(dataset, classes)
         if labels is not None:
             dataset = relabel(dataset, name, labels)
     if data is not None and split == "test" and "test" not in dataset.splits:
@@ -121,8 +128,8 @@ def evaluate(
             )
 
 
-def _labels_of_fit(labels: object) -> Path | None:
-    """The file that a fit took its labels from, as it was named there."""
+def _labels_of_run(labels: object) -> Path | None:
+    """The file that a run took its labels from, as it was named there."""
     if not isinstance(labels, str):
         return None
     if not Path(labels).is_file():
@@ -156,7 +163,6 @@ def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
             f"{split!r}{suggest(split, list(dataset.splits))}"
         )
     names = saved.description.class_names
-    _check_classes(names, dataset)
     _check_columns(saved, dataset)
     chosen = dataset.splits[split]
     predicted = [logits.argmax(dim=1) for logits in saved.logits(chosen.images)]
@@ -189,22 +195,6 @@ def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
         ],
         "confusions": _confusions(confusion, names),
     }
-
-
-def _check_classes(names: tuple[str, ...], dataset: Dataset) -> None:
-    theirs = tuple(dataset.class_names)
-    if names == theirs:
-        return
-    missing = [name for name in names if name not in theirs]
-    added = [name for name in theirs if name not in names]
-    differences = [
-        f"{few(missing)} only in the run" * bool(missing),
-        f"{few(added)} only in the data" * bool(added),
-    ]
-    told = "; ".join(filter(None, differences)) or "the same names in another order"
-    raise ValueError(
-        f"data: expected the run's {len(names)} classes, {dataset.name} has {len(theirs)}: {told}"
-    )
 
 
 def _check_columns(saved: SavedRun, dataset: Dataset) -> None:
@@ -247,6 +237,9 @@ def _show(console: Console, found: dict[str, Any], place: str) -> None:
         f"Accuracy {found['accuracy']:.2f}% ({low:.2f} to {high:.2f}): {found['correct']:,} of "
         f"{found['n']:,} {found['what']} of {place}{unfinished}",
     )
+    absent = [entry["name"] for entry in found["classes"] if not entry["n"]]
+    if absent:
+        say(console, f"Of {few(absent)} there are no {found['what']}: nothing is said about them.")
     table = Table(title="Accuracy of each class")
     table.add_column("class", overflow="fold")
     table.add_column(found["what"], justify="right")

@@ -16,17 +16,22 @@ from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.fit_audit import audit_own, kept_audit
+from labelproof.cli.fit_checks import (
+    check_enough,
+    check_folder,
+    check_labels_file,
+    tell_of_another,
+)
 from labelproof.cli.fit_words import describe_end, describe_start, stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
-from labelproof.data.dataset import Dataset
 from labelproof.data.fingerprint import fingerprint
-from labelproof.data.holdout import hold_out
-from labelproof.data.loading import TABLES, load_dataset
-from labelproof.data.notices import count
+from labelproof.data.loading import load_dataset
+from labelproof.data.row_columns import DROPPED
 from labelproof.fitting.attempts import go_on, train_robustly
+from labelproof.fitting.feasible import check_feasible
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.examples import choose_examples
@@ -47,12 +52,21 @@ def fit(
         typer.Argument(
             metavar="PATH",
             help="A folder of images with a folder for each class, a table of image files and "
-            "labels, a table of features with a label column (.csv, .tsv, .jsonl, .parquet), a "
-            "file of arrays (.npz), or a dataset's name.",
+            "labels, a table of features with a label column (.csv, .tsv, .jsonl, .csv.gz, "
+            ".parquet), a file of arrays (.npz), or a dataset's name.",
         ),
     ],
     label: flags.Label = None,
     labels: flags.Labels = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column of a table that nothing is to be learned from; may be given repeatedly.",
+            show_default="none",
+            rich_help_panel="What is trained",
+        ),
+    ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -141,7 +155,7 @@ def fit(
 
         labelproof fit photos/
 
-        labelproof fit customers.csv --label churned
+        labelproof fit customers.csv --label churned --drop comment
 
         labelproof fit photos/ --labels reviewed.csv
 
@@ -156,7 +170,7 @@ def fit(
 
     Stopped in the middle, the same command goes on from the last checkpoint.
     """
-    _check_labels(labels)
+    check_labels_file(labels)
     execution = choose_execution(device, workers=workers)
     console = Console()
     with told():
@@ -166,6 +180,7 @@ def fit(
             on_error="raise" if strict else "skip",
             label=label,
             labels=labels,
+            drop=drop or (),
         )
     given: dict[str, Any] = {
         "network": network,
@@ -186,8 +201,20 @@ def fit(
     auto = loss == "auto"
     if trials is not None and not auto:
         raise ValueError("--trials: expected with --loss auto, got it without")
-    _check_enough(dataset, validation)
+    check_enough(dataset, validation)
+    check_feasible(dataset, configuration)
+    check_folder(folder)
     seen = describe_start(dataset, configuration, auto=auto)
+    left_out = () if dataset.columns is None else dataset.columns.left_out
+    dropped = [column for column, reason in left_out if reason == DROPPED]
+    asked = configuration.as_values() | {
+        "label": label,
+        "labels": None if labels is None else str(labels),
+        "drop": dropped,
+        "auto": auto,
+        "image_memory": image_memory,
+        "fingerprint": fingerprint(dataset),
+    }
     if dry_run:
         typer.echo(
             "".join(f"# {line}\n" for line in seen) + format_settings(configuration), nl=False
@@ -196,17 +223,15 @@ def fit(
             typer.echo(f"# and on the command line: --label {shlex.quote(label)}")
         if labels is not None:
             typer.echo("# train has no --labels: it learns from the labels that the data have")
+        if dropped:
+            columns = shlex.join(f"--drop={column}" for column in dropped)
+            typer.echo(f"# train has no --drop: take these columns out of the table ({columns})")
+        if not fresh:
+            tell_of_another(folder, asked, configuration.loss)
         return
     say(console, "\n".join(seen))
     with StopRequest() as stop:
         take_over(folder, execution, fresh=fresh)
-        asked = configuration.as_values() | {
-            "label": label,
-            "labels": None if labels is None else str(labels),
-            "auto": auto,
-            "image_memory": image_memory,
-            "fingerprint": fingerprint(dataset),
-        }
         attempts = go_on(folder, asked, configuration.loss)
         configuration = replace(configuration, loss=attempts.loss)
         record = RunFolder(folder).record(configuration)
@@ -264,24 +289,3 @@ def fit(
         raise typer.Exit(code)
     if audit and execution.rank == 0:
         audit_own(folder, device, dataset, prepared, label, labels, data_root, console)
-
-
-def _check_labels(labels: Path | None) -> None:
-    """Refuse a file that is not there: it may be a column that is meant."""
-    if labels is None or labels.exists():
-        return
-    meant = f"; for a column of the data say --label {shlex.quote(str(labels))}"
-    raise FileNotFoundError(
-        f"--labels: there is no file {labels}{meant * (labels.suffix.lower() not in TABLES)}"
-    )
-
-
-def _check_enough(dataset: Dataset, share: float) -> None:
-    """Refuse data of which nothing could be held out, before there is a folder for them."""
-    if len(hold_out(dataset.train.labels, share, seed=0).validation):
-        return
-    what = count(len(dataset.train), "row" if dataset.tabular else "image")
-    raise ValueError(
-        f"--validation: {share:g} of {what} leaves none to validate on; hold out a larger share, "
-        "or add examples"
-    )

@@ -9,6 +9,8 @@ import numpy as np
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
+from labelproof.data.row_ids import id_of
+from labelproof.data.table_files import table_stem
 from labelproof.intervals import wilson_interval
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RunRecord
@@ -29,12 +31,12 @@ def stem_of(data: str, labels: Path | None = None) -> str:
 
     >>> stem_of("tables/customers.csv"), stem_of("photos/")
     ('customers', 'photos')
-    >>> stem_of("photos/", Path("reviewed.csv"))
-    'photos-reviewed'
+    >>> stem_of("photos/", Path("reviewed.csv")), stem_of("customers.csv.gz")
+    ('photos-reviewed', 'customers')
     """
     place = Path(data)
-    stem = place.stem if place.suffix and not place.is_dir() else place.resolve().name
-    return stem if labels is None else f"{stem}-{labels.stem}"
+    stem = table_stem(place) if place.suffix and not place.is_dir() else place.resolve().name
+    return stem if labels is None else f"{stem}-{table_stem(labels)}"
 
 
 def describe_data(dataset: Dataset) -> str:
@@ -89,11 +91,16 @@ def describe_end(
     share = f"the labels of {accuracy:.1f}% of {held:,} held-out {what}s are predicted"
     if held == 1:
         share = f"the label of the one held-out {what} is {'not ' * (not accuracy)}predicted"
+    came = "the corrected ones" if corrected else "as they came"
+    counts = f"wrong ones {'still ' * corrected}among them count against the network"
+    if record.noise_rate:
+        # Only of what was made wrong on purpose it is known how much it is.
+        wrong = 100 * record.noise_rate
+        came = f"as they came, but for {wrong:.0f}% that were changed"
+        counts = f"a network that is always right would be at about {100 - wrong:.0f}%"
     lines = [
         f"Validation: {share} (95% interval: {low:.1f}% to {high:.1f}%).",
-        f"Those labels are {'the corrected ones' if corrected else 'as they came'}, so wrong ones "
-        f"{'still ' * corrected}among them count against the network: where 20% are wrong, a "
-        "perfect network is at about 80%.",
+        f"Those labels are {came}, so {counts}.",
     ]
     if "test_accuracy" in record.curve:
         lines.append(
@@ -102,6 +109,9 @@ def describe_end(
         )
     quoted = shlex.quote(str(folder))
     new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
+    column = None if dataset.columns is None else id_of(dataset.columns)
+    if column is not None:
+        new += f" --id {shlex.quote(column)}"
     lines += [
         f"Run: {folder} (weights, classes and what is done to inputs)",
         f"Next: labelproof predict {quoted} {new}",

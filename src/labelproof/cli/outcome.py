@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
@@ -29,7 +30,7 @@ def preview(
     dataset, device = examples.dataset, execution.device
     precision = resolve_precision(configuration.precision, device)
     compiled = "compiled" if execution.compile else "not compiled"
-    tested = count(len(dataset.test), "image") if "test" in dataset.splits else "nothing"
+    tested = count(len(dataset.test), _what(dataset)) if "test" in dataset.splits else "nothing"
     size = "x".join(str(side) for side in dataset.input_shape)
     each = _steps(len(examples.used), configuration.batch_size)
     lines = [
@@ -47,11 +48,12 @@ def preview(
 def summary(record: RunRecord, examples: Examples, folder: Path) -> str:
     """What a run came to, in a few lines."""
     lines = []
+    what = _what(examples.dataset)
     if "test_accuracy" in record.curve:
-        images = count(len(examples.dataset.test), "test image")
-        lines.append(f"Accuracy after the last epoch: {record.final_accuracy:.2f}% of {images}")
+        tested = count(len(examples.dataset.test), f"test {what}")
+        lines.append(f"Accuracy after the last epoch: {record.final_accuracy:.2f}% of {tested}")
     else:
-        lines.append("Accuracy: the dataset has no test images to measure it on")
+        lines.append(f"Accuracy: the dataset has no test {what}s to measure it on")
     lines.append(f"Noise: {_noise(record.noise_rate, clean=examples.clean is not None)}")
     if "clean_fitted" in record.curve:
         right = f"{100 * record.curve['clean_fitted'][-1]:.1f}% of the right labels are fitted"
@@ -62,10 +64,9 @@ def summary(record: RunRecord, examples: Examples, folder: Path) -> str:
         lines.append(f"Memorised: {right}{wrong if record.noise_rate else ''}")
     lines.append(f"Run: {folder}")
     place = shlex.quote(str(folder))
+    new = "NEW.csv" if examples.dataset.tabular else "NEW-IMAGES"
     tested = "test_accuracy" in record.curve
-    lines.append(
-        f"Next: labelproof {f'evaluate {place}' if tested else f'predict {place} NEW-FILES'}"
-    )
+    lines.append(f"Next: labelproof {f'evaluate {place}' if tested else f'predict {place} {new}'}")
     return "\n".join(lines)
 
 
@@ -98,6 +99,10 @@ def _noise(rate: float, *, clean: bool) -> str:
     if clean:
         return f"{100 * rate:.1f}% of the training labels are wrong"
     return f"{100 * rate:.1f}% of the training labels were changed; how many were wrong is unknown"
+
+
+def _what(dataset: Dataset) -> str:
+    return "row" if dataset.tabular else "image"
 
 
 def _steps(examples: int, batch_size: int) -> int:

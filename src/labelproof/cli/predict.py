@@ -22,6 +22,7 @@ from labelproof.data.dataset import Rows
 from labelproof.data.labelled_files import OnError
 from labelproof.data.notices import readable
 from labelproof.data.row_arrays import array_names
+from labelproof.data.row_ids import read_ids
 from labelproof.data.rows import read_features
 from labelproof.training.durable import write_text
 from labelproof.training.evaluation import CHUNK
@@ -47,6 +48,16 @@ def predict(
     all_classes: Annotated[
         bool, typer.Option("--all", help="The probability of every class, a column for each.")
     ] = False,
+    identify: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="A column of the tables to write beside each prediction, such as customer_id, so "
+            "that both can be joined.",
+            show_default="none",
+        ),
+    ] = None,
     skip_unreadable: Annotated[
         bool,
         typer.Option(
@@ -63,7 +74,7 @@ def predict(
 
         labelproof predict photos-fit holiday/ --output predictions.csv
 
-        labelproof predict customers-fit new-customers.csv
+        labelproof predict customers-fit new-customers.csv --id customer_id
 
     For a run that was trained on a table, the files are tables with the same columns, in any order,
     with or without labels; the column row says which line of the file it is.
@@ -78,9 +89,13 @@ def predict(
     unreadable: list[str] = []
     if saved.tabular:
         on_error = "skip" if skip_unreadable else "raise"
-        rows = _table_rows(saved, paths, on_error=on_error, all_classes=all_classes)
-        place = ["row"]
+        rows = _table_rows(
+            saved, paths, identify=identify, on_error=on_error, all_classes=all_classes
+        )
+        place = ["row"] if identify is None else ["row", identify.strip()]
     else:
+        if identify is not None:
+            raise ValueError(f"--id: expected with tables, got it for a run on images: {run}")
         channels, height, width = saved.description.input_shape
         pictures = find_pictures(paths, (channels, height, width))
         indexed = any(path.suffix.lower() in ARRAYS for path in paths)
@@ -124,18 +139,31 @@ def _rows(
 
 
 def _table_rows(
-    saved: SavedRun, paths: Sequence[Path], *, on_error: OnError, all_classes: bool
+    saved: SavedRun,
+    paths: Sequence[Path],
+    *,
+    identify: str | None,
+    on_error: OnError,
+    all_classes: bool,
 ) -> Iterator[list[str]]:
     with told():
         # All files are read before the first answer, so that nothing is said about half of them.
         tables = [
             (readable(str(path)), *_read_features(path, saved.columns, on_error)) for path in paths
         ]
+    places = [
+        [[path, place] for place in found]
+        if identify is None
+        else [
+            [path, place, name] for place, name in zip(found, read_ids(file, identify), strict=True)
+        ]
+        for file, (path, _, found) in zip(paths, tables, strict=True)
+    ]
     names = saved.description.class_names
     return (
-        [path, place, *_cells(row, names, all_classes=all_classes)]
-        for path, rows, places in tables
-        for place, row in zip(places, saved.predict(rows), strict=True)
+        [*place, *_cells(row, names, all_classes=all_classes)]
+        for (_, rows, _), found in zip(tables, places, strict=True)
+        for place, row in zip(found, saved.predict(rows), strict=True)
     )
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from labelproof.cli import flags
 from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
+from labelproof.cli.fit_checks import check_labels_file
 from labelproof.cli.lines import say, told
 from labelproof.cli.outcome import already_finished, preview, summary
 from labelproof.cli.scalars import Scalars
@@ -22,6 +23,8 @@ from labelproof.cli.settings import choose_configuration, format_settings, read_
 from labelproof.data.dataset import Dataset
 from labelproof.data.fingerprint import fingerprint
 from labelproof.data.loading import load_dataset
+from labelproof.data.table_files import table_stem
+from labelproof.fitting.attempts import Attempts
 from labelproof.noise import parse_noise
 from labelproof.training.begun_on import note_data, refuse_other_data
 from labelproof.training.configuration import Configuration
@@ -30,6 +33,7 @@ from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import choose_execution
 from labelproof.training.folder import RunFolder
 from labelproof.training.pack import Event, Job, train_runs
+from labelproof.training.saved import ATTEMPTS
 from labelproof.training.stopping import StopRequest
 
 __all__ = ["train"]
@@ -38,6 +42,7 @@ __all__ = ["train"]
 def train(
     data: flags.Data = None,
     label: flags.Label = None,
+    labels: flags.Labels = None,
     noise: flags.Noise = None,
     loss: flags.LossText = None,
     preset: flags.Preset = None,
@@ -76,7 +81,7 @@ def train(
         typer.Option(
             rich_help_panel=flags.HOW,
             help="The run's folder.",
-            show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION",
+            show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION; ...-LABELS",
         ),
     ] = None,
     checkpoint_seconds: Annotated[
@@ -133,6 +138,10 @@ def train(
 
         labelproof train --data digits --noise symmetric:0.4 --loss ce+sr --epochs 20
 
+    On data of your own, with labels that you have gone through:
+
+        labelproof train --data photos/ --labels reviewed.csv --loss ce+sr
+
     Stopped in the middle, by Ctrl-C or by a crash, the same command goes on from the last
     checkpoint, to the same result. A run that is finished is not trained again, and one on other
     data or labels is never gone on with. Flags come before the file of --config, that before
@@ -163,6 +172,7 @@ def train(
         "validation": validation,
         "class_weight": class_weight,
     }
+    check_labels_file(labels)
     values = read_settings(config) if config is not None else {}
     values |= {name: value for name, value in given.items() if value is not None}
 
@@ -174,11 +184,15 @@ def train(
                 root=data_root,
                 on_error="skip" if skip_unreadable else "raise",
                 label=label,
+                labels=labels,
             )
 
     configuration = choose_configuration(values, preset=preset, look=dataset)
+    _check_human(configuration, human_labels)
     execution = choose_execution(device, compile=compile, workers=workers)
-    folder = output if output is not None else Path("labelproof-runs") / configuration.name
+    # With corrected labels it is another folder: the run on the others stays, to be compared.
+    name = configuration.name if labels is None else f"{configuration.name}-{table_stem(labels)}"
+    folder = output if output is not None else Path("labelproof-runs") / name
     console = Console(quiet=launched() and os.environ["RANK"] != "0")
 
     @functools.cache
@@ -204,6 +218,8 @@ def train(
         typer.echo(preview(configuration, chosen, execution, folder, fresh=fresh), nl=False)
         return
     mark = seen()
+    told_of = {"label": label, "labels": None if labels is None else str(labels)}
+    reading = Attempts(told_of, configuration.loss)
     scalars = Scalars(folder) if tensorboard else None
     with StopRequest() as stop, taking_part(execution) as taken:
         take_over(folder, taken, fresh=fresh)
@@ -216,7 +232,7 @@ def train(
             wrap=share_gradients if taken.world_size > 1 else None,
         )
         code = carry_out(
-            _noting(events, folder, mark) if taken.rank == 0 else events,
+            _noting(events, folder, mark, reading) if taken.rank == 0 else events,
             Job(configuration, folder),
             taken,
             console=console,
@@ -229,19 +245,32 @@ def train(
         raise typer.Exit(code)
 
 
-def _noting(events: Iterable[Event], folder: Path, mark: str) -> Iterator[Event]:
+def _noting(events: Iterable[Event], folder: Path, mark: str, reading: Attempts) -> Iterator[Event]:
     for event in events:
         if event.kind == "started":
             # Not before: what cannot be trained at all must not stand in a folder's way. And not
             # after, since from here on there may be a checkpoint.
             note_data(folder, mark)
+            # For whoever reads the data again, to measure or to audit; as `fit` keeps it.
+            if any(reading.asked.values()) or (folder / ATTEMPTS).exists():
+                reading.write(folder)
         yield event
+
+
+def _check_human(configuration: Configuration, human: Path | None) -> None:
+    """Refuse a file of human labels that would not be looked at, and its lack where it is."""
+    noise = parse_noise(configuration.noise)
+    if noise.kind == "human" and human is None:
+        raise ValueError(f"--human-labels: expected the file with the labels of {noise}, got none")
+    if noise.kind != "human" and human is not None:
+        raise ValueError(
+            f"--human-labels: expected with --noise human:WHICH, got {human} with --noise {noise}; "
+            "for labels of your own that stand in place of the data's say --labels"
+        )
 
 
 def _choose(configuration: Configuration, dataset: Dataset, human: Path | None) -> Examples:
     noise = parse_noise(configuration.noise)
-    if noise.kind == "human" and human is None:
-        raise ValueError(f"--human-labels: expected the file with the labels of {noise}, got none")
     if noise.kind == "instance" and not isinstance(dataset.train.images, np.ndarray):
         raise ValueError(
             f"noise: instance noise looks at all images at once, and those of {dataset.name} are "

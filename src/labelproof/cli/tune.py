@@ -14,6 +14,7 @@ from labelproof.cli import flags
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
+from labelproof.cli.fit_checks import check_labels_file
 from labelproof.cli.fit_words import stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
@@ -79,6 +80,7 @@ def tune(
         ),
     ] = True,
     label: flags.Label = None,
+    labels: flags.Labels = None,
     network: flags.RecipeNetwork = None,
     epochs: flags.RecipeEpochs = None,
     batch_size: flags.RecipeBatchSize = None,
@@ -106,6 +108,8 @@ def tune(
 
         labelproof tune photos/ --trials 20
 
+        labelproof tune photos/ --labels reviewed.csv
+
     See how well that works where the truth is known:
 
         labelproof tune digits --noise symmetric:0.4 --trials 10 --epochs 20
@@ -122,9 +126,10 @@ def tune(
         "augmentation": augmentation,
         "seed": seed,
     }
+    check_labels_file(labels)
     execution = choose_execution(device)
     with told():
-        dataset = load_dataset(data, root=data_root, on_error="skip", label=label)
+        dataset = load_dataset(data, root=data_root, on_error="skip", label=label, labels=labels)
     data = plain_name(data)
     fast = execution.device.type != "cpu"
     configuration = choose_recipe(dataset, data=data, fast=fast, validation=0.0, **given)
@@ -150,7 +155,7 @@ def tune(
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
-    given["label"] = label
+    given |= {"label": label, "labels": labels}
     say(console, describe(found, num_classes=dataset.num_classes))
     if found.stopped:
         say(console, f"Stopped; the same command goes on from {output}.")
@@ -282,9 +287,11 @@ def next_command(found: Tuning, given: dict[str, Any]) -> str:
     if is_known(configuration.data):
         words = ["labelproof", "train", "--data", configuration.data]
         named = _beside_defaults(configuration)
+        if given.get("labels") is not None:
+            named["labels"] = given["labels"]
     else:
         # A folder of its own, since the data's may hold what was trained before the search.
-        folder = f"{stem_of(configuration.data)}-tuned"
+        folder = f"{stem_of(configuration.data, given.get('labels'))}-tuned"
         words = ["labelproof", "fit", configuration.data, "--output", folder]
         named = {
             name: value

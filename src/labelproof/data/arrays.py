@@ -33,7 +33,11 @@ _CLASS_NAMES = ("class_names", "classes", "names")
 
 
 def load_arrays(
-    path: str | os.PathLike[str], *, layout: Layout | None = None, on_error: OnError = "raise"
+    path: str | os.PathLike[str],
+    *,
+    layout: Layout | None = None,
+    on_error: OnError = "raise",
+    few_classes: bool = False,
 ) -> Dataset:
     """Read images or rows from `.npz`, or from `.npy` with the labels in a file beside it.
 
@@ -53,6 +57,8 @@ def load_arrays(
         layout: The order of the axes, where the shape leaves it open.
         on_error: What becomes of infinite values in rows: `"raise"` refuses the file and names the
             first few, `"skip"` takes them for missing, with a warning.
+        few_classes: Whether fewer than two classes will do, and as many as images: to measure on,
+            and not to learn from.
 
     Returns:
         A dataset in memory. Its labels count as not clean.
@@ -96,9 +102,9 @@ def load_arrays(
         columns, rows = encode_arrays(
             given, place, on_error="skip" if on_error == "later" else on_error
         )
-        if num_labelled is None:
+        if num_labelled is None and not few_classes:
             check_classes(place, names, num_images=None)
-        else:
+        elif not few_classes:
             words = [names[label] for label in labels["train"]]
             check_labels(words, names, pairs["train"][1], place, chosen=True)
         contents = {split: Split(rows[split], labels[split]) for split in pairs}
@@ -108,7 +114,8 @@ def load_arrays(
         split: Split(_channels_first(images[split], layout, f"{place}: {key}"), labels[split])
         for split, (key, _) in pairs.items()
     }
-    check_classes(place, names, num_images=num_labelled)
+    if not few_classes:
+        check_classes(place, names, num_images=num_labelled)
     mean, std = channel_statistics(splits["train"].array)
     return Dataset(readable(file.stem), splits, names, mean, std, clean=False)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from labelproof.data.notices import count, few, notice
 from labelproof.data.whole_numbers import is_whole
 
-__all__ = ["check_classes", "order_classes"]
+__all__ = ["check_classes", "order_classes", "report_spellings"]
 
 
 def order_classes(names: Iterable[str]) -> tuple[str, ...]:
@@ -53,6 +53,24 @@ def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -
             f"{place}: expected labels that images share, got {count(num_images, 'image')} with "
             f"{count(len(names), 'label')} ({few(names)}); these look like names of single images"
         )
+    report_spellings(place, names)
+
+
+def report_spellings(place: str, names: Sequence[str]) -> None:
+    """Warn of classes that may be one.
+
+    Args:
+        place: Where the labels come from, for the message.
+        names: The classes.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     report_spellings("y", ["yes", "YES ", "no"])
+        >>> print(caught[0].message)
+        y: the classes 'yes' and 'YES ' differ only in case or spaces; are they one?
+    """
     spellings: dict[str, list[str]] = defaultdict(list)
     for name in names:
         spellings[" ".join(name.casefold().split())].append(name)

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from labelproof.data.cell_place import Where
 from labelproof.data.cells import Cells, parse_numbers, read_cells
-from labelproof.data.column import KINDS, Column, LeaveOutError, learn_column
+from labelproof.data.column import KINDS, Column
+from labelproof.data.column_learning import LeaveOutError, learn_column
 from labelproof.data.headers import refuse_missing, refuse_twice
 from labelproof.data.notices import count, few, notice
 from labelproof.data.number_forms import (
+    commas_alone,
     dots_between_thousands,
     has_decimal_commas,
     has_decimal_points,
@@ -94,7 +96,7 @@ class Columns:
         contents = _by_name(names, columns, place)
         num_rows = _num_rows(contents, place)
         where = Where(place, places, on_error)
-        local = _thousands_by_others(contents)
+        local = _commas_by_others(contents)
         used: list[Column] = []
         left_out: list[tuple[str, str]] = []
         for name, content in contents.items():
@@ -151,7 +153,9 @@ class Columns:
             ValueError: A column is not there, or a cell is not of its column's kind.
 
         Warns:
-            DataWarning: Many values were not seen in training, or cells were taken for missing.
+            DataWarning: Many values were not seen in training, numbers lie far outside of what was
+                seen, nothing tells what a dot or a comma in them means, or cells were taken for
+                missing.
         """
         contents = _by_name(names, columns, place, only=self.names)
         refuse_missing(self.names, list(contents), place)
@@ -159,9 +163,10 @@ class Columns:
         rows = np.zeros((num_rows, len(self.feature_names)), np.float32)
         where = Where(place, places, on_error)
         start = 0
+        clear = any(column.tells_commas(contents[column.name]) for column in self.columns)
         for column in self.columns:
             stop = start + len(column.feature_names)
-            column.encode(contents[column.name], rows[:, start:stop], where)
+            column.encode(contents[column.name], rows[:, start:stop], where, clear=clear)
             start = stop
         return rows
 
@@ -232,17 +237,23 @@ def _num_rows(contents: Mapping[str, Cells], place: str) -> int:
     return next(iter(sizes.values()), 0)
 
 
-def _thousands_by_others(contents: Mapping[str, Cells]) -> set[str]:
-    """Columns whose dots stand between thousands, as the decimal commas of others tell.
+def _commas_by_others(contents: Mapping[str, Cells]) -> set[str]:
+    """Columns whose commas are decimal ones, as those of other columns tell.
 
-    By itself, 3.237 could be either; who writes 0,5 beside it means thousands.
+    By itself, 3.237 or 3,237 could be either; who writes 0,5 beside it means thousands by the first
+    and a little more than three by the second.
     """
     texts = {name: cells.texts for name, cells in contents.items() if cells.kind == "text"}
-    dotted = {name for name, column in texts.items() if dots_between_thousands(column)}
-    if not dotted or any(has_decimal_points(texts[name]) for name in texts.keys() - dotted):
+    open_ones = {
+        name
+        for name, column in texts.items()
+        if dots_between_thousands(column) or commas_alone(column)
+    }
+    telling = texts.keys() - open_ones
+    if not open_ones or any(has_decimal_points(texts[name]) for name in telling):
         return set()
-    for name in texts.keys() - dotted:
+    for name in telling:
         stray = parse_numbers(texts[name])[1]
         if has_decimal_commas([texts[name][index] for index in stray]):
-            return dotted
+            return open_ones
     return set()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +16,37 @@ from labelproof.data.digits import load_digits
 from labelproof.data.labelled_files import OnError
 from labelproof.data.layouts import Contents, Found, find_layout
 from labelproof.data.root import ROOT_VARIABLE, data_root
+from labelproof.data.table_files import ENDINGS, TABLES, how_to_convert, table_kind
 from labelproof.data.table_kind import find_image_column
 from labelproof.data.tables import read_table
 from labelproof.data.unusable import UnusableSamplesError
 
 __all__ = ["TABLES", "find_dataset", "how_to_get", "load_coarse_labels", "load_dataset"]
 
-TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
 _ARRAYS = (".npz", ".npy")
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What of a table is to be used, and whether few classes will do."""
+
+    label: str | None
+    drop: tuple[str, ...]
+    features: bool
+    few_classes: bool = False
+
+    def refuse(self, what: object) -> None:
+        """Refuse a choice of columns where there are none to choose from."""
+        if self.label is not None:
+            raise ValueError(
+                f"label: expected a table whose columns can be chosen from, got {what} (with the "
+                f"label {self.label!r})"
+            )
+        if self.drop:
+            raise ValueError(
+                f"drop: expected a table of features, of which columns can be left out, got {what} "
+                f"(without {self.drop[0]!r})"
+            )
 
 
 def load_dataset(
@@ -31,7 +56,9 @@ def load_dataset(
     on_error: OnError = "raise",
     label: str | None = None,
     labels: str | os.PathLike[str] | None = None,
+    drop: Sequence[str] = (),
     features: bool = True,
+    few_classes: bool = False,
 ) -> Dataset:
     """Read a dataset.
 
@@ -52,9 +79,12 @@ def load_dataset(
         label: The column of a table that holds the labels; without it, it is found.
         labels: A file of labels that stand in place of the data's own, such as a review's; see
             `labelproof.data.relabelling`.
+        drop: Columns of a table of features that nothing is to be learned from.
         features: Whether anything is to be learned from a table. Without them its rows have labels
             and places and nothing else, so that labels alone will do, or text, or the names of
             images that are not here.
+        few_classes: Whether images of a single class will do, and of as many classes as there are
+            images: to measure on, and not to learn from.
 
     Raises:
         ValueError: The name is unknown, the files are damaged, or a label was chosen where there
@@ -65,7 +95,8 @@ def load_dataset(
         >>> load_dataset("digits").image_shape
         (1, 8, 8)
     """
-    dataset = _load(name_or_path, root, on_error, label, features)
+    choice = _Choice(label, tuple(drop), features, few_classes)
+    dataset = _load(name_or_path, root, on_error, choice)
     if labels is None:
         return dataset
     from labelproof.data.relabelling import relabel
@@ -77,17 +108,16 @@ def _load(
     name_or_path: str | os.PathLike[str],
     root: str | os.PathLike[str] | None,
     on_error: OnError,
-    label: str | None,
-    features: bool,
+    choice: _Choice,
 ) -> Dataset:
     name = name_or_path if isinstance(name_or_path, str) else ""
     if name.strip().lower() not in (*DATASETS, *BY_HAND):
         path = Path(name_or_path).expanduser()
         if path.exists():
-            return _load_path(path, on_error, label, features)
+            return _load_path(path, on_error, choice)
         if path.suffix or path.name != name:
             raise FileNotFoundError(f"{path}: there is no such file or folder")
-    _refuse_label(label, name)
+    choice.refuse(name)
     if name.strip().lower() == "webvision":
         return _load_webvision(data_root(root) / "webvision", on_error)
     return _load_known(known_dataset(name), data_root(root))
@@ -163,22 +193,22 @@ def _read(dataset: KnownDataset, root: Path) -> Contents:
         raise ValueError(f"{error} (labelproof data download {dataset.name})") from error
 
 
-def _refuse_label(label: str | None, what: object) -> None:
-    if label is not None:
-        raise ValueError(
-            f"label: expected a table whose columns can be chosen from, got {what} (with the label "
-            f"{label!r})"
-        )
-
-
-def _load_table(path: Path, on_error: OnError, label: str | None, features: bool) -> Dataset:
+def _load_table(path: Path, on_error: OnError, choice: _Choice) -> Dataset:
     from labelproof.data.manifest import load_manifest
     from labelproof.data.rows import rows_from_table
 
-    table = read_table(path)
+    table, label = read_table(path), choice.label
     images = find_image_column(table, path.parent)
-    if images is None or not (features or images.files):
-        return rows_from_table(path, table, label=label, on_error=on_error, features=features)
+    if images is None or not (choice.features or images.files):
+        return rows_from_table(
+            path,
+            table,
+            label=label,
+            on_error=on_error,
+            drop=choice.drop,
+            features=choice.features,
+        )
+    _Choice(None, choice.drop, choice.features).refuse(f"a list of images in {path}")
     if label is not None and label.strip().casefold() != (images.label or "").strip().casefold():
         raise ValueError(
             f"label: expected {(images.label or 'label').strip()!r}, where the labels of images in "
@@ -186,7 +216,7 @@ def _load_table(path: Path, on_error: OnError, label: str | None, features: bool
             "to learn from the others"
         )
     try:
-        return load_manifest(path, on_error=on_error)
+        return load_manifest(path, on_error=on_error, few_classes=choice.few_classes)
     except ValueError as error:
         if images.files or not images.features:
             raise
@@ -196,26 +226,28 @@ def _load_table(path: Path, on_error: OnError, label: str | None, features: bool
         raise ValueError(f"{error}; {further}") from None
 
 
-def _load_path(path: Path, on_error: OnError, label: str | None, features: bool) -> Dataset:
+def _load_path(path: Path, on_error: OnError, choice: _Choice) -> Dataset:
     # Each reader brings what it needs, so only the one that is asked for is imported.
-    if path.suffix.lower() in TABLES:
-        return _load_table(path, on_error, label, features)
-    _refuse_label(label, path)
+    if not path.is_dir() and not table_kind(path) and path.suffix.lower() not in _ARRAYS:
+        expected = ", ".join((*ENDINGS, *_ARRAYS))
+        raise ValueError(
+            f"{path}: expected a folder or a file that ends in {expected}{how_to_convert(path)}"
+        )
+    if table_kind(path):
+        return _load_table(path, on_error, choice)
+    choice.refuse(path)
     if path.suffix.lower() in _ARRAYS:
         from labelproof.data.arrays import load_arrays
 
-        return load_arrays(path, on_error=on_error)
-    if not path.is_dir():
-        expected = ", ".join((*TABLES, *_ARRAYS))
-        raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
+        return load_arrays(path, on_error=on_error, few_classes=choice.few_classes)
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         from labelproof.data.huggingface import load_huggingface
 
-        return load_huggingface(path, on_error=on_error)
+        return load_huggingface(path, on_error=on_error, few_classes=choice.few_classes)
     if (path / "info" / "train_filelist_google.txt").exists():
         from labelproof.data.webvision import load_webvision
 
         return load_webvision(path, on_error=on_error)
     from labelproof.data.folder import load_folder
 
-    return load_folder(path, on_error=on_error)
+    return load_folder(path, on_error=on_error, few_classes=choice.few_classes)

@@ -18,6 +18,7 @@ from labelproof.data.labelled_files import (
 )
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import split_name
+from labelproof.data.table_files import table_stem
 from labelproof.data.tables import read_table
 from labelproof.data.unusable import UnusableSamplesError
 
@@ -45,7 +46,11 @@ class _Row:
 
 
 def load_manifest(
-    path: str | os.PathLike[str], *, on_error: OnError = "raise", short_side: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    on_error: OnError = "raise",
+    short_side: int | None = None,
+    few_classes: bool = False,
 ) -> Dataset:
     r"""Read a table with a row for each image: its path, its label and, if you like, its split.
 
@@ -55,11 +60,13 @@ def load_manifest(
 
     Args:
         path: A `.csv` in UTF-8 with commas, semicolons or tabs, a `.tsv`, a `.jsonl` with an
-            object a line, or a `.parquet`, which needs pyarrow.
+            object a line, or a `.parquet`, which needs pyarrow; packed ones end in `.csv.gz`.
         on_error: What becomes of rows that cannot be used (no such file, no label, two labels for
             one path, an image that cannot be read): `"raise"` refuses the table and names the
             first few, `"skip"` leaves them out with a warning.
         short_side: Resize to this shorter side while decoding.
+        few_classes: Whether fewer than two classes will do, and as many as images: to measure on,
+            and not to learn from.
 
     Returns:
         A dataset whose images are decoded when they are asked for, in the table's order. Its
@@ -93,7 +100,8 @@ def load_manifest(
     splits = list(dict.fromkeys(row.split for row in rows))
     if "train" not in splits:
         raise ValueError(f"{place}: expected rows of the split train, got only {few(splits)}")
-    check_classes(place, names, num_images=sum(row.split == "train" for row in rows))
+    if not few_classes:
+        check_classes(place, names, num_images=sum(row.split == "train" for row in rows))
     index = {name: number for number, name in enumerate(names)}
     contents = {
         split: LabelledFiles(
@@ -105,7 +113,7 @@ def load_manifest(
     if on_error != "later":
         report_duplicates(place, contents)
     return dataset_from_files(
-        readable(table.stem), contents, names, on_error=on_error, short_side=short_side
+        readable(table_stem(table)), contents, names, on_error=on_error, short_side=short_side
     )
 
 

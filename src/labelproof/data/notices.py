@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 
-__all__ = ["DataWarning", "count", "few", "notice", "readable"]
+__all__ = ["DataWarning", "count", "few", "notice", "quoted", "readable"]
 
 
 class DataWarning(UserWarning):
@@ -45,6 +45,15 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     ('1 image', '1,200 images', '2 classes')
     """
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def quoted(text: str, *, length: int = 40) -> str:
+    """A text in quotes; of a long one its beginning, and a sign that it goes on.
+
+    >>> quoted("red"), quoted("customer complained about the price", length=20)
+    ("'red'", "'customer complained…'")
+    """
+    return repr(text if len(text) <= length else text[: length - 1].rstrip() + "…")
 
 
 def readable(name: str) -> str:

@@ -8,19 +8,24 @@ from collections.abc import Sequence
 from labelproof.data.cells import Parsed, is_missing, parse_numbers
 
 __all__ = [
+    "commas_alone",
     "dots_between_thousands",
     "has_decimal_commas",
     "has_decimal_points",
     "has_thousands_commas",
     "parse_local_numbers",
+    "unclear_number",
 ]
 
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
-_DECIMAL_COMMA = re.compile(rf"[+-]?\d*,(?P<decimals>\d+){_EXPONENT}")
+_DECIMAL_COMMA = re.compile(rf"[+-]?\d*,\d+{_EXPONENT}")
 _POINT = re.compile(rf"[+-]?(?:\d+\.\d*|\.\d+){_EXPONENT}")
 # No number begins with 0 and goes on with thousands: 0.125 has a decimal point.
 _DOTS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?P<comma>,\d+)?")
 _COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(?P<groups>(?:,\d{3})+)(?P<point>\.\d*)?")
+_ONE_COMMA = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_ONE_DOT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
+_WHOLE = re.compile(r"[+-]?\d+")
 
 
 def has_decimal_commas(texts: Sequence[str]) -> bool:
@@ -33,15 +38,17 @@ def has_decimal_commas(texts: Sequence[str]) -> bool:
         >>> has_decimal_commas(["1,5", "1,500"]), has_decimal_commas(["3.237,140"])
         (True, True)
 
-        Alone, 1,500 could be a thousand and a half.
+        Alone, 1,500 could be a thousand and a half; but 1037,500 and 0,500 could not.
 
         >>> has_decimal_commas(["1,500"]), has_decimal_commas(["1,5", "about 3"])
         (False, False)
+        >>> has_decimal_commas(["937,500", "1037,500"]), has_decimal_commas(["0,500"])
+        (True, True)
     """
     certain = False
     for text in texts:
-        if match := _DECIMAL_COMMA.fullmatch(text):
-            certain = certain or len(match["decimals"]) != 3
+        if _DECIMAL_COMMA.fullmatch(text):
+            certain = certain or not _COMMAS.fullmatch(text)
         elif match := _DOTS.fullmatch(text):
             certain = certain or match["comma"] is not None
         else:
@@ -90,6 +97,40 @@ def dots_between_thousands(texts: Sequence[str]) -> bool:
         elif not (text.lstrip("+-").isdecimal() or is_missing(text)):
             return False
     return found
+
+
+def commas_alone(texts: Sequence[str]) -> bool:
+    """Whether every comma could be a decimal one or stand between thousands, and there are some.
+
+    >>> commas_alone(["987", "3,237", ""]), commas_alone(["3,237", "1,5"])
+    (True, False)
+    """
+    if "," not in "".join(texts):
+        return False
+    return all(
+        _ONE_COMMA.fullmatch(text) if "," in text else _WHOLE.fullmatch(text) or is_missing(text)
+        for text in texts
+    )
+
+
+def unclear_number(texts: Sequence[str], *, comma: bool) -> str:
+    """A number whose mark could be a decimal one as well, where no other cell tells; or `""`.
+
+    Args:
+        texts: New cells of a column that has commas in its training rows.
+        comma: Whether they are decimal commas there, so that dots stand between thousands.
+
+    Example:
+        >>> unclear_number(["982.750", "7"], comma=True), unclear_number(["982,750"], comma=False)
+        ('982.750', '982,750')
+        >>> unclear_number(["982.750", "0,5"], comma=True), unclear_number(["982.75"], comma=True)
+        ('', '')
+    """
+    between = _ONE_DOT if comma else _ONE_COMMA
+    marked = [text for text in texts if ("," in text or "." in text) and not is_missing(text)]
+    if not marked or not all(between.fullmatch(text) for text in marked):
+        return ""
+    return marked[0]
 
 
 def parse_local_numbers(

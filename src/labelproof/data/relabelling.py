@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from labelproof.data.images import ImageFiles, select_images
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.sample_names import sample_names
 from labelproof.data.tables import read_table
+from labelproof.data.unseen_values import spelled_otherwise
 
 __all__ = ["relabel"]
 
@@ -50,11 +51,14 @@ def relabel(
         >>> len(digits.train), len(corrected.train)
         (1347, 1346)
     """
-    decided = _read(Path(file))
+    rows = _read(Path(file))
     names = [_written(name) for name in sample_names(dataset.train, data)]
     classes = [_written(name) for name in dataset.class_names]
     place = readable(str(file))
-    _check(decided, names, classes, place, readable(str(data)))
+    # First of all: what else is wrong with a file of other data does not matter.
+    _check_samples([row.sample for row in rows], names, place, readable(str(data)))
+    decided = _decide(rows, place)
+    _check_labels(decided, classes, place, readable(str(data)))
     _check_given(Path(file), dict(zip(names, dataset.train.labels.tolist(), strict=True)), classes)
     numbers = {name: number for number, name in enumerate(classes)}
     labels = dataset.train.labels.copy()
@@ -86,7 +90,16 @@ def _written(name: str) -> str:
     return readable(name).strip()
 
 
-def _read(file: Path) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Row:
+    """A line of the file; `place` is how a person finds it."""
+
+    place: str
+    sample: str
+    label: str
+
+
+def _read(file: Path) -> list[_Row]:
     table = read_table(file)
     folded = {name.strip().casefold(): name for name in table.columns}
     missing = [name for name in ("sample", "label") if name not in folded]
@@ -95,32 +108,38 @@ def _read(file: Path) -> dict[str, str]:
             f"{readable(str(file))}: expected the columns sample and label, as a review writes "
             f"them, got {few(list(table.columns)) or 'none'}"
         )
-    decided: dict[str, str] = {}
-    for row in table.read([folded["sample"], folded["label"]]):
-        sample, label = (_written(cell) for cell in row.cells)
-        if decided.setdefault(sample, label) != label:
-            raise ValueError(
-                f"{readable(str(file))}: {row.place}: {sample} has the label {label!r}, and "
-                f"{decided[sample]!r} before"
-            )
-    return decided
+    rows = table.read([folded["sample"], folded["label"]])
+    return [_Row(row.place, *(_written(cell) for cell in row.cells)) for row in rows]
 
 
-def _check(
-    decided: dict[str, str], names: Sequence[str], classes: Sequence[str], file: str, data: str
-) -> None:
+def _check_samples(given: Sequence[str], names: Sequence[str], file: str, data: str) -> None:
     known = set(names)
-    strange = [name for name in decided if name not in known]
+    strange = [name for name in dict.fromkeys(given) if name not in known]
     if strange:
         raise ValueError(
             f"{file}: {count(len(strange), 'sample')} of it not in {data}: {few(strange)}; is it "
             "of other data, or have files been moved since?"
         )
+
+
+def _decide(rows: Sequence[_Row], file: str) -> dict[str, str]:
+    """The label of each sample, or an error where it has two."""
+    decided: dict[str, str] = {}
+    for row in rows:
+        if decided.setdefault(row.sample, row.label) != row.label:
+            raise ValueError(
+                f"{file}: {row.place}: {row.sample} has the label {row.label!r}, and "
+                f"{decided[row.sample]!r} before"
+            )
+    return decided
+
+
+def _check_labels(decided: dict[str, str], classes: Sequence[str], file: str, data: str) -> None:
     unknown = sorted({label for label in decided.values() if label} - set(classes))
     if unknown:
         raise ValueError(
             f"{file}: expected labels among {few(list(classes))}, the classes of {data}, got "
-            f"{few(unknown)}"
+            f"{few(unknown)}{spelled_otherwise(unknown, classes)}"
         )
 
 

@@ -12,11 +12,19 @@ from labelproof.data.cells import parse_numbers
 from labelproof.data.classes import check_classes
 from labelproof.data.labelled_files import OnError
 from labelproof.data.notices import count, few, notice
+from labelproof.data.unseen_values import spelled_otherwise
 from labelproof.data.unusable import UnusableSamplesError
 from labelproof.data.whole_numbers import is_whole, plain_number
 from labelproof.ranges import suggest
 
-__all__ = ["MISSING", "check_labels", "find_label", "plain_labels", "read_labels"]
+__all__ = [
+    "MISSING",
+    "check_labels",
+    "find_column",
+    "find_label",
+    "plain_labels",
+    "read_labels",
+]
 
 # The first that a table has is taken.
 _USUAL = (
@@ -29,6 +37,34 @@ MISSING = frozenset({"", "?", "nan", "null", "n/a", "#n/a", "<na>"})
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
 _FEW_CLASSES = 20
 _FEW_ROWS = 10
+
+
+def find_column(names: Sequence[str], wanted: str, place: str, *, argument: str) -> str:
+    """The column that is meant, in upper or lower case.
+
+    Args:
+        names: All columns.
+        wanted: The one that was asked for.
+        place: What the table is called in messages.
+        argument: What it was asked for as.
+
+    >>> find_column(["Age", "comment"], "age", "t.csv", argument="drop")
+    'Age'
+    >>> find_column(["Age", "comment"], "coment", "t.csv", argument="drop")
+    Traceback (most recent call last):
+        ...
+    ValueError: drop: expected a column of t.csv, found 'Age', 'comment', got 'coment'; did you ...
+    """
+    word = wanted.strip()
+    exact = [name for name in names if name == word]
+    found = exact or [name for name in names if name.casefold() == word.casefold()]
+    if len(found) != 1:
+        listed = few([repr(name) for name in names], shown=8)
+        raise ValueError(
+            f"{argument}: expected a column of {place}, found {listed}, got {wanted!r}"
+            f"{suggest(word, names)}"
+        )
+    return found[0]
 
 
 def find_label(names: Sequence[str], label: str | None, place: str) -> str:
@@ -48,16 +84,7 @@ def find_label(names: Sequence[str], label: str | None, place: str) -> str:
     ValueError: label: expected a column of iris.csv, found 'length', 'kind', got 'kinds'; did ...
     """
     if label is not None:
-        word = label.strip()
-        exact = [name for name in names if name == word]
-        found = exact or [name for name in names if name.casefold() == word.casefold()]
-        if len(found) != 1:
-            listed = few([repr(name) for name in names], shown=8)
-            raise ValueError(
-                f"label: expected a column of {place}, found {listed}, got {label!r}"
-                f"{suggest(word, names)}"
-            )
-        return found[0]
+        return find_column(names, label, place, argument="label")
     folded = {name.casefold(): name for name in reversed(names)}
     usual = [folded[word] for word in _USUAL if word in folded]
     if len(usual) == 1:
@@ -181,6 +208,7 @@ def check_labels(
         notice(
             f"{place}: {count(len(unlearned), 'class', 'classes')} without a training row: "
             f"{few(unlearned)}; nothing can be learned about what is not shown"
+            f"{spelled_otherwise(unlearned, list(counts))}"
         )
     single = [name for name in names if counts[name] == 1]
     if single:

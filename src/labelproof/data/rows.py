@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from labelproof.data.alike_rows import report_alike
 from labelproof.data.classes import order_classes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Rows, Split
-from labelproof.data.headers import check_header, refuse_missing
+from labelproof.data.headers import refuse_missing
 from labelproof.data.labelled_files import OnError, check_on_error
-from labelproof.data.manifest import COLUMNS
-from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.notices import few, readable
+from labelproof.data.row_columns import DROPPED, drop_columns, read_columns, take_splits
 from labelproof.data.row_labels import check_labels, find_label, read_labels
-from labelproof.data.splits import split_name
+from labelproof.data.table_files import table_stem
 from labelproof.data.tables import Table, read_table
+from labelproof.data.unseen_values import spelled_otherwise
 
 __all__ = ["dataset_from_rows", "load_rows", "read_features", "row_statistics", "rows_from_table"]
 
@@ -31,6 +34,7 @@ def load_rows(
     label: str | None = None,
     on_error: OnError = "raise",
     like: tuple[Columns, Sequence[str]] | None = None,
+    drop: Sequence[str] = (),
 ) -> Dataset:
     r"""Read a table with a row for each example: its features, its label and, if you like, a split.
 
@@ -41,7 +45,7 @@ def load_rows(
 
     Args:
         path: A `.csv` in UTF-8 with commas, semicolons or tabs, a `.tsv`, a `.jsonl` with an
-            object a line, or a `.parquet`, which needs pyarrow.
+            object a line, or a `.parquet`, which needs pyarrow; packed ones end in `.csv.gz`.
         label: The column of the labels. Without it a usual name is looked for (`label`, `class`,
             `target`, `category`, `y`, `outcome`, `species`, ...), else the last column is taken,
             with a warning.
@@ -50,6 +54,7 @@ def load_rows(
             out and takes the cells for missing, with a warning.
         like: Columns and class names that were learned elsewhere, to read a further table of the
             same kind by; some of the classes may be missing here.
+        drop: Columns that nothing is to be learned from.
 
     Returns:
         A dataset in memory, with the rows in the table's order. Its labels count as not clean.
@@ -72,7 +77,8 @@ def load_rows(
         ('weight', 'weight: missing', 'colour=red', 'colour=yellow')
     """
     file = Path(path)
-    return rows_from_table(file, read_table(file), label=label, on_error=on_error, like=like)
+    table = read_table(file)
+    return rows_from_table(file, table, label=label, on_error=on_error, like=like, drop=drop)
 
 
 def rows_from_table(
@@ -82,17 +88,21 @@ def rows_from_table(
     label: str | None = None,
     on_error: OnError = "raise",
     like: tuple[Columns, Sequence[str]] | None = None,
+    drop: Sequence[str] = (),
     features: bool = True,
 ) -> Dataset:
     """As `load_rows`, of a table that is open already; without `features`, of its labels alone."""
     check_on_error(on_error)
-    if on_error == "later":
+    # Whoever looks at a few rows later has been told of them all before.
+    looked_at = on_error == "later"
+    if looked_at:
         on_error = "skip"
     place = readable(str(path))
-    table, places = _read(source, place)
+    table, places = read_columns(source, place)
     chosen = find_label(list(table), label, place)
     labels = read_labels(table.pop(chosen), places, chosen, place, on_error)
-    splits = _take_splits(table, places, place)
+    splits = take_splits(table, places, place)
+    dropped = drop_columns(table, drop, chosen, place)
     if not table and label is None and chosen in labels:
         raise ValueError(
             f"{place}: expected the names of the columns first, got {chosen!r}, which is a label "
@@ -112,7 +122,7 @@ def rows_from_table(
         if strange:
             raise ValueError(
                 f"{place}: expected labels among {few(class_names)}, got {few(strange)} in the "
-                f"column {chosen!r}"
+                f"column {chosen!r}{spelled_otherwise(strange, class_names)}"
             )
     else:
         class_names = order_classes(labels[index] for index in kept)
@@ -128,6 +138,16 @@ def rows_from_table(
                 places=_pick(places, train),
                 on_error=on_error,
             )
+            asked = tuple((name, DROPPED) for name in dropped)
+            columns = replace(columns, left_out=(*columns.left_out, *asked))
+            if not looked_at:
+                report_alike(
+                    place,
+                    [_pick(table[name], kept) for name in columns.names],
+                    _pick(labels, kept),
+                    _pick(splits, kept),
+                    _pick(places, kept),
+                )
     numbers = {name: number for number, name in enumerate(class_names)}
     contents: dict[str, Split] = {}
     for split in ("train", *sorted({splits[index] for index in kept} - {"train"})):
@@ -147,7 +167,7 @@ def rows_from_table(
             np.array([numbers[labels[index]] for index in chosen_rows], dtype=np.int64),
             _pick(places, chosen_rows),
         )
-    return dataset_from_rows(readable(path.stem), contents, class_names, columns)
+    return dataset_from_rows(readable(table_stem(path)), contents, class_names, columns)
 
 
 def read_features(
@@ -177,7 +197,7 @@ def read_features(
     check_on_error(on_error)
     file = Path(path)
     place = readable(str(file))
-    table, places = _read(read_table(file), place, only=columns.names)
+    table, places = read_columns(read_table(file), place, only=columns.names)
     rows = columns.encode(table, table.values(), place=place, places=places, on_error=on_error)
     return rows, places
 
@@ -230,51 +250,3 @@ def row_statistics(rows: Rows) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def _pick(cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
     return cells if len(rows) == len(cells) else [cells[row] for row in rows]
-
-
-def _read(
-    table: Table, place: str, *, only: Sequence[str] | None = None
-) -> tuple[dict[str, Sequence[str]], list[str]]:
-    """The cells of each column that has a name, and how a person finds each row."""
-    names = [name.strip() for name in table.columns]
-    check_header(names, place, only=only)
-    if only is not None:
-        refuse_missing(only, [name for name in names if name], place)
-    unnamed = names.count("")
-    if unnamed and only is None:
-        # Such as the row numbers that pandas writes, or a separator too many.
-        notice(f"{place}: {count(unnamed, 'column')} without a name left out")
-    given = {
-        name: written
-        for name, written in zip(names, table.columns, strict=True)
-        if name and (only is None or name in only)
-    }
-    rows = list(table.read(list(given.values())))
-    if not rows:
-        found = "an empty file" if not names else "only the names of the columns"
-        raise ValueError(f"{place}: expected a row for each example, got {found}")
-    cells = zip(*(row.cells for row in rows), strict=True)
-    return dict(zip(given, cells, strict=True)), [row.place for row in rows]
-
-
-def _take_splits(
-    table: dict[str, Sequence[str]], places: Sequence[str], place: str
-) -> Sequence[str]:
-    """The split of each row; its column is no feature."""
-    folded = {name.casefold(): name for name in reversed(list(table))}
-    for word in COLUMNS["split"]:
-        if word not in folded:
-            continue
-        cells = table[folded[word]]
-        splits = [split_name(cell) or cell.casefold() for cell in cells]
-        # Only the first word is plain: a "set" may as well be a feature.
-        if word != "split" and "train" not in splits:
-            continue
-        for split, where in zip(splits, places, strict=True):
-            if not split:
-                raise ValueError(
-                    f"{place}: expected a split in {where}, such as train, got nothing"
-                )
-        del table[folded[word]]
-        return splits
-    return ["train"] * len(places)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.arrow import import_arrow
-from labelproof.data.notices import count, readable
+from labelproof.data.notices import count, quoted, readable
+from labelproof.data.table_files import ENDINGS, how_to_convert, table_bytes, table_kind
 
 __all__ = ["Table", "TableRow", "read_table"]
 
@@ -51,7 +52,7 @@ def read_table(path: Path) -> Table:
 
     Args:
         path: A `.csv` in UTF-8 with commas, semicolons or tabs, a `.tsv`, a `.jsonl` with an object
-            a line, or a `.parquet`, which needs pyarrow.
+            a line, or a `.parquet`, which needs pyarrow; text may be packed, as in `.csv.gz`.
 
     Raises:
         ValueError: The file is none of these, or cannot be read; the message names the line. What
@@ -73,13 +74,17 @@ def read_table(path: Path) -> Table:
         ".jsonl": lambda: _read_json_lines(path, place),
         ".parquet": lambda: _read_parquet(path, place),
     }
-    if path.suffix.lower() not in readers or path.is_dir():
-        raise ValueError(f"path: expected a file that ends in {', '.join(readers)}, got {place}")
-    return readers[path.suffix.lower()]()
+    kind = table_kind(path)
+    if not kind or path.is_dir():
+        raise ValueError(
+            f"path: expected a file that ends in {', '.join(ENDINGS)}, got {place}"
+            f"{how_to_convert(path)}"
+        )
+    return readers[kind]()
 
 
 def _read_text(path: Path, place: str) -> tuple[bytes, str]:
-    content = path.read_bytes()
+    content = table_bytes(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -139,7 +144,7 @@ def _read_json_lines(path: Path, place: str) -> Table:
         except ValueError as error:
             raise ValueError(f"{place}: line {number}: {error}") from None
         if not isinstance(entry, dict):
-            raise ValueError(f"{place}: line {number}: expected an object, got {line[:40]!r}")
+            raise ValueError(f"{place}: line {number}: expected an object, got {quoted(line)}")
         entries.append((number, entry))
 
     def read(names: Sequence[str]) -> Iterator[TableRow]:

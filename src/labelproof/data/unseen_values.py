@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from labelproof.data.cells import folded
 from labelproof.data.notices import few
 
-__all__ = ["unseen"]
+__all__ = ["spelled_otherwise", "unseen"]
 
 SHARE = 0.05
 """The share of cells up to which new values are normal."""
@@ -40,13 +40,22 @@ def unseen(texts: Sequence[str], values: Sequence[str], *, rare: float = 0.0) ->
     if len(strange) <= usual or (len(strange) < FEWEST and 2 * len(strange) <= present):
         return ""
     different = list(dict.fromkeys(strange))
-    alike = {folded(value): value for value in values}
-    twin = next((text for text in different if folded(text) in alike), None)
     seen = "seldom or not seen" if rare else "not seen"
-    hint = ""
-    if twin is not None:
-        hint = f"; {twin!r} differs from {alike[folded(twin)]!r} only in case or spaces"
     return (
         f"{len(strange):,} of {present:,} cells have values that were {seen} in training "
-        f"({few([repr(text) for text in different])}){hint}"
+        f"({few([repr(text) for text in different])})"
+        f"{spelled_otherwise(different, values)}"
     )
+
+
+def spelled_otherwise(strange: Sequence[str], known: Sequence[str]) -> str:
+    """A hint that one of some unknown names is a known one in another spelling; else `""`.
+
+    >>> spelled_otherwise(["maybe", "YES "], ["no", "yes"])
+    "; 'YES ' differs from 'yes' only in case or spaces"
+    """
+    alike = {folded(name): name for name in known}
+    twin = next((name for name in strange if folded(name) in alike), None)
+    if twin is None:
+        return ""
+    return f"; {twin!r} differs from {alike[folded(twin)]!r} only in case or spaces"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +16,14 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from labelproof.data.classes import report_spellings
 from labelproof.data.columns import Columns
+from labelproof.data.notices import quoted
+from labelproof.data.unusable import UnusableSamplesError
 from labelproof.integrations.estimator_inputs import (
     admit_images,
     admit_label_kinds,
+    first_text,
     is_frame,
     learn_columns,
 )
@@ -91,6 +97,8 @@ def admit_examples(
     _check_one_each(given)
     check_classification_targets(given)
     classes, indices = np.unique(given, return_inverse=True)
+    if all(isinstance(name, str) for name in classes):
+        report_spellings("y", classes.tolist())
     indices = indices.astype(np.int64)
     weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, copy=True)
     if (weight < 0).any():
@@ -123,7 +131,8 @@ def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArra
     if known.image_shape is not None or _dimensions(features) > 2:
         return _images(features, known)
     if known.columns is None:
-        return _validate(estimator, features, reset=False, dtype=_NUMBERS)
+        with _explained(features):
+            return _validate(estimator, features, reset=False, dtype=_NUMBERS)
     return _encode(estimator, features, known.columns)
 
 
@@ -139,11 +148,13 @@ def _admit_both(
         return images, Form(image_shape=shape), _labels(labels, images)
     columns = None if known is None else known.columns
     if reset and is_frame(features):
-        columns = learn_columns(*_cells(features))
+        with _in_words_of_pandas():
+            columns = learn_columns(*_cells(features))
     if columns is None:
-        rows, given = _validate(
-            estimator, features, labels, reset=reset, dtype=_NUMBERS, y_numeric=False
-        )
+        with _explained(features):
+            rows, given = _validate(
+                estimator, features, labels, reset=reset, dtype=_NUMBERS, y_numeric=False
+            )
         return rows, Form(), given
     if reset:
         _validate(estimator, features, skip_check_array=True)
@@ -154,11 +165,40 @@ def _admit_both(
 def _encode(estimator: BaseEstimator, features: Any, columns: Columns) -> NDArray[np.float32]:
     if is_frame(features):
         _validate(estimator, features, reset=False, skip_check_array=True)
-        return columns.encode(*_cells(features), place="X")
+        with _in_words_of_pandas():
+            return columns.encode(*_cells(features), place="X")
     array = _check(features, ensure_all_finite=False, input_name="X")
     _validate(estimator, array, reset=False, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", range(array.shape[1]))
-    return columns.encode(list(names), list(array.T), place="X")
+    with _in_words_of_pandas():
+        return columns.encode(list(names), list(array.T), place="X")
+
+
+@contextmanager
+def _in_words_of_pandas() -> Iterator[None]:
+    """Inside, what cannot be used is refused with advice that whoever has a table can follow."""
+    try:
+        yield
+    except UnusableSamplesError as error:
+        raise UnusableSamplesError(
+            error.reason,
+            'mend them, or make them missing with pandas.to_numeric(X[column], errors="coerce")',
+        ) from None
+
+
+@contextmanager
+def _explained(features: Any) -> Iterator[None]:
+    """Inside, text where numbers are needed is refused in words that say what takes it."""
+    try:
+        yield
+    except ValueError:
+        text = None if is_frame(features) else first_text(features)
+        if text is None:
+            raise
+        raise ValueError(
+            f"X: expected numbers in an array or a list, got the text {quoted(text)}; a table of "
+            "pandas may have text, dates and missing values: pandas.DataFrame(X)"
+        ) from None
 
 
 def _cells(table: Any) -> tuple[list[Any], list[Any]]:

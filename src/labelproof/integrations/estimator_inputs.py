@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.data.cells import parse_numbers
 from labelproof.data.columns import Columns
 from labelproof.data.examination import channel_statistics
 from labelproof.data.notices import few
@@ -16,6 +17,7 @@ __all__ = [
     "Standard",
     "admit_images",
     "admit_label_kinds",
+    "first_text",
     "is_frame",
     "learn_columns",
     "merge_duplicates",
@@ -142,6 +144,23 @@ def _way_back(images: NDArray[Any], low: float, high: float) -> str:
 def is_frame(data: Any) -> bool:
     """Whether data is a table with named columns, of pandas or alike."""
     return hasattr(data, "columns") and hasattr(data, "dtypes") and hasattr(data, "__array__")
+
+
+def first_text(features: Any) -> str | None:
+    """A text in an array or a list of rows that is no number, or `None` where there is none.
+
+    >>> first_text([["3", "C100"], ["4", "C101"]]), first_text([[3.0, None]])
+    ('C100', None)
+    """
+    try:
+        array = np.asarray(features)
+    except ValueError:  # rows of different lengths
+        return None
+    if array.dtype.kind not in "USOT":
+        return None
+    texts = [cell for cell in array.ravel().tolist() if isinstance(cell, str)]
+    stray = parse_numbers(texts)[1]
+    return texts[stray[0]] if stray else None
 
 
 def learn_columns(names: list[Any], cells: list[Any]) -> Columns | None:

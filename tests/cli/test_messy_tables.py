@@ -1,0 +1,106 @@
+"""Tables as people have them, from `fit` to what `predict` says about new rows."""
+
+import csv
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trained import labelproof, labelproof_to_its_end
+
+SMALL = ("--epochs", "2", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
+
+
+def rows(number: int) -> list[list[str]]:
+    """Customers whose label the amount tells, written as in Germany."""
+    amounts = np.random.default_rng(0).uniform(200, 2000, number)
+    written = [f"{amount:,.2f}".translate(str.maketrans(",.", ".,")) for amount in amounts]
+    return [
+        [f"C{index}", text, ["a", "b"][index % 2], "yes" if amount > 1000 else "no"]
+        for index, (text, amount) in enumerate(zip(written, amounts, strict=True))
+    ]
+
+
+def write(path: Path, table: list[list[str]]) -> Path:
+    lines = [["customer_id", "amount", "plan", "churned"], *table]
+    text = "\n".join(";".join(line) for line in lines)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("messy")
+    table = write(folder / "customers.csv.gz", rows(60))
+    options = ("--label", "churned", "--drop", "PLAN", "--output", folder / "run", "--no-audit")
+    result = labelproof("fit", table, *options, *SMALL)
+    assert result.exit_code == 0, result.output
+    return folder / "run", result.stdout
+
+
+def test_what_is_said_at_the_end_names_no_share_that_no_one_knows(run: tuple[Path, str]) -> None:
+    folder, printed = run
+    assert "so wrong ones among them count against the network.\n" in printed
+    assert "%" not in printed.split("Those labels")[1]
+    assert f"Next: labelproof predict {folder} NEW.csv --id customer_id\n" in printed
+
+
+def test_predictions_can_be_joined_by_a_column(run: tuple[Path, str], tmp_path: Path) -> None:
+    new = write(tmp_path / "new.csv", rows(3))
+    result = labelproof("predict", run[0], new, "--id", "customer_id")
+    assert result.exit_code == 0, result.output
+    header, *lines = csv.reader(result.stdout.splitlines())
+    assert header == ["path", "row", "customer_id", "label", "probability"]
+    assert [line[1:3] for line in lines] == [["line 2", "C0"], ["line 3", "C1"], ["line 4", "C2"]]
+    # Without it, the table is as it was; and a column that was dropped need not be there.
+    new.write_text("amount;x\n982,75;1\n")
+    plain = labelproof("predict", run[0], new).stdout.splitlines()
+    assert plain[0] == "path,row,label,probability"
+    wrong = labelproof("predict", run[0], new, "--id", "amonut")
+    assert "did you mean 'amount'?" in str(wrong.exception)
+
+
+def test_a_number_that_may_be_a_thousand_times_too_large_is_told(
+    run: tuple[Path, str], tmp_path: Path
+) -> None:
+    (tmp_path / "new.csv").write_text("amount\n982.750\n")
+    ended = labelproof_to_its_end("predict", run[0], tmp_path / "new.csv")
+    assert ended.returncode == 0
+    assert "'982.750' taken for 982750, as training rows have decimal commas" in ended.stderr
+    assert "1 number far outside of" in ended.stderr
+
+
+def test_a_dry_run_refuses_what_the_run_would(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", rows(60))
+    for options, said in (
+        (("--augmentation", "flip"), "augmentation: expected none for the rows of a table"),
+        (("--drop", "plans"), "drop: expected a column of"),
+        (("--output", tmp_path), "--output: expected a new or empty folder"),
+        (("--output", table), "expected a folder to write into, got a file"),
+    ):
+        refused = [
+            str(labelproof("fit", table, *more, *SMALL, *options).exception)
+            for more in (("--dry-run",), ())
+        ]
+        assert refused[0] == refused[1]
+        assert said in refused[0]
+
+
+def test_a_dry_run_names_what_is_dropped_and_whose_folder_it_is(
+    run: tuple[Path, str],
+) -> None:
+    table = run[0].parent / "customers.csv.gz"
+    options = ("--label", "churned", "--output", run[0], "--dry-run")
+    printed = labelproof("fit", table, *options, *SMALL, "--drop", "plan", "--seed", "7").stdout
+    assert "take these columns out of the table (--drop=plan)" in printed
+    assert "# without --dry-run: " in printed
+    assert "holds a run with other settings" in printed
+    again = labelproof("fit", table, *options, *SMALL, "--drop", "plan").stdout
+    assert "without --dry-run" not in again
+
+
+def test_of_labels_that_were_changed_it_is_known_how_many(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", rows(60))
+    options = ("--label", "churned", "--output", tmp_path / "run", "--no-audit")
+    result = labelproof("fit", table, *options, *SMALL, "--noise", "symmetric:0.3:exact")
+    assert "that were changed, so a network that is always right would be at about" in result.stdout
