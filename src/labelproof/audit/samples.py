@@ -110,6 +110,7 @@ def open_samples(audit: Audit) -> Samples:
         on_error="later",
         label=options.get("label"),
         labels=options.get("labels"),
+        drop=options.get("drop", ()),
         # Nothing is learned from what someone else's model has predicted already.
         features=audit.method.get("predictions") != "given",
     )

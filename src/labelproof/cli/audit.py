@@ -31,6 +31,7 @@ from labelproof.cli.output_folder import refuse_foreign
 from labelproof.data.catalogue import plain_name
 from labelproof.data.fingerprint import fingerprint
 from labelproof.data.loading import load_dataset
+from labelproof.data.row_columns import dropped_columns
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.execution import choose_execution
@@ -71,6 +72,7 @@ def audit(
     ] = None,
     label: flags.Label = None,
     labels: flags.Labels = None,
+    drop: flags.Drop = None,
     folds: Annotated[
         int | None,
         typer.Option(
@@ -158,6 +160,7 @@ def audit(
         "--augmentation": augmentation,
         "--noise": noise,
         "--seed": seed,
+        "--drop": drop or None,
     }
     computing = {
         "--device": None if device == "auto" else device,
@@ -222,7 +225,11 @@ def audit(
             on_error="raise" if strict else "skip",
             label=label,
             labels=labels,
+            drop=drop or (),
         )
+    options = reading_options(
+        label=label, labels=labels, data_root=data_root, drop=dropped_columns(dataset.columns)
+    )
     if epochs is None and network is None and execution.device.type == "cpu":
         # Several trainings instead of one, and a loss that learns at once what is to be learned.
         trains["--epochs"] = max(choose_recipe(dataset).epochs // 2, 20)
@@ -234,7 +241,7 @@ def audit(
         **{
             name[2:].replace("-", "_"): value
             for name, value in trains.items()
-            if name not in ("--folds", "--loss")
+            if name not in ("--folds", "--loss", "--drop")
         },
     )
     parts = choose_folds(folds, len(dataset.train))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,15 @@ def data_place(data: str) -> str:
 
 
 def reading_options(
-    *, label: str | None, labels: str | Path | None, data_root: str | Path | None
+    *,
+    label: str | None,
+    labels: str | Path | None,
+    data_root: str | Path | None,
+    drop: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What is needed to read the data again, as an audit keeps it."""
-    return {"label": label, "labels": _absolute(labels), "data_root": _absolute(data_root)}
+    options = {"label": label, "labels": _absolute(labels), "data_root": _absolute(data_root)}
+    return options | ({"drop": list(drop)} if drop else {})
 
 
 def _absolute(path: str | Path | None) -> str | None:

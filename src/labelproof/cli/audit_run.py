@@ -14,6 +14,7 @@ from labelproof.cli.lines import told
 from labelproof.data.catalogue import is_known
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
+from labelproof.data.row_columns import dropped_columns
 from labelproof.fitting.attempts import read_attempts
 from labelproof.training.saved import SavedRun, load_run
 
@@ -104,5 +105,10 @@ def ask_run(
             "epochs": run.epochs,
             "noise": None if noise == "none" else noise,
         },
-        options=reading_options(label=label, labels=labels, data_root=root),
+        options=reading_options(
+            label=label,
+            labels=labels,
+            data_root=root,
+            drop=dropped_columns(dataset.columns),
+        ),
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, SUSPECTS, Audit
 from labelproof.cli.audit_forecast import roughly
 from labelproof.cli.fit_words import describe_data
+from labelproof.cli.reading import reading_flags
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import confusion_counts, confusions
@@ -127,11 +128,7 @@ def describe_own_audit(audit: Audit, run: Path) -> str:
 
 def _again(audit: Audit) -> list[str]:
     """The command that audits the same data by cross-validation."""
-    words = ["labelproof", "audit", audit.data]
-    for flag, name in (("--label", "label"), ("--labels", "labels"), ("--data-root", "data_root")):
-        if audit.options.get(name):
-            words += [flag, str(audit.options[name])]
-    return words
+    return ["labelproof", "audit", audit.data, *reading_flags(**audit.options)]
 
 
 def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:

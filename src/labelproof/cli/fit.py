@@ -24,12 +24,13 @@ from labelproof.cli.fit_checks import (
 )
 from labelproof.cli.fit_words import describe_end, describe_start, stem_of
 from labelproof.cli.lines import say, told
+from labelproof.cli.reading import reading_flags
 from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
 from labelproof.data.fingerprint import fingerprint
 from labelproof.data.loading import load_dataset
-from labelproof.data.row_columns import DROPPED
+from labelproof.data.row_columns import dropped_columns
 from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.feasible import check_feasible
 from labelproof.fitting.recipe import choose_recipe
@@ -58,15 +59,7 @@ def fit(
     ],
     label: flags.Label = None,
     labels: flags.Labels = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="A column of a table that nothing is to be learned from; may be given repeatedly.",
-            show_default="none",
-            rich_help_panel="What is trained",
-        ),
-    ] = None,
+    drop: flags.Drop = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -205,8 +198,7 @@ def fit(
     check_feasible(dataset, configuration)
     check_folder(folder)
     seen = describe_start(dataset, configuration, auto=auto)
-    left_out = () if dataset.columns is None else dataset.columns.left_out
-    dropped = [column for column, reason in left_out if reason == DROPPED]
+    dropped = dropped_columns(dataset.columns)
     asked = configuration.as_values() | {
         "label": label,
         "labels": None if labels is None else str(labels),
@@ -219,13 +211,8 @@ def fit(
         typer.echo(
             "".join(f"# {line}\n" for line in seen) + format_settings(configuration), nl=False
         )
-        if label is not None:
-            typer.echo(f"# and on the command line: --label {shlex.quote(label)}")
-        if labels is not None:
-            typer.echo("# train has no --labels: it learns from the labels that the data have")
-        if dropped:
-            columns = shlex.join(f"--drop={column}" for column in dropped)
-            typer.echo(f"# train has no --drop: take these columns out of the table ({columns})")
+        if beside := reading_flags(label=label, labels=labels, drop=dropped):
+            typer.echo(f"# and on the command line: {shlex.join(beside)}")
         if not fresh:
             tell_of_another(folder, asked, configuration.loss)
         return

@@ -181,6 +181,16 @@ Label = Annotated[
         rich_help_panel="What is trained",
     ),
 ]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="COLUMN",
+        help="A column of a table that nothing is to be learned from; may be given repeatedly.",
+        show_default="none",
+        rich_help_panel="What is trained",
+    ),
+]
 HOW = "How it is carried out"
 Device = Annotated[
     str,

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from labelproof.losses import LOSSES, SparseRegularized, format_loss, parse_loss
-from labelproof.losses.spec import SPARSE_DEFAULTS, format_value, loss_arguments
+from labelproof.losses.names import SPARSE_DEFAULTS, loss_arguments
+from labelproof.losses.writing import format_value
 
 __all__ = ["losses"]
 

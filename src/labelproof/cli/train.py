@@ -21,12 +21,12 @@ from labelproof.cli.outcome import already_finished, preview, summary
 from labelproof.cli.scalars import Scalars
 from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
-from labelproof.data.fingerprint import fingerprint
 from labelproof.data.loading import load_dataset
+from labelproof.data.row_columns import dropped_columns
 from labelproof.data.table_files import table_stem
 from labelproof.fitting.attempts import Attempts
 from labelproof.noise import parse_noise
-from labelproof.training.begun_on import note_data, refuse_other_data
+from labelproof.training.begun_on import mark_data, refuse_other_data
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import launched, share_gradients, taking_part
 from labelproof.training.examples import Examples, choose_examples
@@ -43,6 +43,7 @@ def train(
     data: flags.Data = None,
     label: flags.Label = None,
     labels: flags.Labels = None,
+    drop: flags.Drop = None,
     noise: flags.Noise = None,
     loss: flags.LossText = None,
     preset: flags.Preset = None,
@@ -185,6 +186,7 @@ def train(
                 on_error="skip" if skip_unreadable else "raise",
                 label=label,
                 labels=labels,
+                drop=drop or (),
             )
 
     configuration = choose_configuration(values, preset=preset, look=dataset)
@@ -199,16 +201,10 @@ def train(
     def examples() -> Examples:
         return _choose(configuration, dataset(), human_labels)
 
-    @functools.cache
-    def seen() -> str:
-        # All other noise follows from the labels and the configuration.
-        human = parse_noise(configuration.noise).kind == "human"
-        return fingerprint(dataset(), given=examples().given if human else None)
-
     record = None if fresh else RunFolder(folder).record(configuration)
     if not fresh:
         # Before the processes meet, so that each of them refuses and none waits for another.
-        refuse_other_data(folder, seen)
+        refuse_other_data(folder, lambda: mark_data(configuration, examples()))
     if record is not None and not dry_run:
         say(console, already_finished(folder, record))
         return
@@ -217,8 +213,11 @@ def train(
         typer.echo(format_settings(configuration))
         typer.echo(preview(configuration, chosen, execution, folder, fresh=fresh), nl=False)
         return
-    mark = seen()
-    told_of = {"label": label, "labels": None if labels is None else str(labels)}
+    told_of = {
+        "label": label,
+        "labels": None if labels is None else str(labels),
+        "drop": dropped_columns(chosen.dataset.columns),
+    }
     reading = Attempts(told_of, configuration.loss)
     scalars = Scalars(folder) if tensorboard else None
     with StopRequest() as stop, taking_part(execution) as taken:
@@ -232,7 +231,7 @@ def train(
             wrap=share_gradients if taken.world_size > 1 else None,
         )
         code = carry_out(
-            _noting(events, folder, mark, reading) if taken.rank == 0 else events,
+            _noting(events, folder, reading) if taken.rank == 0 else events,
             Job(configuration, folder),
             taken,
             console=console,
@@ -245,15 +244,12 @@ def train(
         raise typer.Exit(code)
 
 
-def _noting(events: Iterable[Event], folder: Path, mark: str, reading: Attempts) -> Iterator[Event]:
+def _noting(events: Iterable[Event], folder: Path, reading: Attempts) -> Iterator[Event]:
+    """Note in the folder how the data were read, for whoever measures or audits; as `fit` does."""
     for event in events:
-        if event.kind == "started":
-            # Not before: what cannot be trained at all must not stand in a folder's way. And not
-            # after, since from here on there may be a checkpoint.
-            note_data(folder, mark)
-            # For whoever reads the data again, to measure or to audit; as `fit` keeps it.
-            if any(reading.asked.values()) or (folder / ATTEMPTS).exists():
-                reading.write(folder)
+        noted = any(reading.asked.values()) or (folder / ATTEMPTS).exists()
+        if event.kind == "started" and noted:
+            reading.write(folder)
         yield event
 
 

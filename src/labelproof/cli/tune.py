@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,13 +14,15 @@ from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.fit_checks import check_labels_file
-from labelproof.cli.fit_words import stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
-from labelproof.data.catalogue import is_known, plain_name
+from labelproof.cli.reading import reading_flags
+from labelproof.cli.tune_next import next_command
+from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
+from labelproof.data.row_columns import dropped_columns
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
@@ -33,7 +34,7 @@ from labelproof.tuning.search import tune as search
 from labelproof.tuning.trial import Trial
 from labelproof.tuning.validation import count_folds
 
-__all__ = ["describe", "next_command", "show_search", "tune"]
+__all__ = ["describe", "show_search", "tune"]
 
 
 def tune(
@@ -81,6 +82,7 @@ def tune(
     ] = True,
     label: flags.Label = None,
     labels: flags.Labels = None,
+    drop: flags.Drop = None,
     network: flags.RecipeNetwork = None,
     epochs: flags.RecipeEpochs = None,
     batch_size: flags.RecipeBatchSize = None,
@@ -129,7 +131,14 @@ def tune(
     check_labels_file(labels)
     execution = choose_execution(device)
     with told():
-        dataset = load_dataset(data, root=data_root, on_error="skip", label=label, labels=labels)
+        dataset = load_dataset(
+            data,
+            root=data_root,
+            on_error="skip",
+            label=label,
+            labels=labels,
+            drop=drop or (),
+        )
     data = plain_name(data)
     fast = execution.device.type != "cpu"
     configuration = choose_recipe(dataset, data=data, fast=fast, validation=0.0, **given)
@@ -155,12 +164,12 @@ def tune(
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
-    given |= {"label": label, "labels": labels}
+    reading = reading_flags(label=label, labels=labels, drop=dropped_columns(dataset.columns))
     say(console, describe(found, num_classes=dataset.num_classes))
     if found.stopped:
         say(console, f"Stopped; the same command goes on from {output}.")
     if found.choice is not None:
-        say(console, f"Next: {next_command(found, given)}")
+        say(console, f"Next: {next_command(found, given, labels=labels, reading=reading)}")
     if found.stopped:
         raise typer.Exit(stop.exit_code)
     if found.choice is None:
@@ -269,48 +278,3 @@ def _close(trials: Sequence[Trial], choice: Trial) -> int:
     limit = choice.accuracy - choice.standard_error
     able = (trial for trial in trials if trial is not choice and trial.state == "complete")
     return sum(trial.accuracy is not None and trial.accuracy >= limit for trial in able)
-
-
-def next_command(found: Tuning, given: dict[str, Any]) -> str:
-    """What to type to train with the choice on all examples.
-
-    Args:
-        found: What the search came to.
-        given: The settings that were asked for, which the next command has to name, too.
-
-    Example:
-        >>> chosen = Tuning(Configuration("photos", loss="gce(q=0.7)", epochs=5), (), None)
-        >>> next_command(chosen, {"epochs": 5, "noise": "none"})
-        "labelproof fit photos --output photos-tuned --loss 'gce(q=0.7)' --epochs 5"
-    """
-    configuration = found.configuration
-    if is_known(configuration.data):
-        words = ["labelproof", "train", "--data", configuration.data]
-        named = _beside_defaults(configuration)
-        if given.get("labels") is not None:
-            named["labels"] = given["labels"]
-    else:
-        # A folder of its own, since the data's may hold what was trained before the search.
-        folder = f"{stem_of(configuration.data, given.get('labels'))}-tuned"
-        words = ["labelproof", "fit", configuration.data, "--output", folder]
-        named = {
-            name: value
-            for name, value in given.items()
-            if value is not None and (name, value) != ("noise", "none")
-        }
-    words += ["--loss", configuration.loss]
-    for name, value in named.items():
-        words += [
-            f"--{name.replace('_', '-')}",
-            f"{value:g}" if isinstance(value, float) else str(value),
-        ]
-    return shlex.join(words)
-
-
-def _beside_defaults(configuration: Configuration) -> dict[str, Any]:
-    """The settings that `labelproof train` would not come to by itself."""
-    plain = Configuration(configuration.data)
-    # Its network depends on the images, so it is named in any case.
-    names = [name for name in plain.differences(configuration) if name not in ("loss", "network")]
-    values = configuration.as_values()
-    return {"network": values["network"], **{name: values[name] for name in names}}

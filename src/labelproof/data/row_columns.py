@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from labelproof.data.columns import Columns
 from labelproof.data.headers import check_header, refuse_missing
 from labelproof.data.manifest import COLUMNS
 from labelproof.data.notices import count, notice
@@ -11,7 +12,7 @@ from labelproof.data.row_labels import find_column
 from labelproof.data.splits import split_name
 from labelproof.data.tables import Table
 
-__all__ = ["DROPPED", "drop_columns", "read_columns", "take_splits"]
+__all__ = ["DROPPED", "drop_columns", "dropped_columns", "read_columns", "take_splits"]
 
 DROPPED = "as was asked for"
 """Why a column is left out that a person does not want."""
@@ -53,6 +54,19 @@ def read_columns(
         raise ValueError(f"{place}: expected a row for each example, got {found}")
     cells = zip(*(row.cells for row in rows), strict=True)
     return dict(zip(given, cells, strict=True)), [row.place for row in rows]
+
+
+def dropped_columns(columns: Columns | None) -> list[str]:
+    """The columns that were left out because they were not wanted.
+
+    Args:
+        columns: Of a table; `None` where there is none.
+
+    >>> dropped_columns(Columns((), (("id", DROPPED), ("note", "always the same"))))
+    ['id']
+    """
+    left_out = () if columns is None else columns.left_out
+    return [name for name, reason in left_out if reason == DROPPED]
 
 
 def drop_columns(

@@ -11,15 +11,17 @@ from labelproof.losses.huberized import (
     PartiallyHuberizedCrossEntropy,
     partially_huberized_cross_entropy,
 )
+from labelproof.losses.names import LOSSES
 from labelproof.losses.negative import NegativeLearning, draw_complementary, negative_learning
 from labelproof.losses.normalized import Normalized
 from labelproof.losses.outputs import Outputs
 from labelproof.losses.reverse import ReverseCrossEntropy, reverse_cross_entropy
 from labelproof.losses.smoothing import permutation_penalty, smoothing_vector
 from labelproof.losses.sparse import SparseParts, SparseRegularized, lp_norm, sharpen, sparse_rate
-from labelproof.losses.spec import LOSSES, format_loss, parse_loss
+from labelproof.losses.spec import parse_loss
 from labelproof.losses.symmetric import SymmetricCrossEntropy, symmetric_cross_entropy
 from labelproof.losses.syntax import LossSyntaxError
+from labelproof.losses.writing import format_loss
 
 __all__ = [
     "LOSSES",

@@ -262,6 +262,8 @@ def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
         words += ["--label", str(audit.options["label"])]
     if audit.options.get("data_root"):
         words += ["--data-root", str(audit.options["data_root"])]
+    for column in audit.options.get("drop", ()):
+        words += ["--drop", column]
     return [*steps, ("Train on it:", shlex.join(words))]
 
 

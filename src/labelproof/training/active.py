@@ -9,8 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,7 @@ from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
 from labelproof.training.feed import DeviceInputs, ResidentImages
 from labelproof.training.folder import History, RunFolder
+from labelproof.training.job import Event, Job
 from labelproof.training.metrics import DivergedError
 from labelproof.training.ownership import owning
 from labelproof.training.record import RunRecord, sizes, versions
@@ -34,44 +33,13 @@ from labelproof.training.rows import ResidentRows
 from labelproof.training.run import Run
 from labelproof.training.streamed import StreamedSet
 
-__all__ = ["ActiveRun", "Event", "Job", "fits"]
+__all__ = ["ActiveRun", "fits"]
 
 _LARGEST_COPY = 8 << 30
 """On the CPU a resident set is a copy of the array, in the order the network reads it."""
 
 _SHARE_OF_CHECKPOINTS = 0.01
 """Of a run's time."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run to be done.
-
-    Attributes:
-        configuration: What to train.
-        folder: Where it keeps what it has; `None` keeps nothing.
-    """
-
-    configuration: Configuration
-    folder: Path | None = None
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened to a run.
-
-    Attributes:
-        job: Which run.
-        kind: `"started"`, `"epoch"`, `"finished"`, `"stopped"`, `"failed"`, `"abandoned"` or
-            `"notice"`.
-        value: The number of epochs done already; an epoch's metrics and timing; the record; the
-            epochs and the steps of the next that are kept; the error; the number of epochs that
-            were done; a sentence.
-    """
-
-    job: Job
-    kind: str
-    value: Any
 
 
 class ActiveRun:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 from torch import nn
 
-from labelproof.training.active import ActiveRun, Event, Job, fits
+from labelproof.training.active import ActiveRun, fits
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import anyone
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
 from labelproof.training.feed import DeviceInputs
+from labelproof.training.job import Event, Job
 from labelproof.training.stopping import StopRequest
 
 __all__ = ["DeviceMemoryError", "Event", "Job", "fits", "train_runs"]

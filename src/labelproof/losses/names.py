@@ -1,0 +1,63 @@
+"""What losses are called in text, and the arguments they are written with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from labelproof.losses.absolute_error import MeanAbsoluteError
+from labelproof.losses.base import Loss
+from labelproof.losses.cross_entropy import CrossEntropy
+from labelproof.losses.focal import Focal
+from labelproof.losses.generalized import GeneralizedCrossEntropy
+from labelproof.losses.huberized import PartiallyHuberizedCrossEntropy
+from labelproof.losses.negative import NegativeLearning
+from labelproof.losses.reverse import ReverseCrossEntropy
+from labelproof.losses.symmetric import SymmetricCrossEntropy
+
+__all__ = ["LOSSES", "SPARSE_DEFAULTS", "UNWRITTEN", "WRITTEN", "loss_arguments"]
+
+LOSSES: Mapping[str, type[Loss]] = {
+    "ce": CrossEntropy,
+    "fl": Focal,
+    "mae": MeanAbsoluteError,
+    "rce": ReverseCrossEntropy,
+    "gce": GeneralizedCrossEntropy,
+    "sce": SymmetricCrossEntropy,
+    "phuber": PartiallyHuberizedCrossEntropy,
+    "nl": NegativeLearning,
+}
+"""Every elementary loss by the name it is written with; `n` before a name normalises it."""
+
+WRITTEN = {"log_zero": "A"}
+"""Arguments that have another name in text."""
+UNWRITTEN = {"generator"}
+"""Arguments that have no text."""
+SPARSE_DEFAULTS: dict[str, Any] = {
+    "tau": 0.5,
+    "p": 0.1,
+    "lambda0": 1.2,
+    "rho": 1.03,
+    "r": 1,
+    "normalize": True,
+    "clamp": None,
+    "tau_rho": 1,
+    "tau_min": 0,
+    "smoothing": 0,
+}
+"""How sparse regularization is set where the text does not say."""
+
+
+def loss_arguments(family: type[Loss]) -> dict[str, Any]:
+    """The arguments a loss is written with, and their defaults.
+
+    >>> loss_arguments(SymmetricCrossEntropy)["alpha"]
+    0.1
+    """
+    parameters = inspect.signature(family).parameters.values()
+    return {
+        WRITTEN.get(parameter.name, parameter.name): parameter.default
+        for parameter in parameters
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in UNWRITTEN
+    }
