@@ -175,7 +175,7 @@ def _draw_sweep(name: str, panels: Sequence[Panel], dataset: str) -> Figure:
     columns = min(2, len(panels))
     title = f"Test accuracy (%) for different {SWEEPS[name]}, {DATASETS[dataset]}, symmetric 0.6"
     figure = _figure(4.4 * columns + 2.2, 3.4 * count_rows(panels, columns) + 1, title)
-    shades, last = colormaps["cividis"], max(len(panels[0].lines) - 1, 1)
+    shades, last = colormaps["viridis"], max(len(panels[0].lines) - 1, 1)
     styles = {
         line.name: (to_hex(shades(0.88 * number / last)), False)
         for number, line in enumerate(panels[0].lines)
