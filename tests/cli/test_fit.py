@@ -399,7 +399,7 @@ def test_the_loss_can_be_chosen_on_what_is_held_out(tmp_path: Path) -> None:
     command = ("fit", tmp_path / "t.csv", *SMALL, "--loss", "auto", "--trials", "2")
     result = labelproof(*command, "--output", tmp_path / "run")
     assert result.exit_code == 0, result.output
-    assert "agreement with the noisy labels held out" in result.stdout
+    assert "agreement with the labels held out" in result.stdout
     assert "Chosen: " in result.stdout
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     assert record["configuration"]["loss"] in ("ce", "gce(q=0.7)")

@@ -104,3 +104,18 @@ def test_of_labels_that_were_changed_it_is_known_how_many(tmp_path: Path) -> Non
     options = ("--label", "churned", "--output", tmp_path / "run", "--no-audit")
     result = labelproof("fit", table, *options, *SMALL, "--noise", "symmetric:0.3:exact")
     assert "that were changed, so a network that is always right would be at about" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["label", "Row", " path "])
+def test_an_id_that_is_called_as_predictions_are_is_refused(
+    run: tuple[Path, str], name: str
+) -> None:
+    table = run[0].parent / "customers.csv.gz"
+    result = labelproof("predict", run[0], table, "--id", name)
+    assert "--id: expected a column that is called otherwise" in str(result.exception)
+
+
+def test_nothing_is_written_under_the_name_of_a_packed_file(run: tuple[Path, str]) -> None:
+    table = run[0].parent / "customers.csv.gz"
+    result = labelproof("predict", run[0], table, "--output", run[0].parent / "out.csv.gz")
+    assert "nothing is packed here" in str(result.exception)

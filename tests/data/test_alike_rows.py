@@ -50,14 +50,16 @@ def test_copies_are_told_also_where_all_rows_have_one(copied: int, tmp_path: Pat
     table = rows(80)
     (message,) = told(tmp_path, table + table[:copied])
     said = "1 row is a copy of another" if copied == 1 else f"{copied} rows are copies of others"
-    assert message.startswith(f"{said}, such as line 82 of line 2")
+    assert message.startswith(
+        f"{said} in all columns that are learned from, such as line 82 of line 2"
+    )
     assert not told(tmp_path, table + table[:copied], on_error="later")
 
 
 def test_what_is_not_learned_from_does_not_tell_rows_apart(tmp_path: Path) -> None:
     table = [(f"C{number}", *row) for number, row in enumerate(rows(60) + rows(5))]
     messages = told(tmp_path, table, "customer_id,size,plan,label")
-    assert [message.split(",")[0] for message in messages[1:]] == ["5 rows are copies of others"]
+    assert [message.split(" in ")[0] for message in messages[1:]] == ["5 rows are copies of others"]
 
 
 def test_rows_in_two_splits_are_told(tmp_path: Path) -> None:
@@ -67,7 +69,15 @@ def test_rows_in_two_splits_are_told(tmp_path: Path) -> None:
 
 
 def test_chance_is_not_told() -> None:
-    answers = np.random.default_rng(0).choice(["yes", "no"], (3, 200)).tolist()
+    generator = np.random.default_rng(0)
+    assert find_alike(generator.choice(["yes", "no"], (3, 200)).tolist()) == []
+    # Answers from 1 to 6 to four questions: a few rows alike in six hundred, most of them alone.
+    answers = generator.integers(1, 7, (4, 600)).astype(str).tolist()
+    assert len(set(zip(*answers, strict=True))) < 580
     assert find_alike(answers) == []
+    # But twenty that were entered twice are seen in twelve such columns.
+    many = generator.integers(1, 7, (12, 600)).astype(str)
+    twice = np.concatenate([many, many[:, :20]], axis=1).tolist()
+    assert find_alike(twice) == [[row, row + 600] for row in range(20)]
     assert find_alike([["1", "1", "2"]]) == []
     assert find_alike([]) == []

@@ -113,3 +113,15 @@ def test_a_long_example_is_cut_within_its_quotes() -> None:
     with pytest.warns(DataWarning, match="'customer complained on 0 about the pric…'") as caught:
         Columns.learn(["comment", "size"], [texts, range(0, 18, 2)])
     assert str(caught[0].message).endswith("…')")
+
+
+def test_commas_of_a_file_with_decimal_points_are_told() -> None:
+    learned = Columns.learn(
+        ["share", "income"],
+        [[f"0,{number}" for number in range(25, 50)], [f"{n}970,64" for n in range(1, 26)]],
+    )
+    with pytest.warns(DataWarning, match=r"'4,970' taken for 4.97, as training rows have decimal"):
+        learned.encode(["share", "income"], [["0.295"], ["4,970"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learned.encode(["share", "income"], [["0,295"], ["4.970"]])

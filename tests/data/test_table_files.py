@@ -29,9 +29,12 @@ def test_a_packed_file_that_is_damaged_or_a_bomb_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "t.csv.gz"
-    for content in (gzip.compress(TABLE.encode())[:-9], TABLE.encode()):
+    for content, said in (
+        (gzip.compress(TABLE.encode())[:-9], "the gzip file is cut short or damaged"),
+        (TABLE.encode(), "expected a file that is packed with gzip"),
+    ):
         file.write_bytes(content)
-        with pytest.raises(ValueError, match=r"t\.csv\.gz: the gzip file is cut short or damaged"):
+        with pytest.raises(ValueError, match=rf"t\.csv\.gz: {said}"):
             read_table(file)
     monkeypatch.setattr(table_files, "_SMALLEST_ROOM", 1 << 20)
     file.write_bytes(gzip.compress(bytes(2 << 20)))

@@ -121,10 +121,11 @@ def evaluate(
         if learned and dataset.clean:
             say(Console(), "The network has learned from most of these.")
         elif learned:
+            checked = "" if labels is not None else ", and no one has checked them"
             say(
                 Console(),
-                "The network has learned from most of these labels, and no one has checked them: "
-                "this is no measure of how it does on new data.",
+                f"The network has learned from most of these labels{checked}: this is no measure "
+                "of how it does on new data.",
             )
 
 

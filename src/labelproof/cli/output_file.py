@@ -16,7 +16,7 @@ def output_file(written: str, *, example: str) -> Path:
         example: What the file could be called, were a folder meant.
 
     Raises:
-        ValueError: It is a folder, or would be in a file.
+        ValueError: It is a folder, would be in a file, or has the name of a packed file.
 
     Example:
         >>> output_file("exports/", example="model.onnx")
@@ -25,6 +25,10 @@ def output_file(written: str, *, example: str) -> Path:
         ValueError: --output: expected a file, got the folder exports; say exports/model.onnx
     """
     path = Path(written)
+    if path.suffix.lower() == ".gz":
+        raise ValueError(
+            f"--output: expected a name such as {example}, got {path}; nothing is packed here"
+        )
     ends = ("/", os.sep, *filter(None, [os.altsep]))
     if written.endswith(ends) or path.is_dir():
         raise ValueError(

@@ -89,10 +89,10 @@ def predict(
     unreadable: list[str] = []
     if saved.tabular:
         on_error = "skip" if skip_unreadable else "raise"
+        place = ["row"] if identify is None else ["row", _as_header(identify)]
         rows = _table_rows(
             saved, paths, identify=identify, on_error=on_error, all_classes=all_classes
         )
-        place = ["row"] if identify is None else ["row", identify.strip()]
     else:
         if identify is not None:
             raise ValueError(f"--id: expected with tables, got it for a run on images: {run}")
@@ -112,6 +112,16 @@ def predict(
         write_text(file, text.getvalue())
     if unreadable and not skip_unreadable:
         raise typer.Exit(1)
+
+
+def _as_header(identify: str) -> str:
+    name = identify.strip()
+    if name.casefold() in ("path", "row", "label", "probability"):
+        raise ValueError(
+            f"--id: expected a column that is called otherwise than those of predictions (path, "
+            f"row, label, probability), got {name!r}; rename it in the table"
+        )
+    return name
 
 
 def _rows(

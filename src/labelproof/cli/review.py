@@ -132,6 +132,10 @@ def _end(review: Review, folder: Path, place: Path) -> str:
 
 def _check_export(file: Path) -> None:
     """Refuse to replace anything but an earlier export: it may be the data themselves."""
+    if file.suffix.lower() == ".gz":
+        raise ValueError(
+            f"--export: expected a name such as reviewed.csv, got {file}; nothing is packed here"
+        )
     if not file.exists():
         return
     header = ",".join(COLUMNS).encode()

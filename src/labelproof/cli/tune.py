@@ -233,7 +233,7 @@ def describe(found: Tuning, *, num_classes: int) -> str:
         found: What the search came to.
         num_classes: Of the dataset.
     """
-    lines = ["agreement with the noisy labels held out", ""]
+    lines = ["agreement with the labels held out", ""]
     for trial in found.trials:
         lines.append(f"{_measured(trial):>15}  {trial.loss}{_ended(trial)}")
     lines.append("")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from labelproof.data.notices import count, few, notice
 
@@ -12,21 +13,28 @@ __all__ = ["find_alike", "report_alike"]
 _FEWEST = 20
 """Rows from which on it can be told what is chance: of fewer, anyone sees which are alike."""
 
+_MORE_THAN_CHANCE = 10
+"""How many times as many pairs must be alike as would be if columns had nothing to do with each
+other, which they have."""
+
+
+_TELLING = 0.25
+"""The values that a column has for each row, at least, if it tells rows apart."""
+
 
 def find_alike(columns: Sequence[Sequence[str]]) -> list[list[int]]:
     """Groups of rows that have the same in all columns, in the order of their first.
 
-    Where columns are few and coarse, such as answers of yes and no, most rows have their like by
-    chance, and nothing is found. It is no chance where at least half of the rows have none, or a
-    column has another value in most rows that differ.
+    Where columns are few and coarse, such as answers of yes and no, rows have their like by chance.
+    Then nothing is found.
 
     Args:
         columns: The cells of each.
 
     Example:
         >>> ages = [str(age) for age in range(30)]
-        >>> find_alike([[*ages, "3", "7"], ["yes", "no"] * 16])
-        [[7, 31]]
+        >>> find_alike([[*ages, "7"], [*["yes", "no"] * 15, "no"]])
+        [[7, 30]]
         >>> find_alike([["yes", "no"] * 16])
         []
     """
@@ -35,11 +43,17 @@ def find_alike(columns: Sequence[Sequence[str]]) -> list[list[int]]:
     for row, content in enumerate(map(hash, zip(*columns, strict=True))):
         groups[content].append(row)
     found = [group for group in groups.values() if len(group) > 1]
-    alone = len(groups) - len(found)
-    total = alone + sum(map(len, found))
+    total = sum(map(len, groups.values()))
     if not found or total < _FEWEST:
         return []
-    if 2 * alone >= total or _has_telling(columns, groups.values()):
+    share = sum(math.comb(len(group), 2) for group in found) / math.comb(total, 2)
+    if share > _MORE_THAN_CHANCE * _chance(columns, range(total)):
+        return found
+    # Where most rows are there twice, copies make every column look coarse. So judge by rows that
+    # differ, if a column has values enough to tell them apart.
+    different = [group[0] for group in groups.values()]
+    telling = len(columns) > 1 and max(len(set(cells)) for cells in columns) >= _TELLING * total
+    if telling and share > _MORE_THAN_CHANCE * _chance(columns, different):
         return found
     return []
 
@@ -64,8 +78,8 @@ def report_alike(
         >>> import warnings
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
-        ...     ages = [*map(str, range(30)), "3"]
-        ...     report_alike("t.csv", [ages], ["yes"] * 30 + ["no"], ["train"] * 31, ages)
+        ...     ages, plans = [*map(str, range(30)), "3"], [*"abc" * 10, "a"]
+        ...     report_alike("t.csv", [ages, plans], ["yes"] * 30 + ["no"], ["train"] * 31, ages)
         >>> print(caught[0].message)
         t.csv: 2 rows have their like with another label, such as 3 (yes) with 3 (no): all ...
     """
@@ -105,15 +119,21 @@ def report_alike(
     if copies:
         are = "is a copy of another" if len(copies) == 1 else "are copies of others"
         notice(
-            f"{place}: {count(len(copies), 'row')} {are}, such as {few(copies, shown=2)}; all are "
-            "kept. Where a copy is validated on that was learned from, the result looks better "
-            "than it is"
+            f"{place}: {count(len(copies), 'row')} {are} in all columns that are learned from, "
+            f"such as {few(copies, shown=2)}; all are kept. Where a copy is validated on that was "
+            "learned from, the result looks better than it is"
         )
 
 
-def _has_telling(columns: Sequence[Sequence[str]], groups: Iterable[Sequence[int]]) -> bool:
-    """Whether some column has a value of its own for most rows that differ."""
-    first = [group[0] for group in groups]
-    if len(first) < _FEWEST:
-        return False
-    return any(2 * len({cells[row] for row in first}) > len(first) for cells in columns)
+def _chance(columns: Sequence[Sequence[str]], rows: Sequence[int]) -> float:
+    """How probably two rows have the same in all columns, if these had nothing in common.
+
+    Args:
+        columns: The cells of each.
+        rows: Those that it is judged by.
+    """
+    chance = 1.0
+    for cells in columns:
+        counts = Counter(cells[row] for row in rows).values()
+        chance *= sum(math.comb(number, 2) for number in counts) / max(math.comb(len(rows), 2), 1)
+    return chance

@@ -20,7 +20,9 @@ from labelproof.data.cells import (
 from labelproof.data.local_forms import parse_ordered_dates
 from labelproof.data.notices import count, few
 from labelproof.data.number_forms import (
+    commas_alone,
     has_decimal_commas,
+    has_decimal_points,
     has_thousands_commas,
     parse_local_numbers,
     unclear_number,
@@ -86,7 +88,13 @@ class Column:
         return (*names, *[f"{self.name}: missing"] * bool(self.missing))
 
     def encode(
-        self, cells: Cells, features: NDArray[np.float32], where: Where, *, clear: bool = False
+        self,
+        cells: Cells,
+        features: NDArray[np.float32],
+        where: Where,
+        *,
+        clear: bool = False,
+        points: bool = False,
     ) -> None:
         """Write the features of some rows into `(N, F)` zeros.
 
@@ -95,13 +103,14 @@ class Column:
             features: What is written to.
             where: How messages name a cell.
             clear: Whether other columns tell that commas mean here what they meant in training.
+            points: Whether other columns have decimal points.
         """
         if self.kind == "category":
             self._encode_category(cells, features, where)
             return
         values = checked(self.name, self.kind, cells, self._parse(cells), where)
         if self.kind == "number":
-            self._doubt(cells, values, where, clear=clear)
+            self._doubt(cells, values, where, clear=clear, points=points)
         absent = np.isnan(values)
         features[:, 0] = np.where(absent, self.fill, values) - self.offset
         if self.missing:
@@ -129,11 +138,32 @@ class Column:
         stray = [cells.texts[index] for index in parse_numbers(cells.texts)[1]]
         return (has_decimal_commas if self.comma else has_thousands_commas)(stray)
 
+    def tells_points(self, cells: Cells) -> bool:
+        """Whether new cells have decimal points."""
+        return self.kind == "number" and cells.kind == "text" and has_decimal_points(cells.texts)
+
     def _doubt(
-        self, cells: Cells, values: NDArray[np.float64], where: Where, *, clear: bool
+        self,
+        cells: Cells,
+        values: NDArray[np.float64],
+        where: Where,
+        *,
+        clear: bool,
+        points: bool,
     ) -> None:
         """Tell of numbers that may mean something else than what they are taken for."""
-        if cells.kind == "text" and (self.comma or self.thousands) and not clear:
+        if cells.kind == "text" and self.comma and not clear and commas_alone(cells.texts):
+            # 4,970 is read as in training; but a decimal point elsewhere in the rows speaks for
+            # thousands here.
+            if points:
+                first = next(text for text in cells.texts if "," in text)
+                taken = text_of(values[cells.texts.index(first)])
+                where.tell(
+                    self.name,
+                    f"{first!r} taken for {taken}, as training rows have decimal commas; but other "
+                    "columns of these rows have decimal points",
+                )
+        elif cells.kind == "text" and (self.comma or self.thousands) and not clear:
             unclear = unclear_number(cells.texts, comma=self.comma)
             if unclear:
                 taken = text_of(values[cells.texts.index(unclear)])

@@ -164,9 +164,11 @@ class Columns:
         where = Where(place, places, on_error)
         start = 0
         clear = any(column.tells_commas(contents[column.name]) for column in self.columns)
+        points = any(column.tells_points(contents[column.name]) for column in self.columns)
         for column in self.columns:
             stop = start + len(column.feature_names)
-            column.encode(contents[column.name], rows[:, start:stop], where, clear=clear)
+            cells = contents[column.name]
+            column.encode(cells, rows[:, start:stop], where, clear=clear, points=points)
             start = stop
         return rows
 

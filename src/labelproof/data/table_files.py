@@ -72,7 +72,12 @@ def table_bytes(path: Path) -> bytes:
     try:
         with gzip.open(path) as stream:
             content = stream.read(room + 1)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except gzip.BadGzipFile:
+        raise ValueError(
+            f"{place}: expected a file that is packed with gzip, by its name, got another; if it "
+            "is plain text, rename it without .gz"
+        ) from None
+    except (EOFError, zlib.error) as error:
         raise ValueError(
             f"{place}: the gzip file is cut short or damaged ({error}); pack or fetch it again"
         ) from None

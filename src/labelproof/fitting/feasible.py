@@ -39,14 +39,22 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
     """
     augmentation = parse_augmentation(configuration.augmentation)
     shape = dataset.input_shape if dataset.tabular else describe(configuration, dataset).input_shape
-    # Without pretrained weights, which may have to be downloaded.
-    make_network(
-        configuration.network,
-        num_classes=dataset.num_classes,
-        input_shape=shape,
-        generator=torch.Generator(),
-        pretrained=False,
-    )
+    try:
+        # Without pretrained weights, which may have to be downloaded.
+        make_network(
+            configuration.network,
+            num_classes=dataset.num_classes,
+            input_shape=shape,
+            generator=torch.Generator(),
+            pretrained=False,
+        )
+    except ValueError as error:
+        if not dataset.tabular or not str(error).startswith("image_shape"):
+            raise
+        raise ValueError(
+            "network: expected one for the rows of a table, such as mlp(hidden=100,depth=1), got "
+            f"{configuration.network}, which is for images"
+        ) from None
     if dataset.tabular and augmentation.columns:
         raise ValueError(f"augmentation: expected none for the rows of a table, got {augmentation}")
     if not augmentation.resized_crop and _sizes_differ(dataset):
