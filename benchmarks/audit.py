@@ -1,10 +1,10 @@
 """How well wrong labels are found, beside cleanlab, on noise of many kinds.
 
 Networks are trained by cross-validation, with plain cross entropy and with the loss that
-`labelproof audit` takes, on the same folds for the same number of epochs. Then, in one run, four
-rows for each set: cleanlab on the probabilities of the plain networks and on ours, and the audit on
-both. cleanlab is given the best of its three scores, by the true labels, which no one has in
-earnest.
+`labelproof audit` takes for frequent classes, on the same folds for the same number of epochs.
+Then, in one run, four rows for each set: cleanlab on the probabilities of the plain networks and on
+ours, and the audit on both. cleanlab is given the best of its three scores, by the true labels,
+which no one has in earnest.
 
     python benchmarks/audit.py predict --device cuda --human DIR --output predictions/
     python benchmarks/audit.py retrain --device cuda --human DIR --output predictions/

@@ -63,6 +63,13 @@ def test_a_speed_is_the_median_of_its_turns_and_a_ratio_to_the_habit(numbers: Pa
         assert found["ratio"] == pytest.approx(ratios, abs=0.0051)
 
 
+def test_the_table_of_rare_classes_is_of_the_numbers() -> None:
+    numbers = ROOT / "benchmarks" / "results" / "audit-rare.json"
+    module, content = load("audit_rare"), json.loads(numbers.read_text())
+    assert numbers.with_suffix(".md").read_text() == module.table(content)
+    assert {entry["set"] for entry in content["sets"]} == set(module.SETS)
+
+
 def test_the_readme_claims_the_speed_that_was_measured() -> None:
     claim = load("speed_tables").claim(ROOT / "benchmarks" / "results", "h200")
     assert claim in (ROOT / "README.md").read_text(encoding="utf-8")
