@@ -32,6 +32,7 @@ from labelproof.report.paper_figures import FIGURES, draw_figure, save_figure
 from labelproof.report.reproduction import list_missing, list_outside, share_of_cells
 from labelproof.report.tables import signed, table_markdown
 from labelproof.report.titles import DATASETS
+from labelproof.training.configuration import Configuration
 
 __all__ = ["draw", "fill", "telling_cells"]
 
@@ -149,14 +150,26 @@ def _cell(store: RecordStore, table: str, dataset: str, method: str, column: str
 def _ours(
     store: RecordStore, table: str, dataset: str, method: str, column: str, *settings: str
 ) -> str:
-    if not settings:
-        return _measured(_cell(store, table, dataset, method, column))
     run = _changed(table, dataset, method, column, settings)
-    accuracies = {
-        record.configuration["seed"]: record.final_accuracy
-        for record in store.seeds(run.configuration)
-    }
-    return _measured(Entry(run.cell, accuracies, None))
+    return _measured(_entry(store, run.configuration, run.cell))
+
+
+def _after(
+    store: RecordStore,
+    epoch: str,
+    table: str,
+    dataset: str,
+    method: str,
+    column: str,
+    *settings: str,
+) -> str:
+    run = _changed(table, dataset, method, column, settings)
+    return _measured(_entry(store, run.configuration, run.cell, epoch=int(epoch)))
+
+
+def _under(store: RecordStore, noise: str, dataset: str, method: str) -> str:
+    configuration = paper_configuration(dataset, method, noise=noise)
+    return _measured(_entry(store, configuration, Cell("", dataset, method, noise)))
 
 
 def _changed(
@@ -172,27 +185,15 @@ def _changed(
     return dataclasses.replace(run, configuration=dataclasses.replace(run.configuration, **changes))
 
 
-def _under(store: RecordStore, noise: str, dataset: str, method: str) -> str:
-    records = store.seeds(paper_configuration(dataset, method, noise=noise))
-    accuracies = {record.configuration["seed"]: record.final_accuracy for record in records}
-    return _measured(Entry(Cell("", dataset, method, noise), accuracies, None))
-
-
-def _after(
-    store: RecordStore,
-    epoch: str,
-    table: str,
-    dataset: str,
-    method: str,
-    column: str,
-    *settings: str,
-) -> str:
-    run = _changed(table, dataset, method, column, settings)
+def _entry(
+    store: RecordStore, configuration: Configuration, cell: Cell, *, epoch: int = 0
+) -> Entry:
+    """What the seeds of a configuration came to, after an epoch or else at their end."""
     accuracies = {
-        record.configuration["seed"]: record.curve["test_accuracy"][int(epoch) - 1]
-        for record in store.seeds(run.configuration)
+        record.configuration["seed"]: record.curve["test_accuracy"][epoch - 1]
+        for record in store.seeds(configuration)
     }
-    return _measured(Entry(run.cell, accuracies, None))
+    return Entry(cell, accuracies, None)
 
 
 def _measured(entry: Entry) -> str:

@@ -38,7 +38,7 @@ def test_rows_with_another_label_are_counted_and_named(tmp_path: Path) -> None:
     (message,) = told(tmp_path, table + turned)
     first, second = table[0][2], turned[0][2]
     assert message.startswith(
-        f"40 rows have their like with another label, such as line 2 ({first}) with line 82 "
+        f"40 rows found with more than one label, such as line 2 ({first}) with line 82 "
         f"({second}), line 3 ("
     )
     assert " and 18 more: all columns that are learned from agree" in message

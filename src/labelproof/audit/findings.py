@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from labelproof.audit.estimate import Estimate
 from labelproof.intervals import wilson_interval
 
-__all__ = ["DOUBTFUL", "Findings"]
+__all__ = ["DOUBTFUL", "FEWEST", "Findings"]
 
 DOUBTFUL = 0.5
 """The probability to be wrong from which on a label is a suspect."""
+
+FEWEST = 10
+"""Samples of a class from which on it can be judged: smaller ones are hardly learned."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +78,11 @@ class Findings:
     def order(self) -> NDArray[np.int64]:
         """All samples, the most suspicious first."""
         return np.argsort(-self.score, kind="stable")
+
+    @property
+    def labelled(self) -> list[int]:
+        """How many samples have each class for their label."""
+        return np.bincount(self.given, minlength=self.num_classes).tolist()
 
     @property
     def agreement(self) -> Estimate:

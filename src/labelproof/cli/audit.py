@@ -150,9 +150,8 @@ def audit(
     the suspects one by one. Stopped in the middle, the same command goes on.
     """
     console = Console()
-    trains = {
-        "--folds": folds,
-        "--loss": loss,
+    learns = {"--folds": folds, "--loss": loss, "--drop": drop or None}
+    settings = {
         "--network": network,
         "--epochs": epochs,
         "--batch-size": batch_size,
@@ -160,7 +159,6 @@ def audit(
         "--augmentation": augmentation,
         "--noise": noise,
         "--seed": seed,
-        "--drop": drop or None,
     }
     computing = {
         "--device": None if device == "auto" else device,
@@ -173,7 +171,7 @@ def audit(
         why = "of a run" if of_run else "with --probabilities"
         # A run's own network is asked, on some device; predictions that are there need none.
         idle = {} if of_run else computing
-        for flag, value in (trains | idle).items():
+        for flag, value in (learns | settings | idle).items():
             if value is not None:
                 raise ValueError(f"{flag}: nothing is trained for an audit {why}")
     if strict and probabilities is not None:
@@ -232,17 +230,13 @@ def audit(
     )
     if epochs is None and network is None and execution.device.type == "cpu":
         # Several trainings instead of one, and a loss that learns at once what is to be learned.
-        trains["--epochs"] = max(choose_recipe(dataset).epochs // 2, 20)
+        settings["--epochs"] = max(choose_recipe(dataset).epochs // 2, 20)
     configuration = choose_recipe(
         dataset,
         data=plain_name(path),
         fast=execution.device.type != "cpu",
         loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
-        **{
-            name[2:].replace("-", "_"): value
-            for name, value in trains.items()
-            if name not in ("--folds", "--loss", "--drop")
-        },
+        **{name[2:].replace("-", "_"): value for name, value in settings.items()},
     )
     parts = choose_folds(folds, len(dataset.train))
     say(console, describe_plan(dataset, configuration, parts))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, SUSPECTS, Audit
 from labelproof.cli.audit_forecast import roughly
 from labelproof.cli.fit_words import describe_data
-from labelproof.cli.reading import reading_flags
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import confusion_counts, confusions
@@ -25,6 +24,7 @@ from labelproof.report.audit_words import (
     finding,
     hardly_judged,
 )
+from labelproof.report.reading_flags import reading_flags
 from labelproof.training.configuration import Configuration
 
 __all__ = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -169,15 +168,14 @@ def bench(
         on_gpu = execution.device.type == "cuda"
         trainer = LocalEngine(execution, at_once or (AT_ONCE.get(dataset, 1) if on_gpu else 1))
     try:
-        with ExitStack() as opened:
-            stop = opened.enter_context(StopRequest(None if minutes is None else 60 * minutes))
+        with StopRequest(None if minutes is None else 60 * minutes) as stop:
             load.tell_size(dataset)
             # Now and not when it is a run's turn, which may be tomorrow.
             for run in todo:
                 refuse_other_data(_folder(runs, run), lambda: load.mark(dataset))
-            found = opened.enter_context(trainer.opened())
-            jobs = [Job(resolved(run.configuration, found), _folder(runs, run)) for run in todo]
-            failures = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
+            with trainer.opened() as found:
+                jobs = [Job(resolved(run.configuration, found), _folder(runs, run)) for run in todo]
+                failures = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None

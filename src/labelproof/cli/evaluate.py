@@ -15,9 +15,9 @@ from rich.table import Table
 
 from labelproof.cli.data import Root
 from labelproof.cli.flags import LABELS
-from labelproof.cli.known_classes import in_classes
 from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
+from labelproof.data.known_classes import in_classes
 from labelproof.data.loading import load_dataset
 from labelproof.data.notices import few, readable
 from labelproof.data.relabelling import relabel

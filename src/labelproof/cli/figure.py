@@ -11,9 +11,8 @@ from rich.console import Console
 
 from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
-from labelproof.cli.table import choose_dataset
+from labelproof.cli.table import choose_dataset, of_other_data
 from labelproof.data.loading import load_dataset
-from labelproof.data.notices import count
 from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
 from labelproof.experiments.features import embed, find_runs, sample_test_images
 from labelproof.experiments.published_data import is_of_published_data
@@ -148,8 +147,7 @@ def figure(
         ):
             say(
                 Console(stderr=True),
-                f"{count(other, 'record')} of {data} in {records}: trained on data of another size "
-                "than the published ones, so not drawn",
+                of_other_data(other, f" of {data}", records, so="not drawn"),
             )
     save_figure(drawn, output)
     say(Console(stderr=True), f"Wrote {output}")

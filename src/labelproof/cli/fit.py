@@ -16,15 +16,10 @@ from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.fit_audit import audit_own, kept_audit
-from labelproof.cli.fit_checks import (
-    check_enough,
-    check_folder,
-    check_labels_file,
-    tell_of_another,
-)
+from labelproof.cli.fit_checks import check_enough, check_folder, tell_of_another
 from labelproof.cli.fit_words import describe_end, describe_start, stem_of
 from labelproof.cli.lines import say, told
-from labelproof.cli.reading import reading_flags
+from labelproof.cli.reading import check_labels_file
 from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
@@ -34,6 +29,7 @@ from labelproof.data.row_columns import dropped_columns
 from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.feasible import check_feasible
 from labelproof.fitting.recipe import choose_recipe
+from labelproof.report.reading_flags import reading_flags
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import choose_execution

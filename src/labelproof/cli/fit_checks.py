@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +10,16 @@ import typer
 from labelproof.cli.output_folder import refuse_foreign
 from labelproof.data.dataset import Dataset
 from labelproof.data.holdout import hold_out
-from labelproof.data.loading import TABLES
 from labelproof.data.notices import count
 from labelproof.fitting.attempts import go_on
+from labelproof.training.ownership import refuse_file
 
-__all__ = ["check_enough", "check_folder", "check_labels_file", "tell_of_another"]
-
-
-def check_labels_file(labels: Path | None) -> None:
-    """Refuse a file that is not there: it may be a column that is meant."""
-    if labels is None or labels.exists():
-        return
-    meant = f"; for a column of the data say --label {shlex.quote(str(labels))}"
-    raise FileNotFoundError(
-        f"--labels: there is no file {labels}{meant * (labels.suffix.lower() not in TABLES)}"
-    )
+__all__ = ["check_enough", "check_folder", "tell_of_another"]
 
 
 def check_folder(folder: Path) -> None:
     """Refuse a place where no run can be kept, before the data are decoded for it."""
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(
-            f"{folder}: expected a folder to write into, got a file; choose another folder"
-        )
+    refuse_file(folder)
     refuse_foreign(folder, kind="a run")
 
 

@@ -1,32 +1,20 @@
-"""How data are read, as flags that the next command has to repeat."""
+"""How data are read: what every command that learns refuses before it reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
 from pathlib import Path
 
-__all__ = ["reading_flags"]
+from labelproof.data.table_files import TABLES
+
+__all__ = ["check_labels_file"]
 
 
-def reading_flags(
-    *,
-    label: str | None = None,
-    labels: str | Path | None = None,
-    drop: Sequence[str] = (),
-    data_root: str | Path | None = None,
-) -> list[str]:
-    """The flags with which another command reads the same data in the same way.
-
-    Args:
-        label: The column with the labels.
-        labels: The file of labels that stand in place of the data's own.
-        drop: Columns that nothing is learned from.
-        data_root: Where datasets are that have a name.
-
-    Example:
-        >>> reading_flags(label="churned", drop=["comment", "id"])
-        ['--label', 'churned', '--drop', 'comment', '--drop', 'id']
-    """
-    single = {"--label": label, "--labels": labels, "--data-root": data_root}
-    words = [word for flag, value in single.items() if value for word in (flag, str(value))]
-    return words + [word for column in drop for word in ("--drop", column)]
+def check_labels_file(labels: Path | None) -> None:
+    """Refuse a file that is not there: it may be a column that is meant."""
+    if labels is None or labels.exists():
+        return
+    meant = f"; for a column of the data say --label {shlex.quote(str(labels))}"
+    raise FileNotFoundError(
+        f"--labels: there is no file {labels}{meant * (labels.suffix.lower() not in TABLES)}"
+    )

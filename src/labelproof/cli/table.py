@@ -27,7 +27,7 @@ from labelproof.report.reproduction import SUMMARIES
 from labelproof.report.tables import FORMATS, SUFFIXES
 from labelproof.training.durable import write_text
 
-__all__ = ["choose_dataset", "table"]
+__all__ = ["choose_dataset", "of_other_data", "table"]
 
 SUMMARY = "summary"
 
@@ -89,7 +89,7 @@ def table(
     if name == SUMMARY:
         text = _summary(store, chosen, dataset or methods or columns)
         if other := sum(not is_of_published_data(record) for record in store):
-            typer.echo(_of_other_data(other, "", records), err=True)
+            typer.echo(of_other_data(other, "", records), err=True)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
         rows = (methods or "").split()
@@ -154,7 +154,7 @@ def _notes(store: RecordStore, made: ResultTable, folder: Path) -> Iterator[str]
             "the table's runs, and are in none of its cells"
         )
     if other := count_of_other_data(store, name, data):
-        yield _of_other_data(other, f" of {data}", folder)
+        yield of_other_data(other, f" of {data}", folder)
     if settled := count_settled(store, made):
         yield (
             f"{count(settled, 'seed')} with records in several precisions: the widest counts, such "
@@ -162,10 +162,15 @@ def _notes(store: RecordStore, made: ResultTable, folder: Path) -> Iterator[str]
         )
 
 
-def _of_other_data(number: int, of: str, folder: Path) -> str:
+def of_other_data(number: int, of: str, folder: Path, *, so: str = "in no cell") -> str:
+    """What is said about records that are left out for their data.
+
+    >>> of_other_data(1, " of mnist", Path("records"), so="not drawn")
+    '1 record of mnist in records: trained on data of another size than the published ones, so ...'
+    """
     return (
         f"{count(number, 'record')}{of} in {folder}: trained on data of another size than the "
-        "published ones, so in no cell"
+        f"published ones, so {so}"
     )
 
 

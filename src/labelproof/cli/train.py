@@ -15,9 +15,9 @@ from rich.console import Console
 from labelproof.cli import flags
 from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
-from labelproof.cli.fit_checks import check_labels_file
 from labelproof.cli.lines import say, told
 from labelproof.cli.outcome import already_finished, preview, summary
+from labelproof.cli.reading import check_labels_file
 from labelproof.cli.scalars import Scalars
 from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
@@ -82,7 +82,7 @@ def train(
         typer.Option(
             rich_help_panel=flags.HOW,
             help="The run's folder.",
-            show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION; ...-LABELS",
+            show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION, with --labels and their name",
         ),
     ] = None,
     checkpoint_seconds: Annotated[
@@ -90,8 +90,8 @@ def train(
         typer.Option(
             min=0,
             rich_help_panel=flags.HOW,
-            help="Time between two checkpoints, at least, and a hundred times what one takes; 0 "
-            "writes one after every epoch.",
+            help="Time between two checkpoints; longer where one takes so long that it would cost "
+            "more than a hundredth of the time. 0 writes one after every epoch.",
         ),
     ] = 30.0,
     fresh: Annotated[

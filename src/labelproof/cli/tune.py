@@ -13,10 +13,9 @@ from labelproof.cli import flags
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
-from labelproof.cli.fit_checks import check_labels_file
 from labelproof.cli.lines import say, told
 from labelproof.cli.progress import RunDisplay
-from labelproof.cli.reading import reading_flags
+from labelproof.cli.reading import check_labels_file
 from labelproof.cli.tune_next import next_command
 from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
@@ -24,6 +23,7 @@ from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
 from labelproof.data.row_columns import dropped_columns
 from labelproof.fitting.recipe import choose_recipe
+from labelproof.report.reading_flags import reading_flags
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.pack import DeviceMemoryError, Event

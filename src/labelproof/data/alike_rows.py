@@ -17,7 +17,6 @@ _MORE_THAN_CHANCE = 10
 """How many times as many pairs must be alike as would be if columns had nothing to do with each
 other, which they have."""
 
-
 _TELLING = 0.25
 """The values that a column has for each row, at least, if it tells rows apart."""
 
@@ -81,7 +80,7 @@ def report_alike(
         ...     ages, plans = [*map(str, range(30)), "3"], [*"abc" * 10, "a"]
         ...     report_alike("t.csv", [ages, plans], ["yes"] * 30 + ["no"], ["train"] * 31, ages)
         >>> print(caught[0].message)
-        t.csv: 2 rows have their like with another label, such as 3 (yes) with 3 (no): all ...
+        t.csv: 2 rows found with more than one label, such as 3 (yes) with 3 (no): all ...
     """
     in_conflict, conflicts, shared, copies = 0, [], [], []
     for group in find_alike(columns):
@@ -107,7 +106,7 @@ def report_alike(
             ]
     if conflicts:
         notice(
-            f"{place}: {in_conflict:,} rows have their like with another label, such as "
+            f"{place}: {in_conflict:,} rows found with more than one label, such as "
             f"{few(conflicts, shown=2)}: all columns that are learned from agree, so at most one "
             "of the labels is right, or a column is missing that tells them apart"
         )

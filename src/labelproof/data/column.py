@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -152,26 +153,13 @@ class Column:
         points: bool,
     ) -> None:
         """Tell of numbers that may mean something else than what they are taken for."""
-        if cells.kind == "text" and self.comma and not clear and commas_alone(cells.texts):
-            # 4,970 is read as in training; but a decimal point elsewhere in the rows speaks for
-            # thousands here.
-            if points:
-                first = next(text for text in cells.texts if "," in text)
-                taken = text_of(values[cells.texts.index(first)])
-                where.tell(
-                    self.name,
-                    f"{first!r} taken for {taken}, as training rows have decimal commas; but other "
-                    "columns of these rows have decimal points",
-                )
-        elif cells.kind == "text" and (self.comma or self.thousands) and not clear:
-            unclear = unclear_number(cells.texts, comma=self.comma)
-            if unclear:
-                taken = text_of(values[cells.texts.index(unclear)])
+        if cells.kind == "text" and (self.comma or self.thousands) and not clear:
+            text, why = self._unclear(cells.texts, points=points)
+            if text:
+                taken = text_of(values[cells.texts.index(text)])
                 marks = "decimal commas" if self.comma else "commas between thousands"
                 where.tell(
-                    self.name,
-                    f"{unclear!r} taken for {taken}, as training rows have {marks}; nothing in "
-                    "these rows tells",
+                    self.name, f"{text!r} taken for {taken}, as training rows have {marks}; {why}"
                 )
         far = far_outside(values, self.low, self.high)
         if len(far):
@@ -182,6 +170,14 @@ class Column:
                 f"{text_of(self.high)}, what training rows had: {shown}; are they written in "
                 "another way, or in another unit?",
             )
+
+    def _unclear(self, texts: Sequence[str], *, points: bool) -> tuple[str, str]:
+        """A number that may be meant otherwise than in training, if there is one, and why."""
+        if not (self.comma and commas_alone(texts)):
+            return unclear_number(texts, comma=self.comma), "nothing in these rows tells"
+        # 4,970 is as in training, unless a decimal point beside it speaks for thousands.
+        first = next(text for text in texts if "," in text) if points else ""
+        return first, "but other columns of these rows have decimal points"
 
     def _encode_category(self, cells: Cells, features: NDArray[np.float32], where: Where) -> None:
         index = {value: number for number, value in enumerate(self.values)}

@@ -6,12 +6,11 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from labelproof.audit.findings import Findings
+from labelproof.audit.findings import FEWEST, Findings
 from labelproof.audit.folder import Audit
 from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import Pair
+from labelproof.report.reading_flags import reading_flags
 
 __all__ = [
     "after_review",
@@ -27,9 +26,6 @@ __all__ = [
 
 _TRUSTED = 0.7
 """Share of labels that networks predict from which on they are believed without a warning."""
-
-_FEWEST = 10
-"""Samples of a class from which on it is judged without a word about that."""
 
 _MISSED = 0.1
 """A class that is predicted for fewer samples than this share of its labels was not learned."""
@@ -173,19 +169,19 @@ def _never_learned(audit: Audit) -> str:
     Of rare classes the share of labels that are predicted says nothing: a network that knows
     nothing of fraud agrees with nearly all labels.
     """
-    labelled = np.bincount(audit.findings.given, minlength=len(audit.class_names)).tolist()
+    labelled = audit.findings.labelled
     missed = [
         f"{readable(name)} ({said:,} predicted, {number:,} labelled)"
         for name, said, number in zip(
             audit.class_names, audit.findings.predicted or labelled, labelled, strict=True
         )
-        if number >= _FEWEST and said < _MISSED * number
+        if number >= FEWEST and said < _MISSED * number
     ]
     if not missed:
         return ""
     one = len(missed) == 1
     who = "model" if audit.method.get("predictions") == "given" else "network"
-    help_ = (
+    advice = (
         " Another loss may learn it, such as --loss ce, or more --epochs."
         if audit.method.get("predictions") == "cross-validation"
         else ""
@@ -194,22 +190,22 @@ def _never_learned(audit: Audit) -> str:
         f"{'A class is' if one else f'{len(missed):,} classes are'} hardly ever predicted: "
         f"{few(missed, shown=6)}. The {who} has not learned {'it' if one else 'them'}, so right "
         f"and wrong labels of {'it' if one else 'them'} look alike, and the figures mean "
-        f"little.{help_}"
+        f"little.{advice}"
     )
 
 
 def hardly_judged(audit: Audit) -> str:
     """Which classes have too few samples for their labels to be judged; or nothing."""
-    counts = np.bincount(audit.findings.given, minlength=len(audit.class_names)).tolist()
+    counts = audit.findings.labelled
     small = [
         f"{readable(name)} ({number:,})"
         for name, number in zip(audit.class_names, counts, strict=True)
-        if 0 < number < _FEWEST
+        if 0 < number < FEWEST
     ]
     if not small:
         return ""
     return (
-        f"With fewer than {_FEWEST} samples a class is hardly learned, so that its labels are "
+        f"With fewer than {FEWEST} samples a class is hardly learned, so that its labels are "
         f"suspected wrongly and shares of it mean little: {few(small, shown=6)}."
     )
 
@@ -257,13 +253,8 @@ def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
     ]
     if audit.kind == "unknown":
         return steps
-    words = ["labelproof", "fit", audit.data, "--labels", "reviewed.csv"]
-    if audit.options.get("label"):
-        words += ["--label", str(audit.options["label"])]
-    if audit.options.get("data_root"):
-        words += ["--data-root", str(audit.options["data_root"])]
-    for column in audit.options.get("drop", ()):
-        words += ["--drop", column]
+    beside = {name: value for name, value in audit.options.items() if name != "labels"}
+    words = ["labelproof", "fit", audit.data, "--labels", "reviewed.csv", *reading_flags(**beside)]
     return [*steps, ("Train on it:", shlex.join(words))]
 
 

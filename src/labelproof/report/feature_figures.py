@@ -9,12 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from labelproof.experiments.features import MOST_CLASSES, Embedding
-from labelproof.report.figures import CLASS_COLORS, soften
+from labelproof.report.figures import CLASS_COLORS, SOFT, soften
 from labelproof.report.paper_figures import house_style
 
 __all__ = ["draw_embeddings"]
-
-_SOFT = "#57606a"
 
 
 def draw_embeddings(
@@ -62,7 +60,7 @@ def _draw(axes: Axes, embedding: Embedding | None) -> None:
     axes.set(xticks=[], yticks=[])
     soften(axes)
     if embedding is None:
-        axes.text(0.5, 0.5, "no run", transform=axes.transAxes, ha="center", color=_SOFT)
+        axes.text(0.5, 0.5, "no run", transform=axes.transAxes, ha="center", color=SOFT)
         return
     for label in range(MOST_CLASSES):
         points = embedding.points[embedding.labels == label]

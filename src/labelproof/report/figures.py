@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 __all__ = [
     "CLASS_COLORS",
     "PALETTE",
+    "SOFT",
     "Curve",
     "Scatter",
     "draw_curves",
@@ -30,6 +31,8 @@ __all__ = [
 # (after Okabe and Ito).
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 CLASS_COLORS = (*PALETTE, "#8c564b", "#7f7f7f", "#bcbd22", "#9467bd")
+SOFT = "#57606a"
+"""Of words that are beside the point."""
 _GREY = "#8a8f98"
 
 

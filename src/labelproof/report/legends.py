@@ -12,10 +12,11 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
+from labelproof.report.figures import SOFT
+
 __all__ = ["legend_below", "legend_inside", "wrap_to"]
 
 _NOTE_SIZE = 9
-_SOFT = "#57606a"
 _ROW = 0.25
 """Inches that a line of a legend takes."""
 
@@ -84,4 +85,4 @@ def wrap_to(width: float, text: str, *, size: float) -> str:
 def _say(legend: Legend, note: str) -> None:
     if note:
         legend.set_title(note, prop=FontProperties(size=_NOTE_SIZE))
-        legend.get_title().set(color=_SOFT, multialignment="center")
+        legend.get_title().set(color=SOFT, multialignment="center")

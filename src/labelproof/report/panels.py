@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from labelproof.experiments.curves import Panel
-from labelproof.report.figures import CLASS_COLORS, PALETTE, Curve, plot_curve, soften
+from labelproof.report.figures import CLASS_COLORS, PALETTE, SOFT, Curve, plot_curve, soften
 from labelproof.report.legends import wrap_to
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
 
 NO_RECORDS = "no records yet"
 
-_SOFT = "#57606a"
 _FAMILIES = ("CE", "FL", "GCE", "SCE", "APL", "NLNL")
 
 
@@ -164,5 +163,5 @@ def _length(panel: Panel, name: str) -> int:
 
 def _note(axes: Axes, height: float, text: str, *, size: float) -> None:
     note = axes.text(0.5, height, text, transform=axes.transAxes, ha="center", va="center")
-    note.set(color=_SOFT, fontsize=size)
+    note.set(color=SOFT, fontsize=size)
     note.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1.5})

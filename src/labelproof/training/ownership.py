@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["LOCK", "FolderInUseError", "owning"]
+__all__ = ["LOCK", "FolderInUseError", "owning", "refuse_file"]
 
 LOCK = ".lock"
 """In every folder that a process trains in, or has."""
@@ -51,9 +51,7 @@ def owning(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / LOCK).open("a+b", buffering=0)
     except (FileExistsError, NotADirectoryError):
-        raise NotADirectoryError(
-            f"{folder}: expected a folder to write into, got a file; choose another folder"
-        ) from None
+        raise _not_a_folder(folder) from None
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
@@ -75,6 +73,21 @@ def owning(folder: Path) -> Iterator[None]:
             yield
         finally:
             _unlock(lock.fileno())
+
+
+def refuse_file(folder: Path) -> None:
+    """Refuse a file in the place of a folder, before anything is done for it.
+
+    >>> refuse_file(getfixture("tmp_path"))
+    """
+    if folder.exists() and not folder.is_dir():
+        raise _not_a_folder(folder)
+
+
+def _not_a_folder(folder: Path) -> NotADirectoryError:
+    return NotADirectoryError(
+        f"{folder}: expected a folder to write into, got a file; choose another folder"
+    )
 
 
 def _lock(handle: int) -> bool:
