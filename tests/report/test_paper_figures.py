@@ -78,19 +78,6 @@ def test_what_is_missing_is_named_beside_the_legend_or_in_its_panel(tmp_path: Pa
     assert [text for text in texts(figure) if text != "no records yet"] == ["without FL"]
 
 
-def test_a_longer_training_is_squeezed_and_says_so(tmp_path: Path) -> None:
-    store = RecordStore(tmp_path)
-    for method, epochs in (("CE", 120), ("NLNL", 1000)):
-        (run,) = plan("symmetric", "cifar10", methods=[method], columns=["0.8"])
-        store.add(made_record(run.configuration, [50.0] * epochs))
-    figure = draw_figure(store, "accuracy", "cifar10")
-    assert remark(figure).startswith("NLNL: 1000 epochs, squeezed; no records yet: FL")
-    (axes,) = [axes for axes in figure.axes if axes.lines]
-    for line in axes.lines:
-        assert np.asarray(line.get_xdata())[-1] == pytest.approx(120)
-    assert axes.get_xlim() == (0, 120)
-
-
 def test_several_seeds_make_a_band(tmp_path: Path) -> None:
     store = RecordStore(tmp_path)
     (one, two) = plan("symmetric", "mnist", methods=["CE"], columns=["0.8"], seeds=[1, 2])

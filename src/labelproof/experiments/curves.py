@@ -197,8 +197,7 @@ def _panel(
         Line(name, _values(store, run, metric, scale=scale))
         for name, run in zip(names or [run.cell.method for run in runs], runs, strict=True)
     ]
-    # Negative learning trains for far longer than all others.
-    return Panel(title, lines, min(run.configuration.epochs for run in runs))
+    return Panel(title, lines, runs[0].configuration.epochs)
 
 
 def _values(store: RecordStore, run: PlannedRun, metric: str, *, scale: float) -> list[list[float]]:

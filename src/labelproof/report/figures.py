@@ -76,9 +76,7 @@ def draw_curves(curves: Sequence[Curve], *, title: str, limits: tuple[float, flo
     return _to_svg(figure, title)
 
 
-def plot_curve(
-    axes: Axes, curve: Curve, *, color: str, width: float = 1.5, squeeze_to: int | None = None
-) -> None:
+def plot_curve(axes: Axes, curve: Curve, *, color: str, width: float = 1.5) -> None:
     """Draw the mean of a curve's seeds and a band from the lowest to the highest.
 
     Args:
@@ -86,11 +84,10 @@ def plot_curve(
         curve: At least one seed.
         color: Of the line and the band.
         width: Of the line.
-        squeeze_to: Epochs that the curve is drawn over, where it has more.
     """
     length = min(len(seed) for seed in curve.seeds)
     values = np.array([seed[:length] for seed in curve.seeds])
-    epochs = np.arange(1, length + 1) * min(1.0, (squeeze_to or length) / length)
+    epochs = np.arange(1, length + 1)
     style = (0, (4, 2)) if curve.dashed else "solid"
     axes.plot(epochs, values.mean(0), color=color, linestyle=style, label=curve.label, lw=width)
     if len(values) > 1:

@@ -90,7 +90,7 @@ def draw_panels(
             if line.seeds:
                 color, dashed = styles[line.name]
                 curve = Curve(line.name, line.seeds, 0, dashed)
-                plot_curve(axes, curve, color=color, squeeze_to=panel.epochs)
+                plot_curve(axes, curve, color=color)
         title = wrap_to(_width(axes), panel.title, size=11.5)
         axes.set(title=title, xlabel="epoch", xlim=(0, panel.epochs))
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -143,22 +143,11 @@ def remark_on(panels: Sequence[Panel]) -> str:
     >>> remark_on([Panel("a", [Line("CE", [[50.0] * 3]), Line("FL", [])], epochs=3)])
     'no records yet: FL'
     """
-    names = [line.name for line in panels[0].lines]
     nowhere = _missing_everywhere(panels)
-    remarks = []
-    for name in names:
-        longest = max(_length(panel, name) / panel.epochs for panel in panels)
-        if longest > 1:
-            remarks.append(f"{name}: {round(longest * panels[0].epochs)} epochs, squeezed")
-    if nowhere:
-        remarks.append(f"{NO_RECORDS}: {', '.join(name for name in names if name in nowhere)}")
-    return "; ".join(remarks)
-
-
-def _length(panel: Panel, name: str) -> int:
-    return max(
-        (len(seed) for line in panel.lines if line.name == name for seed in line.seeds), default=0
-    )
+    if not nowhere:
+        return ""
+    names = [line.name for line in panels[0].lines if line.name in nowhere]
+    return f"{NO_RECORDS}: {', '.join(names)}"
 
 
 def _note(axes: Axes, height: float, text: str, *, size: float) -> None:
