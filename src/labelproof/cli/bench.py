@@ -18,6 +18,7 @@ from labelproof.cli.lines import say
 from labelproof.cli.progress import RunDisplay
 from labelproof.cli.seeds import parse_seeds
 from labelproof.cli.time_limit import TimeLimit
+from labelproof.cli.typed_names import split_names
 from labelproof.data.notices import count
 from labelproof.experiments.engines import ENGINES, Engine, LocalEngine
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
@@ -51,14 +52,16 @@ def bench(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Rows to train, separated by spaces, such as 'CE CE+SR'; a loss as text is one "
-            "too, such as 'gce(q=0.5)+sr'.",
+            help="Rows to train, separated by spaces or commas, such as 'CE CE+SR'; a loss as text "
+            "is one too, such as 'gce(q=0.5)+sr'.",
             show_default="the paper's",
         ),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="Columns to train, separated by spaces.", show_default="the paper's"),
+        typer.Option(
+            help="Columns to train, such as 0.4,0.8 or '0.4 0.8'.", show_default="the paper's"
+        ),
     ] = None,
     records: Annotated[
         Path, typer.Option(help="Where records are kept, one small file a run.")
@@ -207,7 +210,7 @@ def _plan(
     columns: str | None,
     epochs: int | None,
 ) -> list[PlannedRun]:
-    rows, taken = (text.split() if text else [] for text in (methods, columns))
+    rows, taken = split_names(methods), split_names(columns)
     for table in tables:
         choose("table", table, (*GRIDS, "all"))
     if len(tables) == 1 and tables[0] in GRIDS:

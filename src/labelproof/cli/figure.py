@@ -12,6 +12,7 @@ from rich.console import Console
 from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
 from labelproof.cli.table import choose_dataset, of_other_data
+from labelproof.cli.typed_names import split_names
 from labelproof.data.loading import load_dataset
 from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
 from labelproof.experiments.features import embed, find_runs, sample_test_images
@@ -52,15 +53,15 @@ def figure(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Lines, separated by spaces, such as 'CE CE+SR gce(q=0.5)'; a row of panels each "
-            "for memorisation and the sweeps.",
+            help="Lines, separated by spaces or commas, such as 'CE CE+SR gce(q=0.5)'; a row of "
+            "panels each for memorisation and the sweeps.",
             show_default="the paper's",
         ),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
-            help="Columns of the table, separated by spaces, such as '0.4 0.8'; for accuracy "
+            help="Columns of the table, such as 0.4,0.8 or '0.4 0.8'; for accuracy "
             "sym-0.4 and asym-0.4 are one kind of noise.",
             show_default="the paper's",
         ),
@@ -138,7 +139,7 @@ def figure(
         raise ValueError(f"--runs: {name} is drawn from --records; only tsne needs runs")
     else:
         data = choose_dataset(f"figure {name}", dataset, FIGURES[name].datasets)
-        rows, taken = ((text or "").split() for text in (methods, columns))
+        rows, taken = split_names(methods), split_names(columns)
         store = open_records(records)
         drawn = draw_figure(store, name, data, methods=rows, columns=taken)
         if other := sum(

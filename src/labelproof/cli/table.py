@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from labelproof.cli.typed_names import split_names
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
 from labelproof.experiments.published_data import is_of_published_data
@@ -47,13 +48,13 @@ def table(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Rows, separated by spaces, such as 'CE CE+SR gce(q=0.5)'.",
+            help="Rows, separated by spaces or commas, such as 'CE CE+SR gce(q=0.5)'.",
             show_default="the paper's, and every other loss that has records here",
         ),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="Columns, separated by spaces.", show_default="the paper's"),
+        typer.Option(help="Columns, such as 0.4,0.8 or '0.4 0.8'.", show_default="the paper's"),
     ] = None,
     records: Annotated[
         Path, typer.Option(help="Where records are kept, one small file a run.")
@@ -92,10 +93,10 @@ def table(
             typer.echo(of_other_data(other, "", records), err=True)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
-        rows = (methods or "").split()
+        rows = split_names(methods)
         if not rows:
             rows = [*choose_rows(name, data), *further_methods(store, name, data)]
-        made = make_table(store, name, data, methods=rows, columns=(columns or "").split())
+        made = make_table(store, name, data, methods=rows, columns=split_names(columns))
         text = FORMATS[chosen](made)
         for note in _notes(store, made, records):
             typer.echo(note, err=True)
