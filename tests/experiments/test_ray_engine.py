@@ -268,8 +268,15 @@ def test_where_no_ray_is_it_is_said_at_once() -> None:
 @pytest.mark.slow
 def test_the_bench_starts_a_ray_stops_it_and_goes_on_without(tmp_path: Path) -> None:
     data = write_tiny_mnist(tmp_path / "data")
-    common = ["symmetric", "--dataset", "mnist", "--columns", "0.4", "--methods", "CE"]
+    mine = tmp_path / "mine.py"  # the workers have to find a loss of the user's own as well
+    mine.write_text(
+        "from labelproof import CrossEntropy\n"
+        "class Mine(CrossEntropy):\n    pass\n"
+        "LOSSES = {'mine': Mine}\n"
+    )
+    common = ["symmetric", "--dataset", "mnist", "--columns", "0.4", "--methods", "mine"]
     common += ["--epochs", "12", "--device", "cpu", "--data-root", str(data)]
+    common += ["--loss-file", str(mine)]
     common += ["--records", str(tmp_path / "records"), "--runs", str(tmp_path / "runs")]
     command = [sys.executable, "-m", "labelproof", "bench", *common, "--engine", "ray"]
     with subprocess.Popen(

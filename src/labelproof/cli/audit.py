@@ -27,6 +27,7 @@ from labelproof.cli.audit_words import (
 from labelproof.cli.data import Root
 from labelproof.cli.fit_words import stem_of
 from labelproof.cli.lines import say, told
+from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.output_folder import refuse_foreign
 from labelproof.data.catalogue import plain_name
 from labelproof.data.fingerprint import fingerprint
@@ -91,6 +92,7 @@ def audit(
             rich_help_panel="What is trained",
         ),
     ] = None,
+    loss_file: LossFiles = None,
     network: flags.RecipeNetwork = None,
     epochs: flags.RecipeEpochs = None,
     batch_size: flags.RecipeBatchSize = None,

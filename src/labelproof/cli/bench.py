@@ -15,6 +15,7 @@ from labelproof.cli.bench_names import foreseen_name, resolved
 from labelproof.cli.data import Root
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP
 from labelproof.cli.lines import say
+from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.progress import RunDisplay
 from labelproof.cli.seeds import parse_seeds
 from labelproof.cli.time_limit import TimeLimit
@@ -57,6 +58,7 @@ def bench(
             show_default="the paper's",
         ),
     ] = None,
+    loss_file: LossFiles = None,
     columns: Annotated[
         str | None,
         typer.Option(

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
+from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.table import choose_dataset, of_other_data
 from labelproof.cli.typed_names import split_names
 from labelproof.data.loading import load_dataset
@@ -58,6 +59,7 @@ def figure(
             show_default="the paper's",
         ),
     ] = None,
+    loss_file: LossFiles = None,
     columns: Annotated[
         str | None,
         typer.Option(

@@ -19,6 +19,7 @@ from labelproof.cli.fit_audit import audit_own, kept_audit
 from labelproof.cli.fit_checks import check_enough, check_folder, tell_of_another
 from labelproof.cli.fit_words import describe_end, describe_start, stem_of
 from labelproof.cli.lines import say, told
+from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.reading import check_labels_file
 from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
@@ -66,6 +67,7 @@ def fit(
             rich_help_panel="What is trained",
         ),
     ] = None,
+    loss_file: LossFiles = None,
     trials: Annotated[
         int | None,
         typer.Option(

@@ -8,8 +8,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from labelproof.losses import LOSSES, SparseRegularized, format_loss, parse_loss
+from labelproof.cli.loss_file import LossFiles
+from labelproof.losses import SparseRegularized, format_loss, parse_loss
 from labelproof.losses.names import SPARSE_DEFAULTS, loss_arguments
+from labelproof.losses.own import VERSION, known_losses
 from labelproof.losses.writing import format_value
 
 __all__ = ["losses"]
@@ -19,6 +21,7 @@ def losses(
     text: Annotated[
         str | None, typer.Argument(help="A loss to check, such as '10*nce+0.1*mae+sr'.")
     ] = None,
+    loss_file: LossFiles = None,
 ) -> None:
     """List the losses and how they are written, or check one.
 
@@ -35,8 +38,10 @@ def losses(
     table.add_column("name")
     table.add_column("arguments and defaults", overflow="fold")
     table.add_column("what it is", overflow="fold")
-    for key, family in LOSSES.items():
-        table.add_row(key, _defaults(loss_arguments(family)), _summary(family))
+    for key, family in known_losses().items():
+        table.add_row(
+            key.partition(VERSION)[0], _defaults(loss_arguments(family)), _summary(family)
+        )
     table.add_row("+sr", _defaults(SPARSE_DEFAULTS), _summary(SparseRegularized))
     console.print(table)
     console.print("n before a name normalises it; normalized(...) takes any sum.", style="dim")

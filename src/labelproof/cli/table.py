@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.typed_names import split_names
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
@@ -52,6 +53,7 @@ def table(
             show_default="the paper's, and every other loss that has records here",
         ),
     ] = None,
+    loss_file: LossFiles = None,
     columns: Annotated[
         str | None,
         typer.Option(help="Columns, such as 0.4,0.8 or '0.4 0.8'.", show_default="the paper's"),

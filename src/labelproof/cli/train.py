@@ -16,6 +16,7 @@ from labelproof.cli import flags
 from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
+from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.outcome import already_finished, preview, summary
 from labelproof.cli.reading import check_labels_file
 from labelproof.cli.scalars import Scalars
@@ -46,6 +47,7 @@ def train(
     drop: flags.Drop = None,
     noise: flags.Noise = None,
     loss: flags.LossText = None,
+    loss_file: LossFiles = None,
     preset: flags.Preset = None,
     config: flags.Config = None,
     network: flags.NetworkText = None,

@@ -14,6 +14,7 @@ from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.lines import say, told
+from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.progress import RunDisplay
 from labelproof.cli.reading import check_labels_file
 from labelproof.cli.tune_next import next_command
@@ -65,6 +66,7 @@ def tune(
             show_default="none",
         ),
     ] = None,
+    loss_file: LossFiles = None,
     folds: Annotated[
         int,
         typer.Option(

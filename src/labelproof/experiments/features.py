@@ -63,7 +63,7 @@ def find_runs(folders: Sequence[Path]) -> dict[Path, Configuration]:
         for path in [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]:
             record = read_record(path)
             if record is not None:
-                found[path] = Configuration.from_values(record.configuration)
+                found[path] = Configuration.recorded(record.configuration)
     if not found:
         listed = ", ".join(str(folder) for folder in folders)
         raise FileNotFoundError(

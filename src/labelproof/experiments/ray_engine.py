@@ -8,6 +8,7 @@ that goes on from a checkpoint tells fewer the second time.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import torch
 
 from labelproof.experiments.ray_cluster import connected, machines, require_ray, runs_at_once
 from labelproof.experiments.ray_worker import Labels, Means, train_one
+from labelproof.losses.own import LOSS_FILES
 from labelproof.ranges import choose, whole, within
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
@@ -138,11 +140,14 @@ class _Grid:
         self.means = Means(
             "cuda" if self.gpus else "cpu", engine.cpus_per_run, engine.checkpoint_seconds
         )
+        files = os.environ.get(LOSS_FILES)
         self.remote = ray.remote(
             num_returns="streaming",
             num_cpus=engine.cpus_per_run,
             num_gpus=self.gpus,
             max_retries=0,
+            # A cluster's workers were started without this program's environment.
+            runtime_env={"env_vars": {LOSS_FILES: files}} if files else None,
         )(train_one)
 
     def train(self, jobs: Iterable[Job], stop: StopRequest | None) -> Iterator[Event]:

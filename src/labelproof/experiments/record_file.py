@@ -89,7 +89,7 @@ def _make(values: dict[str, Any]) -> RunRecord:
     if unknown:
         raise ValueError(f"unknown setting {', '.join(unknown)}; {_NEWER}")
     try:
-        configuration = Configuration.from_values(values["configuration"])
+        configuration = Configuration.recorded(values["configuration"])
     except (ValueError, TypeError) as error:
         # Of a loss it goes on with a picture of the place, which is not for one line.
         message = str(error).splitlines()[0]

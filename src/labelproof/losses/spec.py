@@ -18,8 +18,9 @@ from typing_extensions import Unpack
 
 from labelproof.losses.base import Loss, LossSettings
 from labelproof.losses.cross_entropy import CrossEntropy
-from labelproof.losses.names import LOSSES, SPARSE_DEFAULTS, WRITTEN, loss_arguments
+from labelproof.losses.names import SPARSE_DEFAULTS, WRITTEN, loss_arguments
 from labelproof.losses.normalized import Normalized
+from labelproof.losses.own import LOSS_FILES, VERSION, known_losses
 from labelproof.losses.sparse import SparseRegularized
 from labelproof.losses.syntax import (
     Call,
@@ -37,14 +38,18 @@ __all__ = ["parse_loss"]
 
 
 def parse_loss(
-    text: str, *, losses: Mapping[str, type[Loss]] = LOSSES, **settings: Unpack[LossSettings]
+    text: str,
+    *,
+    losses: Mapping[str, type[Loss]] | None = None,
+    **settings: Unpack[LossSettings],
 ) -> Loss:
     """Build the loss that `text` describes.
 
     Args:
         text: For instance `"10*nce+0.1*mae"` or `"gce(q=0.7)+sr(tau=0.5,p=0.1)"`.
         losses: The names that are known; extend it to write a loss of your own:
-            `parse_loss("mine", losses={**LOSSES, "mine": MyLoss})`.
+            `parse_loss("mine", losses={**LOSSES, "mine": MyLoss})`. Those of this package and of
+            the files that the environment's `LABELPROOF_LOSSES` names, unless given.
         **settings: `reduction`, `weight`, `ignore_index`, `check` for every part.
 
     Raises:
@@ -61,12 +66,16 @@ def parse_loss(
                      ^
     """
     CrossEntropy(**settings)  # a mistake in the settings is none in the text, and is said as such
-    return _Builder(text, losses, settings).build(parse(text))
+    known = known_losses() if losses is None else losses
+    return _Builder(text, known, settings).build(parse(text))
 
 
 class _Builder:
     def __init__(self, text: str, losses: Mapping[str, type[Loss]], settings: LossSettings):
         self.text, self.losses, self.settings = text, losses, settings
+        # Whoever writes a loss of their own means it as it is now.
+        current = {key.partition(VERSION)[0]: family for key, family in losses.items()}
+        self.families = {**losses, **current}
 
     def build(self, node: Node) -> Loss:
         if isinstance(node, Sum):
@@ -105,13 +114,24 @@ class _Builder:
     def find(self, call: Call) -> tuple[type[Loss], bool]:
         """The family a name stands for, and whether it is normalised; capitals do not matter."""
         for name in (call.name, call.name.lower()):
-            if name in self.losses:
-                return self.losses[name], False
-            if name[:1].lower() == "n" and name[1:] in self.losses:
-                return self.losses[name[1:]], True
-        known = [*self.losses, *(f"n{key}" for key in self.losses), "sr", "normalized"]
-        problem = f"unknown loss {call.name!r}{nearest(call.name, known)}"
-        raise LossSyntaxError(problem, self.text, call.position)
+            if name in self.families:
+                return self.families[name], False
+            if name[:1].lower() == "n" and name[1:] in self.families:
+                return self.families[name[1:]], True
+        raise LossSyntaxError(self.unknown(call.name), self.text, call.position)
+
+    def unknown(self, name: str) -> str:
+        stem, own, _ = name.partition(VERSION)
+        if own and {stem, stem[1:]} & self.families.keys():
+            return f"{name!r} is another version of a loss of your own; its code has changed since"
+        if own:
+            return (
+                f"{name!r} is a loss from a file of someone's own, which --loss-file or "
+                f"{LOSS_FILES} in the environment has to name"
+            )
+        known = [*self.families, *(f"n{key}" for key in self.families), "sr", "normalized"]
+        near = nearest(name, known) or "; one from a file of your own is known by --loss-file"
+        return f"unknown loss {name!r}{near}"
 
     def build_sparse(self, base: Loss, call: Call) -> Loss:
         values = SPARSE_DEFAULTS | self.arguments(call, SPARSE_DEFAULTS)

@@ -5,6 +5,8 @@ term     = [ number "*" ] factor
 factor   = name [ "(" [ argument { "," argument } ] ")" ] | "normalized" "(" sum ")" | "(" sum ")"
 argument = name "=" value
 value    = [ "-" ] number | "true" | "false" | "none"
+
+A name may have a version, `@` and six digits: those of the user's own losses are written so.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ __all__ = [
 ]
 
 _TOKEN = re.compile(
-    r"(?P<space>\s+)|(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<symbol>[-+*(),=])",
+    r"(?P<space>\s+)|(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)"
+    r"|(?P<name>[A-Za-z_]\w*(@[0-9a-f]{6})?)|(?P<symbol>[-+*(),=])",
     re.ASCII,  # without it \d takes the digits of every script
 )
 _DEEPEST = 50

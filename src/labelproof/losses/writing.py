@@ -8,8 +8,9 @@ from typing import Any, cast
 
 from labelproof.losses.algebra import WeightedSum
 from labelproof.losses.base import Loss
-from labelproof.losses.names import LOSSES, UNWRITTEN, WRITTEN
+from labelproof.losses.names import UNWRITTEN, WRITTEN
 from labelproof.losses.normalized import Normalized
+from labelproof.losses.own import known_losses
 from labelproof.losses.reverse import LOG_ZERO
 from labelproof.losses.sparse import SparseRegularized
 from labelproof.schedules import Constant, Exponential, exponential
@@ -17,7 +18,7 @@ from labelproof.schedules import Constant, Exponential, exponential
 __all__ = ["format_loss", "format_value"]
 
 
-def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] = LOSSES) -> str:
+def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -> str:
     r"""Write a loss as the text that `parse_loss` reads.
 
     Hyperparameters are written out, so that a record stays true when a default changes; options
@@ -31,6 +32,7 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] = LOSSES) -> str
         >>> format_loss(parse_loss("10*nce + mae + sr(p=0.01)"))
         '10*nce+mae+sr(tau=0.5,p=0.01,lambda0=1.2,rho=1.03,r=1,normalize=true)'
     """
+    losses = known_losses() if losses is None else losses
     if isinstance(loss, WeightedSum):
         return "+".join(
             _format_term(number, part, first=index == 0, losses=losses)

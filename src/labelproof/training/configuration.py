@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from labelproof.data.imbalance import parse_imbalance
-from labelproof.losses import format_loss, parse_loss
+from labelproof.losses import LossSyntaxError, format_loss, parse_loss
+from labelproof.losses.own import VERSION
+from labelproof.losses.syntax import parse as parse_syntax
 from labelproof.models.spec import format_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, flag, suggest, whole, within
@@ -161,6 +163,24 @@ class Configuration:
         if "data" not in values:
             raise ValueError("data: expected a dataset's name or a path, got nothing")
         return cls(**values)
+
+    @classmethod
+    def recorded(cls, values: Mapping[str, Any]) -> Configuration:
+        """From the values that a run has left, whose loss's code need not be here any more.
+
+        >>> Configuration.recorded({"data": "digits", "loss": "mine@0a1b2c"}).loss
+        'mine@0a1b2c'
+        """
+        try:
+            return cls.from_values(values)
+        except LossSyntaxError:
+            loss = values["loss"]
+            if VERSION not in loss:
+                raise
+            parse_syntax(loss)
+            made = cls.from_values({**values, "loss": "ce"})
+            object.__setattr__(made, "loss", loss)
+            return made
 
     def as_values(self) -> dict[str, Any]:
         """As plain values, in the order of the attributes."""

@@ -236,7 +236,7 @@ def load_run(folder: str | os.PathLike[str], device: str = "cpu") -> SavedRun:
     chosen = choose_device(device)
     return SavedRun(
         folder=path,
-        configuration=Configuration.from_values(checkpoint.values["configuration"]),
+        configuration=Configuration.recorded(checkpoint.values["configuration"]),
         description=description,
         network=network.to(chosen).eval(),
         record=read_record(path),

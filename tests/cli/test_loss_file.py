@@ -1,0 +1,105 @@
+"""Losses of the user's own, in the commands that take a loss."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from made_records import write_tiny_mnist
+from trained import labelproof, labelproof_to_its_end, train_digits
+
+from labelproof.experiments.store import RecordStore
+from labelproof.losses.own import LOSS_FILES
+from labelproof.training.saved import load_run
+
+CODE = """
+import torch
+from labelproof.losses import PointwiseLoss
+
+
+class Taylor(PointwiseLoss):
+    '''Cross entropy's series, cut off.'''
+
+    def __init__(self, terms=2, **settings):
+        super().__init__(**settings)
+        self.terms = int(terms)
+
+    def pointwise(self, log_probability):
+        distance = -torch.expm1(log_probability)
+        return sum(distance**power / power for power in range(1, self.terms + 1))
+
+
+LOSSES = {"taylor": Taylor}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(CODE)
+    return path
+
+
+def test_a_run_with_a_loss_of_ones_own_outlives_its_file(tmp_path: Path, mine: Path) -> None:
+    arguments = ("--loss", "taylor(terms=4)+sr", "--loss-file", mine)
+    result = train_digits(tmp_path / "run", *arguments, epochs=1)
+    assert result.exit_code == 0, result.output
+    assert LOSS_FILES not in os.environ
+    mine.unlink()
+    loss = load_run(tmp_path / "run").configuration.loss
+    assert loss.startswith("taylor@")
+    assert "(terms=4)+sr(" in loss
+    evaluated = labelproof("evaluate", tmp_path / "run")
+    assert evaluated.exit_code == 0, evaluated.output
+
+
+def test_it_joins_a_table_by_being_named(tmp_path: Path, mine: Path) -> None:
+    data = write_tiny_mnist(tmp_path / "data")
+
+    def bench(file: Path, *more: str) -> str:
+        done = labelproof(
+            *("bench", "symmetric", "--dataset", "mnist", "--columns", "0.4", "--epochs", "50"),
+            *("--methods", "CE,taylor(terms=6)", "--loss-file", file, "--device", "cpu"),
+            *("--data-root", data, "--records", tmp_path / "records"),
+            *("--runs", tmp_path / "runs", *more),
+        )
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert "2 runs, 0 with a record" in bench(mine, "--dry-run")
+    bench(mine)
+    assert "2 runs, 2 with a record" in bench(mine, "--dry-run")
+    # Changed, it is another loss, which has not been trained yet; the record of before stays.
+    changed = tmp_path / "changed.py"
+    changed.write_text(CODE.replace("/ power", "/ (power + 1)"))
+    assert "2 runs, 1 with a record" in bench(changed, "--dry-run")
+    losses = [record.configuration["loss"] for record in RecordStore(tmp_path / "records")]
+    assert sorted(loss.partition("@")[0] for loss in losses) == ["ce", "taylor"]
+
+
+def test_losses_lists_it_and_checks_what_is_written_with_it(mine: Path) -> None:
+    listed = labelproof("losses", "--loss-file", mine)
+    assert "taylor" in listed.stdout
+    assert "Cross entropy's series, cut off." in listed.stdout
+    checked = labelproof("losses", "nce+ntaylor(terms=3)", "--loss-file", mine)
+    assert checked.stdout.startswith("nce+ntaylor@")
+
+
+def test_the_environment_names_files_too(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOSS_FILES, str(mine))
+    assert labelproof("losses", "taylor").exit_code == 0
+    other = mine.with_name("other.py")
+    other.write_text(CODE.replace('"taylor"', '"other"'))
+    both = labelproof("losses", "taylor+other", "--loss-file", other)
+    assert both.exit_code == 0, both.exception
+    assert os.environ[LOSS_FILES] == str(mine)
+
+
+@pytest.mark.parametrize("command", ["train", "bench", "fit", "audit", "tune", "table", "figure"])
+def test_a_mistake_in_it_is_one_line_before_anything_is_begun(command: str, mine: Path) -> None:
+    mine.write_text("LOSSES = {'ce': 1}")
+    done = labelproof_to_its_end(command, "--loss-file", mine)
+    assert LOSS_FILES not in os.environ
+    assert done.returncode == 2
+    assert done.stderr == f"error: {mine}: 'ce' is a name of the package's own; choose another\n"

@@ -1,0 +1,154 @@
+"""Losses from a file of the user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from labelproof import format_loss, parse_loss
+from labelproof.losses import LossSyntaxError
+from labelproof.losses.own import LOSS_FILES, known_losses, load_losses
+
+HEAD = """
+import torch
+from labelproof.losses import PointwiseLoss
+"""
+TAYLOR = """
+class Taylor(PointwiseLoss):
+    def __init__(self, terms=2, **settings):
+        super().__init__(**settings)
+        self.terms = int(terms)
+
+    def pointwise(self, log_probability):
+        distance = -torch.expm1(log_probability)
+        return sum(distance**power / power for power in range(1, self.terms + 1))
+"""
+TABLE = 'LOSSES = {"taylor": Taylor}\n'
+
+
+def write(path: Path, *parts: str) -> Path:
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def taylor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = write(tmp_path / "mine.py", HEAD, TAYLOR, TABLE)
+    monkeypatch.setenv(LOSS_FILES, str(path))
+    return path
+
+
+def test_a_loss_of_ones_own_is_written_like_any_other(taylor: Path) -> None:
+    (name,) = load_losses(taylor)
+    logits, target = torch.randn(5, 4, dtype=torch.float64), torch.tensor([0, 1, 2, 3, 0])
+    distance = 1 - logits.softmax(dim=1).gather(1, target[:, None]).squeeze(1)
+    value = parse_loss("taylor(terms=3)", reduction="none")(logits, target)
+    torch.testing.assert_close(value, distance + distance**2 / 2 + distance**3 / 3)
+    for text in ("nce+0.5*taylor(terms=6)+sr", "ntaylor", "NTaylor", "normalized(taylor+ce)"):
+        written = format_loss(parse_loss(text))
+        assert name in written
+        assert format_loss(parse_loss(written)) == written
+
+
+def test_its_name_follows_its_code(tmp_path: Path) -> None:
+    def name(*parts: str) -> str:
+        (found,) = load_losses(write(tmp_path / "mine.py", *parts))
+        return found
+
+    first = name(HEAD, TAYLOR, TABLE)
+    assert name(HEAD, "# A word.", TAYLOR, "def other(): pass", TABLE) == first
+    assert name(HEAD, TAYLOR.replace("/ power", "/ (power + 1)"), TABLE) != first
+    derived = "class Mine(Taylor):\n    pass\n\nLOSSES = {'taylor': Mine}"
+    before = name(HEAD, TAYLOR, derived)
+    assert name(HEAD, TAYLOR.replace("terms=2", "terms=3"), derived) != before
+
+
+def test_a_loss_that_has_changed_is_not_taken_for_the_one_of_before(taylor: Path) -> None:
+    with pytest.raises(LossSyntaxError, match="its code has changed since"):
+        parse_loss("ce+taylor@000000(terms=3)")
+    with pytest.raises(LossSyntaxError, match="its code has changed since"):
+        parse_loss("ntaylor@000000")
+
+
+def test_without_the_file_it_is_told_where_a_loss_would_come_from() -> None:
+    with pytest.raises(LossSyntaxError, match=f"--loss-file or {LOSS_FILES}"):
+        parse_loss("taylor@0a1b2c")
+    with pytest.raises(LossSyntaxError, match=r"unknown loss 'taylor'; .*--loss-file"):
+        parse_loss("taylor")
+    with pytest.raises(LossSyntaxError, match=r"unknown loss 'may', did you mean 'mae'\?\n"):
+        parse_loss("may")
+
+
+def test_several_files_are_known_at_once(
+    taylor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    second = write(tmp_path / "more.py", HEAD, TAYLOR, 'LOSSES = {"other": Taylor}')
+    monkeypatch.setenv(LOSS_FILES, f"{taylor}{os.pathsep}{second}")
+    assert format_loss(parse_loss("taylor+other")).count("@") == 2
+    twice = write(tmp_path / "twice.py", HEAD, TAYLOR, TABLE)
+    monkeypatch.setenv(LOSS_FILES, f"{taylor}{os.pathsep}{twice}")
+    with pytest.raises(ValueError, match="'taylor' is the name of a loss in another file too"):
+        known_losses()
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ((HEAD, TAYLOR), "expected a table of its losses"),
+        ((HEAD, TAYLOR, "LOSSES = [Taylor]"), "expected a table of its losses"),
+        ((HEAD, TAYLOR, "LOSSES = {}"), "expected a table of its losses"),
+        ((HEAD, TAYLOR, 'LOSSES = {"Taylor": Taylor}'), "small letters"),
+        ((HEAD, TAYLOR, 'LOSSES = {"gce": Taylor}'), "'gce' is a name of the package's own"),
+        ((HEAD, TAYLOR, 'LOSSES = {"apl": Taylor}'), "'apl' is a name of the package's own"),
+        ((HEAD, TAYLOR, 'LOSSES = {"nce": Taylor}'), "how 'ce' is written normalised"),
+        (
+            (HEAD, TAYLOR, 'LOSSES = {"a": Taylor, "na": Taylor}'),
+            "how 'a' is written normalised",
+        ),
+        ((HEAD, 'LOSSES = {"mine": torch.nn.MSELoss}'), "a class derived from"),
+        ((HEAD, TAYLOR, 'LOSSES = {"mine": Taylor()}'), "a class derived from"),
+        ((HEAD, TAYLOR.replace("terms=2", "terms"), TABLE), "terms needs a default"),
+        ((HEAD, TAYLOR.replace("terms=2", "terms='two'"), TABLE), "terms has to be a number"),
+        ((HEAD, TAYLOR.replace("self.terms =", "self.number ="), TABLE), "store its argument"),
+        (
+            (HEAD, TAYLOR.replace(", **settings", "").replace("**settings", ""), TABLE),
+            r"has to take \*\*settings",
+        ),
+        (
+            (HEAD, TAYLOR.replace("terms=2", "terms=2, reduction='mean'"), TABLE),
+            r"reduction should come as \*\*settings",
+        ),
+        ((HEAD, "x = 1 / 0"), "line 5: ZeroDivisionError"),
+        ((HEAD, "import there_is_no_such_module"), "line 5: ModuleNotFoundError"),
+        ((HEAD, "class"), "SyntaxError"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    tmp_path: Path, parts: tuple[str, ...], problem: str
+) -> None:
+    path = write(tmp_path / "mine.py", *parts)
+    with pytest.raises(ValueError, match=problem) as refused:
+        load_losses(path)
+    assert str(refused.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("name", ["nothing.py", "mine.txt", "."])
+def test_a_file_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "mine.txt", HEAD, TAYLOR, TABLE)
+    with pytest.raises(ValueError, match=r"no such file|a Python file"):
+        load_losses(tmp_path / name)
+
+
+def test_the_page_shows_its_own_losss_version(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "your-own-loss.md").read_text("utf-8")
+    (code,) = [
+        block.partition("```")[0]
+        for block in text.split("```python\n")[1:]
+        if "LOSSES = {" in block.partition("```")[0] and "LOSSES," not in block.partition("```")[0]
+    ]
+    (name,) = load_losses(write(tmp_path / "my_losses.py", code))
+    assert f"`{name}(terms=6)`" in text
