@@ -18,6 +18,7 @@ from transformers import (
     BertConfig,
     BertForSequenceClassification,
     BertForTokenClassification,
+    BertPreTrainedModel,
     Trainer,
     TrainerCallback,
     TrainingArguments,
@@ -260,6 +261,30 @@ def test_pixels_have_their_classes_on_axis_one():
     logits = torch.randn(2, CLASSES, 4, 5, generator=seeded())
     labels = torch.randint(0, CLASSES, (2, 4, 5), generator=seeded())
     assert trainer_loss(TEXT)((logits,), labels) == parse_loss(TEXT)(logits, labels)
+    soft = torch.softmax(torch.randn(logits.shape, generator=seeded()), dim=1)
+    assert trainer_loss(TEXT)((logits,), soft) == parse_loss(TEXT)(logits, soft)
+    # Where the last axis would fit as well.
+    logits = torch.randn(2, CLASSES, CLASSES, CLASSES, generator=seeded())
+    labels = torch.randint(0, CLASSES, (2, CLASSES, CLASSES), generator=seeded())
+    assert trainer_loss(TEXT)((logits,), labels) == parse_loss(TEXT)(logits, labels)
+
+
+def test_a_model_that_holds_the_loss_is_loaded_with_its_numbers(tmp_path: Path):
+    class Holding(BertPreTrainedModel):
+        def __init__(self, config: BertConfig):
+            super().__init__(config)
+            self.head = nn.Linear(4, CLASSES)
+            self.loss = SparseRegularized(
+                CrossEntropy(weight=torch.tensor([1.0, 2.0, 3.0], device="cpu")), weight=2.0
+            )
+            self.post_init()
+
+    model = Holding(BertConfig(vocab_size=8, hidden_size=4, num_attention_heads=1))
+    model.save_pretrained(tmp_path)
+    # Made without memory and filled from the file, in which a loss has nothing.
+    again = Holding.from_pretrained(tmp_path)
+    logits, labels = torch.randn(6, CLASSES, generator=seeded()), torch.arange(6) % CLASSES
+    assert again.loss(logits, labels) == model.loss(logits, labels)
 
 
 @pytest.mark.parametrize("items", [6, torch.tensor(6)], ids=["number", "tensor"])

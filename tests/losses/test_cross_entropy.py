@@ -74,7 +74,13 @@ def test_single_example(reduction: Reduction, dtype: torch.dtype):
     compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits[0], label[0])
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32], ids=str)
+INTEGERS = [
+    *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+    *(torch.int8, torch.int16, torch.int32),
+]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_any_integer_type_is_an_index(dtype: torch.dtype):
     logits, label = batch()
     assert torch.equal(CrossEntropy()(logits, label.to(dtype)), CrossEntropy()(logits, label))

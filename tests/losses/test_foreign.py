@@ -169,6 +169,29 @@ def test_taken_in_a_module_keeps_its_values(module: nn.Module, reduction: Reduct
     assert_close(as_loss(module)(logits, label), module(logits, label))
 
 
+@every_reduction
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.CrossEntropyLoss(weight=class_weight),
+        nn.CrossEntropyLoss(label_smoothing=0.2),
+        nn.MultiMarginLoss(weight=class_weight),
+    ],
+    ids=["ce-weighted", "ce-smooth", "margin-weighted"],
+)
+def test_as_a_part_a_module_keeps_its_values_too(module: nn.Module, reduction: Reduction):
+    logits, label = batch(12, 5)
+    module.reduction = reduction  # pyright: ignore[reportArgumentType]
+    assert_close((1 * as_loss(module))(logits, label), module(logits, label))
+
+
+def test_weights_under_smoothing_cannot_be_a_part():
+    logits, label = batch(12, 5)
+    loss = as_loss(nn.CrossEntropyLoss(label_smoothing=0.2, weight=class_weight))
+    with pytest.raises(ValueError, match="class weights and label smoothing cannot be a part"):
+        (1 * loss)(logits, label)
+
+
 def test_taken_in_a_module_sees_the_logits_themselves():
     logits, label = batch()
     each = as_loss(SquaredMarginEach())

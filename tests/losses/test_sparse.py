@@ -188,7 +188,20 @@ def test_moving_to_a_device_moves_everything():
     loss = scheduled().to("cpu", torch.float16)
     assert loss.weight == 1.2
     moved = SparseRegularized(CrossEntropy(weight=torch.ones(5)), vector=torch.eye(5)[0]).to("meta")
-    assert {buffer.device.type for buffer in moved.buffers()} == {"meta"}
+    assert moved.class_weight is not None
+    assert moved.vector is not None
+    held = (moved.class_weight, moved.vector, moved._weight, moved._temperature)
+    assert {tensor.device.type for tensor in held} == {"meta"}
+    filled = moved.to_empty(device="cpu")
+    assert (float(filled._weight), float(filled._temperature)) == (1.2, 0.5)
+
+
+def test_made_without_memory_it_has_its_numbers():
+    with torch.device("meta"):
+        loss = SparseRegularized(CrossEntropy(), weight=2.0)
+    logits, label = batch()
+    expected = SparseRegularized(CrossEntropy(), weight=2.0)(logits, label)
+    assert torch.equal(loss(logits, label), expected)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda loss: pickle.loads(pickle.dumps(loss))])  # noqa: S301

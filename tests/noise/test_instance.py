@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from labelproof.noise import UnlearnableClassWarning, corrupt_by_instance
@@ -95,6 +96,14 @@ def test_the_drawn_labels_are_pinned() -> None:
     features = np.arange(24).reshape(12, 2) % 5 - 2
     noisy = corrupt_by_instance(features, np.arange(12) % 3, 0.4, num_classes=3, seed=3).noisy
     assert noisy.tolist() == [0, 1, 2, 2, 1, 2, 1, 0, 0, 1, 1, 1]
+
+
+def test_tensors_are_taken_as_arrays_are() -> None:
+    generator = np.random.default_rng(0)
+    features, labels = generator.normal(size=(40, 3)), np.arange(40) % 4
+    expected = corrupt_by_instance(features, labels, 0.3, num_classes=4, seed=1).noisy
+    tensors = torch.from_numpy(features), torch.from_numpy(labels)
+    assert np.array_equal(corrupt_by_instance(*tensors, 0.3, num_classes=4, seed=1).noisy, expected)
 
 
 def test_pixels_of_any_size_are_no_trouble() -> None:

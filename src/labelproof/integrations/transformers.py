@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -42,6 +42,7 @@ class TrainerLoss:
 
     def __init__(self, loss: Loss):
         self.loss = loss
+        self._device: torch.device | None = None
 
     def __call__(
         self,
@@ -53,8 +54,8 @@ class TrainerLoss:
 
         Args:
             outputs: What the model returned: with a key `logits`, or a tuple that begins with
-                them. Classes are on the last axis, as in `(N, C)` and `(N, T, C)`, or, where only
-                that fits the labels, on axis 1, as in `(N, C, H, W)`.
+                them. Classes are on the last axis, as in `(N, C)` and `(N, T, C)`, and on axis 1
+                of images, `(N, C, H, W)`, or where only that fits the labels.
             labels: Class indices without the class axis, -100 for those that do not count; or
                 class probabilities of the logits' shape.
             num_items_in_batch: How many labels count in all batches that are accumulated for one
@@ -63,9 +64,9 @@ class TrainerLoss:
         if labels is None:
             raise ValueError("labels: expected a tensor, got None; the batches need a key 'labels'")
         logits, labels = _rows(_logits(outputs), labels)
-        held = next(self.loss.buffers(), None)
-        if held is not None and held.device != logits.device:
+        if logits.device != self._device:
             self.loss.to(logits.device)  # the Trainer moves its model, and this is not part of it
+            self._device = logits.device
         value = self.loss(logits, labels)
         if num_items_in_batch is None:
             return value
@@ -159,15 +160,21 @@ def _logits(outputs: Mapping[str, Any] | tuple[Any, ...] | Tensor) -> Tensor:
 def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Put the classes of `(N, T, C)` on axis 1, by making every token an example of its own.
 
-    What fits neither layout is left as it is, for the loss to say what is wrong with it.
+    Logits of images, `(N, C, H, W)`, have them there already. What fits neither layout is left as
+    it is, for the loss to say what is wrong with it.
     """
-    if logits.ndim < 3:
+    of_images = logits.ndim > 3 and labels.shape in (logits.shape, _but_one(logits.shape, 1))
+    if logits.ndim < 3 or of_images:
         return logits, labels
     if is_probabilities(labels) and labels.shape == logits.shape:
         return logits.flatten(0, -2), labels.flatten(0, -2)
     if labels.shape == logits.shape[:-1]:
         return logits.flatten(0, -2), labels.flatten()
     return logits, labels
+
+
+def _but_one(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], *shape[axis + 1 :])
 
 
 def _count(labels: Tensor) -> Tensor | int:

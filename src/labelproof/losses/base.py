@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypedDict
 
 import torch
@@ -63,7 +63,9 @@ class Loss(nn.Module):
         weight = settings.get("weight")
         if weight is not None:
             check_class_weight(weight)
-        self.register_buffer("class_weight", weight, persistent=False)
+        # No buffer: who makes a model without memory fills those from a checkpoint, which has no
+        # weights of classes, or else with whatever there is.
+        self.class_weight = weight
 
     @abstractmethod
     def label_values(self, outputs: Outputs) -> Tensor:
@@ -108,6 +110,12 @@ class Loss(nn.Module):
                 f"got {len(self.class_weight)}"
             )
         return logits, target
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Let the weights follow the module to its device and type."""
+        if self.class_weight is not None:
+            self.class_weight = fn(self.class_weight)
+        return super()._apply(fn, recurse)
 
     def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Loss of an admitted batch; behind the door, for losses built on losses."""

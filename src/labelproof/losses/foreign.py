@@ -6,6 +6,7 @@ import copy
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.loss import _WeightedLoss
 
 from labelproof.losses.base import Loss, LossSettings
 from labelproof.losses.inputs import working_precision
@@ -29,7 +30,7 @@ def as_loss(module: nn.Module) -> Loss:
 
 def foreign_settings(module: nn.Module) -> LossSettings:
     """Reduction, class weights and ignored index, where a module names them as torch does."""
-    weight = getattr(module, "weight", None)
+    weight = getattr(module, "weight", None) if _weighs_by_label(module) else None
     reduction = getattr(module, "reduction", "mean")
     return LossSettings(
         reduction=reduction if reduction in ("none", "mean", "sum") else "mean",
@@ -61,6 +62,12 @@ class ForeignLoss(Loss):
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
+        if self.class_weight is not None and getattr(self.module, "label_smoothing", 0):
+            raise ValueError(
+                f"loss: {type(self.module).__name__} with class weights and label smoothing cannot "
+                "be a part of another loss: smoothed, an example is no longer its label's weight "
+                "times a value; leave out one of the two"
+            )
         values = self.each(outputs.logits, target)
         if values.shape != target.shape:
             raise ValueError(
@@ -79,12 +86,22 @@ class ForeignLoss(Loss):
         return torch.stack([self.index_values(outputs, label) for label in labels], dim=1)
 
 
+def _weighs_by_label(module: nn.Module) -> bool:
+    """Whether class weights are those of the examples' labels, as in torch's cross entropy.
+
+    Of torch's own losses with weights the others weigh terms within an example and have a plain
+    mean; they are left to do so themselves.
+    """
+    exact = (nn.CrossEntropyLoss, nn.NLLLoss)
+    return isinstance(module, exact) or not isinstance(module, _WeightedLoss)
+
+
 def _per_example(module: nn.Module) -> nn.Module:
     """A copy that answers for each example; weights and ignored targets are left to who reduces."""
     each = copy.copy(module)
     # A shallow copy shares the buffers' dictionary, and the caller's module stays untouched.
     each._buffers = dict(module._buffers)
-    if isinstance(each._buffers.get("weight"), Tensor):
+    if isinstance(each._buffers.get("weight"), Tensor) and _weighs_by_label(module):
         each._buffers["weight"] = None
     for name, value in (("reduction", "none"), ("ignore_index", -100)):
         if hasattr(module, name):

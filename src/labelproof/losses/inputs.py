@@ -38,6 +38,10 @@ def is_probabilities(target: Tensor) -> bool:
     return target.is_floating_point()
 
 
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+"""Types that torch stores, but hardly computes with."""
+
+
 def admit(
     logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False, name: str = "target"
 ) -> tuple[Tensor, Tensor]:
@@ -70,6 +74,8 @@ def admit(
                 f"{name}: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
                 f"got {tuple(target.shape)}"
             )
+        if target.dtype in _UNSIGNED:
+            target = target.long()
         if may_read(target, check=check):
             _check_range(name, target, logits.shape[axis], ignore_index)
         target = target.long()
@@ -105,6 +111,11 @@ def check_class_weight(weight: Tensor) -> None:
         came = f"{weight.dtype} {tuple(weight.shape)}" if isinstance(weight, Tensor) else weight
         raise ValueError(
             f"weight: expected a floating-point tensor with one number per class, (C), got {came!r}"
+        )
+    if weight.is_meta:
+        raise ValueError(
+            "weight: has no values on the meta device, where models are made that are filled from "
+            "a checkpoint, and the weights are in none; make them with device='cpu'"
         )
     if bool((weight < 0).any()) or not bool(torch.isfinite(weight).all()):
         raise ValueError(f"weight: expected finite numbers of at least 0, got {weight.tolist()}")

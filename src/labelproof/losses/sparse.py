@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -186,11 +186,12 @@ class SparseRegularized(Loss):
         self.temperature_schedule = as_schedule("temperature", temperature)
         self.weight_schedule = as_schedule("weight", weight)
         self.smoothing, fixed = check_vector(vector)
-        self.register_buffer("vector", fixed, persistent=False)
+        self.vector = fixed
         # Tensors, so that a new epoch neither recompiles nor re-records a CUDA graph; float64, so
-        # that the schedule is exact in a float64 loss.
-        self.register_buffer("_weight", torch.zeros((), dtype=torch.float64), persistent=False)
-        self.register_buffer("_temperature", torch.ones((), dtype=torch.float64), persistent=False)
+        # that the schedule is exact in a float64 loss. No buffers, as class weights are none.
+        valueless = torch.get_default_device().type == "meta"
+        exact: Any = {"dtype": torch.float64, "device": "cpu" if valueless else None}
+        self._weight, self._temperature = torch.zeros((), **exact), torch.ones((), **exact)
         self.epoch = 0.0
         self.set_epoch(0)
 
@@ -373,10 +374,11 @@ class SparseRegularized(Loss):
         `.half()` and `.bfloat16()` would cut the schedule to three digits, and Apple's MPS has no
         float64, so the values are moved as float32, widened where possible, and filled anew.
         """
-        self._weight, self._temperature = self._weight.float(), self._temperature.float()
         module = super()._apply(fn, recurse)
-        widest = torch.float32 if self._weight.device.type == "mps" else torch.float64
-        self._weight, self._temperature = self._weight.to(widest), self._temperature.to(widest)
+        self.vector = None if self.vector is None else fn(self.vector)
+        weight, temperature = fn(self._weight.float()), fn(self._temperature.float())
+        widest = torch.float32 if weight.device.type == "mps" else torch.float64
+        self._weight, self._temperature = weight.to(widest), temperature.to(widest)
         if self._weight.device.type != "meta":
             self._weight.fill_(self.weight)
             self._temperature.fill_(self.temperature)

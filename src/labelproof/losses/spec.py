@@ -136,24 +136,38 @@ class _Builder:
     def build_sparse(self, base: Loss, call: Call) -> Loss:
         values = SPARSE_DEFAULTS | self.arguments(call, SPARSE_DEFAULTS)
 
-        def make() -> Loss:
-            temperature = exponential(
+        weight = self.guarded(
+            call.position,
+            lambda: exponential(values["lambda0"], growth=values["rho"], every=values["r"]),
+            {"initial": "lambda0", "growth": "rho", "every": "r"},
+        )
+        temperature = self.guarded(
+            call.position,
+            lambda: exponential(
                 values["tau"],
                 growth=values["tau_rho"],
                 every=values["r"],
                 minimum=values["tau_min"],
-            )
-            return SparseRegularized(
+            ),
+            {"initial": "tau", "growth": "tau_rho", "every": "r", "minimum": "tau_min"},
+        )
+        return self.guarded(
+            call.position,
+            lambda: SparseRegularized(
                 base,
                 temperature=values["tau"] if values["tau_rho"] == 1 else temperature,
                 p=values["p"],
-                weight=exponential(values["lambda0"], growth=values["rho"], every=values["r"]),
+                weight=weight,
                 normalize=values["normalize"],
                 clamp=values["clamp"],
                 vector=values["smoothing"] or None,
-            )
-
-        return self.guarded(call.position, make)
+            ),
+            {
+                "vector": "smoothing",
+                "temperature at epoch 0": "tau",
+                "weight at epoch 0": "lambda0",
+            },
+        )
 
     def arguments(self, call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
         given: dict[str, Any] = {}
@@ -171,14 +185,19 @@ class _Builder:
             given[argument.name] = argument.value
         return given
 
-    def guarded(self, position: int, make: Any) -> Any:
-        """Turn a constructor's complaint about a value into one that points into the text."""
+    def guarded(self, position: int, make: Any, written: Mapping[str, str] = WRITTEN) -> Any:
+        """Turn a constructor's complaint about a value into one that points into the text.
+
+        Args:
+            position: Where.
+            make: Makes it.
+            written: What its arguments are called there.
+        """
         try:
             return make()
         except (TypeError, ValueError) as error:
-            problem = str(error)
-            for name, written in WRITTEN.items():
-                problem = problem.replace(f"{name}:", f"{written}:")
+            name, colon, problem = str(error).partition(":")
+            problem = f"{written.get(name, name)}{colon}{problem}"
             raise LossSyntaxError(problem, self.text, position) from error
 
 

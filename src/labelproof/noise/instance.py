@@ -21,7 +21,7 @@ _BLOCK = 1 << 22
 
 
 def corrupt_by_instance(
-    features: NDArray[np.generic],
+    features: ArrayLike,
     labels: ArrayLike,
     rate: float,
     *,
@@ -79,15 +79,15 @@ def corrupt_by_instance(
     rate = within("rate", rate, 0, 1)
     deviation = within("deviation", deviation, 0)
     clean = admit_labels(labels, num_classes)
-    if np.ndim(features) < 2 or len(features) != len(clean):
+    samples = np.asarray(features)
+    if samples.ndim < 2 or len(samples) != len(clean):
         raise ValueError(
-            f"features: expected a row for each of {len(clean)} labels, "
-            f"got shape {np.shape(features)}"
+            f"features: expected a row for each of {len(clean)} labels, got shape {samples.shape}"
         )
     generator = as_generator(seed)
     flip_rates = _flip_rates(generator.random(len(clean)), rate, deviation)
     uniform = generator.random(len(clean))
-    width = math.prod(features.shape[1:])
+    width = math.prod(samples.shape[1:])
     rows = max(1, _BLOCK // max(width, num_classes, 1))
     noisy = np.empty_like(clean)
     matrix = np.eye(num_classes)
@@ -97,7 +97,7 @@ def corrupt_by_instance(
         total = np.zeros(num_classes)
         for start in range(0, len(members), rows):
             block = members[start : start + rows]
-            chances = _chances(features[block], projection, label, flip_rates[block])
+            chances = _chances(samples[block], projection, label, flip_rates[block])
             if np.isnan(chances).any():
                 sample = block[np.isnan(chances).any(axis=1).argmax()]
                 raise ValueError(f"features: expected finite numbers, got others in row {sample}")

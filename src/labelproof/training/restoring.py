@@ -34,7 +34,13 @@ def make_checkpoint(
 def all_tensors(checkpoint: Checkpoint, *, kept: str) -> dict[str, Tensor]:
     """The tensors that a checkpoint was made of, by the names they had."""
     weights = {f"{kept}{name}": tensor for name, tensor in checkpoint.weights.items()}
-    return checkpoint.state | weights
+    # An earlier version also kept what a loss is made with, which follows from the configuration.
+    state = {
+        name: tensor
+        for name, tensor in checkpoint.state.items()
+        if not name.endswith(("._weight", "._temperature", ".class_weight", ".vector"))
+    }
+    return state | weights
 
 
 def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], network: str) -> None:
