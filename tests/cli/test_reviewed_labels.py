@@ -106,3 +106,56 @@ def test_a_table_has_rows() -> None:
     assert "no test rows to measure it on" in said
     assert "Next: labelproof predict run NEW.csv" in said
     assert "image" not in said
+
+
+def single_class() -> None:
+    Path("single.csv").write_text(
+        "sample,label\n" + "".join(f"line {line},red\n" for line in range(2, 62))
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit", "table.csv"),
+        ("fit", "table.csv", "--dry-run"),
+        ("train", "--data", "table.csv"),
+        ("tune", "table.csv"),
+        ("audit", "table.csv"),
+        ("audit", "table.csv", "--dry-run"),
+    ],
+    ids=" ".join,
+)
+def test_a_single_class_is_nothing_to_learn_from(command: tuple[str, ...]) -> None:
+    single_class()
+    before = set(Path.cwd().iterdir())
+    result = labelproof(*command, "--label", "colour", "--labels", "single.csv")
+    assert isinstance(result.exception, ValueError)
+    assert "single.csv: expected to leave at least two classes, got only 'red'" in str(
+        result.exception
+    )
+    assert set(Path.cwd().iterdir()) == before
+
+
+def test_a_single_class_can_be_measured_on() -> None:
+    single_class()
+    assert train("--output", "run").exit_code == 0
+    measure = ("evaluate", "run", "--split", "train", "--format", "json")
+    result = labelproof(*measure, "--labels", "single.csv")
+    assert result.exit_code == 0, result.output
+    assert {e["name"]: e["n"] for e in json.loads(result.stdout)["classes"]} == {
+        "blue": 0,
+        "red": 60,
+    }
+
+
+def test_a_class_that_they_leave_empty_is_told() -> None:
+    lines = Path("table.csv").read_text().splitlines()
+    Path("table.csv").write_text("\n".join([*lines, "0.1,0.1,grey", "0.2,0.1,grey"]) + "\n")
+    Path("reviewed.csv").write_text("sample,label\nline 62,blue\nline 63,\n")
+    result = labelproof(
+        *("fit", "table.csv", "--label", "colour", "--labels", "reviewed.csv", "--dry-run")
+    )
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert "reviewed.csv: 1 class left without any training sample: grey" in said

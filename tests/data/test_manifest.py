@@ -1,3 +1,4 @@
+import sys
 import warnings
 from pathlib import Path
 
@@ -6,7 +7,7 @@ import pytest
 from made_images import write_images
 
 from labelproof.data import Dataset
-from labelproof.data.manifest import load_manifest
+from labelproof.data.manifest import load_manifest, read_beside
 from labelproof.data.notices import DataWarning
 
 IMAGES = ["1.png", "2.png", "sub/3.png", "4.jpg"]
@@ -77,6 +78,37 @@ def test_tabs_and_json_lines(folder: Path) -> None:
     dataset = load_manifest(write(folder, "\n".join(lines), "metadata.jsonl"))
     assert dataset.class_names == ("9", "10")
     assert dataset.train.labels.tolist() == [1, 0, 0]
+
+
+ONE_PIECE, TWO_PIECES = "K\u00e4tzchen", "Ka\u0308tzchen"
+
+
+@pytest.mark.parametrize("backslashes", [False, True])
+@pytest.mark.parametrize(
+    ("stored", "written"), [(ONE_PIECE, TWO_PIECES), (TWO_PIECES, ONE_PIECE)], ids=["two", "one"]
+)
+def test_accents_may_be_stored_in_another_way(
+    stored: str, written: str, backslashes: bool, folder: Path
+) -> None:
+    write_images(folder, [f"{stored}/{stored}.png", f"{stored}/5.png"], size=(8, 8))
+    rows = f"{written}/{written}.png,Katze\n{written}/5.png,Katze\n"
+    path = write(folder, TABLE + (rows.replace("/", "\\") if backslashes else rows))
+    dataset = load_manifest(path)
+    assert dataset.train.labels.tolist() == [1, 2, 1, 2, 0, 0]
+    files = [Path(file) for file in dataset.train.images.files]  # type: ignore[union-attr]
+    assert [
+        file.samefile(folder / stored / name)
+        for file, name in zip(files[4:], (f"{stored}.png", "5.png"), strict=True)
+    ] == [True, True]
+    assert set(read_beside(path, "label").values()) == {"cat", "dog", "Katze"}
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="there both spellings open the file")
+def test_one_file_in_two_spellings_is_one(folder: Path) -> None:
+    write_images(folder, [f"{ONE_PIECE}.png"], size=(8, 8))
+    text = TABLE + f"{ONE_PIECE}.png,cat\n{TWO_PIECES}.png,dog\n"
+    with pytest.raises(ValueError, match="1 path with more than one label"):
+        load_manifest(write(folder, text))
 
 
 def test_absolute_paths_are_taken_as_they_are(folder: Path) -> None:

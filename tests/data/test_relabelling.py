@@ -172,6 +172,14 @@ REFUSED = {
     ),
     "no sample column": ("path,label\ncat/0.png,dog\n", "got path, label"),
     "nothing": ("", "got none"),
+    "one class left": (
+        "sample,label\n" + "".join(f"{name},cat\n" for name in FILES),
+        "expected to leave at least two classes, got only 'cat'",
+    ),
+    "one class left of those that are kept": (
+        "sample,label\n" + "".join(f"{name},\n" for name in FILES if name.startswith("cat")),
+        "expected to leave at least two classes, got only 'dog'",
+    ),
     "nothing left": (
         "sample,label\n" + "".join(f"{name},\n" for name in FILES),
         "leaves out every training sample",
@@ -202,6 +210,62 @@ def test_a_file_that_changes_nothing_is_told_of(text: str, photos: Path) -> None
     assert found.train.labels.tolist() == [0, 0, 0, 1, 1, 1]
 
 
+def test_one_class_will_do_to_measure_on(photos: Path) -> None:
+    file = photos.parent / "r.csv"
+    file.write_text("sample,label\n" + "".join(f"{name},cat\n" for name in FILES))
+    found = relabel(load_dataset(photos), photos, file, few_classes=True)
+    assert found.train.labels.tolist() == [0] * 6
+    found = load_dataset(photos, labels=file, few_classes=True)
+    assert found.train.labels.tolist() == [0] * 6
+    with pytest.raises(ValueError, match=r"r\.csv: expected to leave at least two classes"):
+        load_dataset(photos, labels=file)
+
+
+def test_classes_that_are_left_without_a_sample_are_named(photos: Path) -> None:
+    write_images(photos, ["eel/1.png", "eel/2.png", "fox/1.png"], size=(8, 8))
+    text = "sample,label\neel/1.png,cat\neel/2.png,\nfox/1.png,dog\n"
+    with pytest.warns(DataWarning) as caught:
+        found = relabelled(photos, text)
+    assert [str(entry.message).partition(": ")[2] for entry in caught] == [
+        "2 classes left without any training sample: eel, fox"
+    ]
+    assert found.class_names == ("cat", "dog", "eel", "fox")
+    # To measure on, what is missing is no loss.
+    relabel(load_dataset(photos), photos, photos.parent / "reviewed.csv", few_classes=True)
+
+
+def test_a_class_that_had_no_sample_before_is_not_the_files_doing(tmp_path: Path) -> None:
+    images = np.arange(4 * 64, dtype=np.uint8).reshape(4, 1, 8, 8)
+    splits = {"train": Split(images, np.array([0, 1, 0, 1]))}
+    dataset = Dataset("a", splits, ("x", "y", "z"), (0,), (1,))
+    (tmp_path / "r.csv").write_text("sample,label\n2,y\n")
+    assert relabel(dataset, "a.npz", tmp_path / "r.csv").train.labels.tolist() == [0, 1, 1, 1]
+
+
+ONE_PIECE, TWO_PIECES = "K\u00e4tzchen", "Ka\u0308tzchen"
+
+
+@pytest.mark.parametrize(
+    ("stored", "written"), [(ONE_PIECE, TWO_PIECES), (TWO_PIECES, ONE_PIECE)], ids=["two", "one"]
+)
+def test_accents_may_be_stored_in_another_way(stored: str, written: str, tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    write_images(photos, [f"{stored}/{stored}{n}.png" for n in range(3)])
+    write_images(photos, [f"dog/{n}.png" for n in range(3)], size=(8, 8))
+    text = (
+        f"sample,given,label\n{written}/{written}0.png,{written},dog\ndog/0.png,dog,{written}\n"
+        f"{written}/{written}1.png,{written},\n"
+    )
+    found = relabelled(photos, text)
+    assert found.class_names == (ONE_PIECE, "dog")
+    assert found.train.labels.tolist() == [1, 0, 0, 1, 1]
+    with pytest.raises(ValueError, match=r"line 3: .*0\.png has the label 'dog', and .* before"):
+        relabelled(
+            photos,
+            f"sample,label\n{stored}/{stored}0.png,{written}\n{written}/{written}0.png,dog\n",
+        )
+
+
 def test_other_splits_stay_as_they_are(tmp_path: Path) -> None:
     names = [f"{split}/{name}" for split in ("train", "test") for name in FILES]
     write_images(tmp_path / "photos", names)
@@ -227,9 +291,9 @@ def test_rows_of_a_table_are_named_by_their_lines_also_after_some_are_left_out(
 def test_arrays_are_named_by_number(tmp_path: Path) -> None:
     images = np.arange(4 * 64, dtype=np.uint8).reshape(4, 1, 8, 8)
     dataset = Dataset("a", {"train": Split(images, np.array([0, 1, 0, 1]))}, ("x", "y"), (0,), (1,))
-    (tmp_path / "r.csv").write_text("sample,label\n2,y\n0,\n")
+    (tmp_path / "r.csv").write_text("sample,label\n2,y\n1,x\n0,\n")
     found = relabel(dataset, "a.npz", tmp_path / "r.csv")
-    assert found.train.labels.tolist() == [1, 1, 1]
+    assert found.train.labels.tolist() == [0, 1, 1]
     assert np.array_equal(found.train.array, images[1:])
     assert dataset.train.labels.tolist() == [0, 1, 0, 1]
 
@@ -242,11 +306,16 @@ def test_a_source_that_cannot_be_cut_is_refused_only_if_it_has_to_be(tmp_path: P
         def __getitem__(self, index: int) -> np.ndarray:
             return np.zeros((1, 2, 2), np.uint8)
 
+    class Longer(Source):
+        def __len__(self) -> int:
+            return 3
+
     dataset = Dataset("a", {"train": Split(Source(), np.array([0, 1]))}, ("x", "y"), (0,), (1,))
-    (tmp_path / "r.csv").write_text("sample,label\n1,x\n")
-    assert relabel(dataset, "a", tmp_path / "r.csv").train.labels.tolist() == [0, 0]
-    (tmp_path / "r.csv").write_text("sample,label\n1,\n")
-    with pytest.raises(TypeError, match="expected an array or image files, got Source"):
+    (tmp_path / "r.csv").write_text("sample,label\n0,y\n1,x\n")
+    assert relabel(dataset, "a", tmp_path / "r.csv").train.labels.tolist() == [1, 0]
+    dataset = replace(dataset, splits={"train": Split(Longer(), np.array([0, 1, 0]))})
+    (tmp_path / "r.csv").write_text("sample,label\n2,\n")
+    with pytest.raises(TypeError, match="expected an array or image files, got Longer"):
         relabel(dataset, "a", tmp_path / "r.csv")
 
 
@@ -298,5 +367,5 @@ def test_a_table_whose_rows_have_moved_is_refused(moved: bool, tmp_path: Path) -
         with pytest.raises(ValueError, match="30 of 30 samples had another label"):
             relabel(dataset, tmp_path / "t.csv", tmp_path / "r.csv")
     else:
-        found = relabel(dataset, tmp_path / "t.csv", tmp_path / "r.csv")
+        found = relabel(dataset, tmp_path / "t.csv", tmp_path / "r.csv", few_classes=True)
         assert set(found.train.labels.tolist()) == {0}

@@ -11,6 +11,8 @@ from array_audits import made_audit, with_scores
 from audits import make_findings
 
 from labelproof.audit.estimate import Estimate
+from labelproof.cli.audit_words import describe_audit
+from labelproof.report.audit import write_audit_page
 from labelproof.report.audit_tables import Pair, confusion_counts, confusions
 from labelproof.report.audit_words import (
     after_review,
@@ -47,6 +49,37 @@ def test_of_a_network_that_has_seen_the_labels_no_more_is_said_than_is_known() -
     assert "agrees with only 58% of the labels that it was trained on" in caution(
         replace(audit, agreement=Estimate(0.58, 0.4, 0.7))
     )
+
+
+def test_where_little_was_learned_no_suspect_is_said_to_be_wrong() -> None:
+    findings, _ = make_findings(1000, 4)
+    findings = replace(findings, noise_rate=Estimate(0.1, 0.08, 0.12))
+    assert finding(findings, agreed=0.69) == (
+        "About 100 of 1,000 labels may be wrong: 10.0% (8.0% to 12.0%). "
+        f"{len(findings.suspects)} are suspected, and many of them may be right."
+    )
+    score = np.full(1000, 0.1)
+    score[7] = 0.8
+    one = replace(with_scores(findings, score), noise_rate=Estimate(0.001, 0, 0.05))
+    assert finding(one, agreed=0.5).endswith("1 is suspected, and it may be right.")
+    # Just where the warning begins, and not before.
+    audit, _ = made_audit(100, ("a", "b"))
+    for agreed in (0.5, 0.69, 0.7, 0.9):
+        said = finding(audit.findings, agreed=agreed)
+        warned = bool(caution(replace(audit, agreement=Estimate(agreed, 0.4, 1.0))))
+        assert ("more probably wrong than right" in said) != warned
+
+
+@pytest.mark.parametrize("predictions", ["cross-validation", "given"])
+def test_command_and_page_say_it_as_carefully(predictions: str, tmp_path: Path) -> None:
+    audit, samples = made_audit(100, ("a", "b"))
+    audit = replace(audit, method={"predictions": predictions})
+    low = replace(audit, agreement=Estimate(0.5, 0.4, 0.6))
+    for each, careful in ((audit, False), (low, True)):
+        page = write_audit_page(tmp_path / "page.html", each, samples)
+        for said in (describe_audit(each, tmp_path), page.read_text(encoding="utf-8")):
+            assert ("many of them may be right" in said) == careful
+            assert ("more probably wrong than right" in said) != careful
 
 
 def test_classes_that_are_too_small_to_judge_are_named() -> None:

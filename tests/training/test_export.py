@@ -60,6 +60,9 @@ def test_onnx_runtime_computes_the_same_for_any_number_of_images(text: str, tmp_
     notes = json.loads(session.get_modelmeta().custom_metadata_map[KEY])
     assert notes["class_names"] == ["dog", "Käse", "a,b"]
     assert notes["input_shape"] == list(SHAPES[text])
+    # Without crops there is no short side to resize to: the input is covered.
+    assert (notes["crop"], notes["resize_short_side"]) == (0, None)
+    assert notes["colours"] == ("L" if SHAPES[text][0] == 1 else "RGB")
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
 
 

@@ -11,6 +11,7 @@ from labelproof.audit.conclusion import conclude
 from labelproof.audit.of_run import predict_trained
 from labelproof.cli.audit_places import data_place, reading_options
 from labelproof.cli.lines import told
+from labelproof.cli.unfinished import warn_if_unfinished
 from labelproof.data.catalogue import is_known
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
@@ -31,6 +32,7 @@ def audit_run(
 ) -> tuple[Audit, Samples]:
     """Read a run's data again, and ask its network about them."""
     run = load_run(folder, device)
+    warn_if_unfinished(run)
     attempts = read_attempts(folder)
     asked = attempts.asked if attempts is not None else {}
     label, labels = asked.get("label"), asked.get("labels")

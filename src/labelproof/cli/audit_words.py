@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, SUSPECTS, Audit
 from labelproof.cli.audit_forecast import roughly
-from labelproof.cli.fit_words import describe_data
+from labelproof.cli.fit_words import describe_data, of_parts
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
 from labelproof.report.audit_tables import confusion_counts, confusions
@@ -41,12 +41,16 @@ __all__ = [
 
 def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) -> str:
     """What the data are, and what is trained on them: said before it begins, or instead."""
-    return (
-        f"{describe_data(dataset)}\n"
+    lines = [describe_data(dataset)]
+    others = [name for name in dataset.splits if name != "train"]
+    if others:
+        lines.append(f"Not audited: {of_parts(dataset, others)}")
+    lines.append(
         f"Cross-validation: {parts} networks ({configuration.network}), each for "
         f"{count(configuration.epochs, 'epoch')} on {parts - 1} of {parts} parts, "
         f"{configuration.loss}"
     )
+    return "\n".join(lines)
 
 
 def describe_course(device: torch.device, seconds: float | None, *, begun: bool) -> str:
@@ -98,7 +102,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
         agreement(audit),
         caution(audit),
         hardly_judged(audit),
-        finding(findings, seen=audit.seen),
+        finding(findings, seen=audit.seen, agreed=audit.agreement.value),
         after_review(audit),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",

@@ -16,6 +16,7 @@ from rich.table import Table
 from labelproof.cli.data import Root
 from labelproof.cli.flags import LABELS
 from labelproof.cli.lines import say, told
+from labelproof.cli.unfinished import warn_if_unfinished
 from labelproof.data.dataset import Dataset
 from labelproof.data.known_classes import in_classes
 from labelproof.data.loading import load_dataset
@@ -86,6 +87,7 @@ def evaluate(
     """
     choose("format", format, _FORMATS)
     saved = load_run(run, device)
+    warn_if_unfinished(saved)
     name = data or saved.configuration.data
     attempts = read_attempts(run)
     # What a run has learned from is read as the run read it.
@@ -106,7 +108,7 @@ def evaluate(
         # Before they are corrected: to a class of the run that these data do not have otherwise.
         dataset = in_classes(dataset, classes)
         if labels is not None:
-            dataset = relabel(dataset, name, labels)
+            dataset = relabel(dataset, name, labels, few_classes=True)
     if data is not None and split == "test" and "test" not in dataset.splits:
         split = "train"  # all there is in a file that was made to measure on
     found = _measure(saved, dataset, split)

@@ -10,9 +10,12 @@ from rich.console import Console
 
 from labelproof.cli.lines import say
 from labelproof.cli.output_file import output_file
+from labelproof.cli.unfinished import warn_if_unfinished
 from labelproof.data.notices import few
 from labelproof.ranges import choose
+from labelproof.training.description import Description
 from labelproof.training.export import EXPORTS, export_run
+from labelproof.training.geometry import short_side
 from labelproof.training.saved import load_run
 
 __all__ = ["export"]
@@ -45,7 +48,8 @@ def export(
         labelproof export labelproof-runs/digits-ce-s1-0123abcd --output digits.onnx
 
     The network takes pixels as they are in image files: uint8 from 0 to 255 of shape (N, C, H, W),
-    for any N. Normalisation is inside. It gives logits of shape (N, classes); the names of the
+    for any N. How images of another size are brought there is printed, and stored in the file.
+    Normalisation is inside. It gives logits of shape (N, classes); the names of the
     classes are stored in the file, as JSON under the key labelproof. A network for a table takes
     rows of numbers: that JSON names them in order under features, and says under columns how they
     are made.
@@ -56,6 +60,7 @@ def export(
     example = f"model{EXPORTS[format]}"
     path = run / example if output is None else output_file(output, example=example)
     saved = load_run(run)
+    warn_if_unfinished(saved)
     export_run(saved, path, format=format)
     shape = ", ".join(str(size) for size in ("N", *saved.description.input_shape))
     taken = f"rows, float32 ({shape})" if saved.tabular else f"images, uint8 ({shape})"
@@ -66,3 +71,22 @@ def export(
         names = saved.columns.feature_names
         more = "; all are in the file" if len(names) > _SHOWN else ""
         say(console, f"Features of a row, in order: {few(names, shown=_SHOWN)}{more}")
+    else:
+        say(console, _describe_looking(saved.description))
+
+
+def _describe_looking(description: Description) -> str:
+    """How to bring an image to the network's size: what else is fed is not what it knows."""
+    channels, height, width = description.input_shape
+    colours = "in grey" if channels == 1 else "in RGB"
+    # Resized without it, a photo is another one to the network.
+    filtered = "bilinear, antialiased"
+    if not description.crop:
+        return (
+            f"Images of another size, as 'predict' takes them: {colours}, resized until they cover "
+            f"{height} x {width} ({filtered}), the middle cut out"
+        )
+    return (
+        f"Images of any size, as 'predict' takes them: {colours}, the short side resized to "
+        f"{short_side(description.crop)} ({filtered}), the middle {height} x {width} cut out"
+    )

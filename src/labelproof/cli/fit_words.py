@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from labelproof.intervals import wilson_interval
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RunRecord
 
-__all__ = ["describe_data", "describe_end", "describe_start", "stem_of"]
+__all__ = ["describe_data", "describe_end", "describe_start", "of_parts", "stem_of"]
 
 
 _NAMED = 3
@@ -59,17 +60,35 @@ def describe_data(dataset: Dataset) -> str:
     return f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
 
 
+def of_parts(dataset: Dataset, names: Sequence[str]) -> str:
+    """How many samples some parts of a dataset have, for those that are left alone.
+
+    >>> from labelproof.data import load_digits
+    >>> of_parts(load_digits(), ["test"])
+    '450 images of test'
+    """
+    what = "row" if dataset.tabular else "image"
+    sizes = [count(len(dataset.splits[name]), what) for name in names]
+    return ", ".join(f"{size} of {readable(name)}" for size, name in zip(sizes, names, strict=True))
+
+
 def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
     """What the data are, and what is going to be done with them."""
     what = "row" if dataset.tabular else "image"
     held = round(configuration.validation * len(dataset.train))
     loss = "a loss that is chosen first" if auto else configuration.loss
-    return [
+    lines = [
         describe_data(dataset),
         f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
         f"of {configuration.batch_size}, {loss}",
         f"Held out: about {count(held, what)} to validate on, by their labels as they are",
     ]
+    if "test" in dataset.splits:
+        lines.append(f"Measured on: {of_parts(dataset, ['test'])}, never learned from")
+    unused = [name for name in dataset.splits if name not in ("train", "test")]
+    if unused:
+        lines.append(f"Not used: {of_parts(dataset, unused)}")
+    return lines
 
 
 def describe_end(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from labelproof.cli.lines import told
 from labelproof.data.encoded import SUFFIXES, Mode, UnreadableImageError, decode_image
-from labelproof.data.notices import few, readable
+from labelproof.data.examination import examine_images, report_grey_levels
+from labelproof.data.foreign_kinds import report_foreign_kinds
+from labelproof.data.notices import count, few, readable
 
 __all__ = ["ARRAYS", "Picture", "find_pictures", "load_array"]
 
@@ -26,6 +30,7 @@ ARRAYS = (".npy", ".npz")
 
 _IMAGES = ("images", "x", "data")
 _ROUND = 64
+_TAKEN = "(N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,9 @@ class Picture:
 def find_pictures(paths: Sequence[Path], shape: tuple[int, int, int]) -> Iterator[Picture]:
     """All images at some paths, in the order of the paths and sorted below each.
 
+    What fit and audit warn of is said on the error stream before the first image: images of kinds
+    that are not read, pages that are not looked at, and 16 bits of which little is left in 8.
+
     Args:
         paths: Image files, folders, or files of arrays; looked for at once, read as they are asked
             for.
@@ -59,26 +67,42 @@ def find_pictures(paths: Sequence[Path], shape: tuple[int, int, int]) -> Iterato
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: there is no such file or folder")
-    found = [(path, _files(path) if path.is_dir() else [str(path)]) for path in paths]
-    for path, files in found:
-        if not files:
-            raise ValueError(f"{path}: expected images in this folder, found none")
+    with told():
+        found = [(path, _files(path) if path.is_dir() else [str(path)]) for path in paths]
+        for path, files in found:
+            if not files:
+                raise ValueError(f"{path}: expected images in this folder, found none")
+        _look([file for path, files in found if not _holds_arrays(path) for file in files])
     mode: Mode = "L" if shape[0] == 1 else "RGB"
     return itertools.chain.from_iterable(
-        _from_arrays(path, shape)
-        if path.is_file() and path.suffix.lower() in ARRAYS
-        else _decoded(files, mode)
+        _from_arrays(path, shape) if _holds_arrays(path) else _decoded(files, mode)
         for path, files in found
     )
 
 
+def _holds_arrays(path: Path) -> bool:
+    return path.is_file() and path.suffix.lower() in ARRAYS
+
+
 def _files(folder: Path) -> list[str]:
-    return sorted(
+    names = sorted(
         os.path.join(place, name)
         for place, _, names in os.walk(folder)
         for name in names
-        if os.path.splitext(name)[1].lower() in SUFFIXES and not name.startswith(".")
+        if not name.startswith(".")
     )
+    report_foreign_kinds(readable(str(folder)), names)
+    return [name for name in names if os.path.splitext(name)[1].lower() in SUFFIXES]
+
+
+def _look(files: Sequence[str]) -> None:
+    # What comes through a pipe can be read only once.
+    kept = [file for file in files if os.path.isfile(file)]
+    with warnings.catch_warnings():
+        # Pillow's own are said where the images are decoded; once is enough.
+        warnings.filterwarnings("ignore", module="PIL")
+        examine_images(kept, full=False)
+        report_grey_levels(kept)
 
 
 def _decoded(files: Iterable[str], mode: Mode) -> Iterator[Picture]:
@@ -123,9 +147,10 @@ def load_array(path: Path) -> NDArray[Any]:
 
 
 def _channels_first(images: NDArray[Any], shape: tuple[int, int, int], place: str) -> NDArray[Any]:
-    if images.ndim == 3:
-        return images[:, np.newaxis]
     channels, height, width = shape
+    if images.ndim == 3:
+        _refuse_single(images, shape, place)
+        return images[:, np.newaxis]
     if images.ndim == 4:
         if images.shape[1:] == shape:
             return images
@@ -135,9 +160,27 @@ def _channels_first(images: NDArray[Any], shape: tuple[int, int, int], place: st
         if first != last:
             return images if first else images.transpose(0, 3, 1, 2)
     raise ValueError(
-        f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, got "
-        f"{images.shape}"
+        f"{place}: expected {_TAKEN}, got {images.shape}"
+        + ("; a single image is given as array[None]" if images.ndim == 2 else "")
     )
+
+
+def _refuse_single(images: NDArray[Any], shape: tuple[int, int, int], place: str) -> None:
+    """Three axes mean grey images, and may be those of one image that has its channels with it."""
+    channels, height, width = shape
+    meant = channels == 1 and images.shape[1:] == (height, width)
+    if images.shape[2] in (1, 3) and not meant:
+        raise ValueError(
+            f"{place}: expected {_TAKEN}, got {images.shape}, which would be "
+            f"{count(len(images), 'grey image')} of {images.shape[1]} x {images.shape[2]} pixels; "
+            "a single image is given as array[None]"
+        )
+    # Only 3: one grey image is the same with its channel in front and in a row of one.
+    if images.shape[0] == 3 and channels == 3:
+        raise ValueError(
+            f"{place}: expected {_TAKEN}, got {images.shape}, which may be one image in colour or "
+            "3 grey ones; a single image is given as array[None], grey ones as array[:, None]"
+        )
 
 
 def _as_bytes(images: NDArray[Any], place: str) -> NDArray[np.uint8]:

@@ -17,6 +17,7 @@ from torch import Tensor
 from labelproof.cli.lines import told
 from labelproof.cli.output_file import output_file
 from labelproof.cli.pictures import ARRAYS, Picture, find_pictures, load_array
+from labelproof.cli.unfinished import warn_if_unfinished
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Rows
 from labelproof.data.labelled_files import OnError
@@ -86,6 +87,7 @@ def predict(
     """
     file = None if output is None else output_file(output, example="predictions.csv")
     saved = load_run(run, device)
+    warn_if_unfinished(saved)
     unreadable: list[str] = []
     if saved.tabular:
         on_error = "skip" if skip_unreadable else "raise"

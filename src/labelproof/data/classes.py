@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from labelproof.data.notices import count, few, notice
 from labelproof.data.whole_numbers import is_whole
 
-__all__ = ["check_classes", "order_classes", "report_spellings"]
+__all__ = ["check_classes", "check_left", "order_classes", "report_spellings"]
 
 
 def order_classes(names: Iterable[str]) -> tuple[str, ...]:
@@ -54,6 +54,32 @@ def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -
             f"{count(len(names), 'label')} ({few(names)}); these look like names of single images"
         )
     report_spellings(place, names)
+
+
+def check_left(place: str, before: Sequence[str], left: Sequence[str]) -> None:
+    """Refuse labels that leave less than two classes to learn from; warn of those they empty.
+
+    Args:
+        place: Where the labels come from, for the message.
+        before: The classes that samples had without them.
+        left: The classes that samples have with them.
+
+    Example:
+        >>> check_left("reviewed.csv", ["cat", "dog"], ["cat"])
+        Traceback (most recent call last):
+            ...
+        ValueError: reviewed.csv: expected to leave at least two classes, got only 'cat'
+    """
+    if len(left) < 2:
+        found = f"only {left[0]!r}" if left else "none"
+        raise ValueError(f"{place}: expected to leave at least two classes, got {found}")
+    kept = set(left)
+    empty = [name for name in before if name not in kept]
+    if empty:
+        notice(
+            f"{place}: {count(len(empty), 'class', 'classes')} left without any training sample: "
+            f"{few(empty)}"
+        )
 
 
 def report_spellings(place: str, names: Sequence[str]) -> None:

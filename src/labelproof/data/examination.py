@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +25,13 @@ from labelproof.data.grey_levels import GreyLevels
 from labelproof.data.images import EncodedImages, ImageFiles, look_at_each
 from labelproof.data.notices import count, notice
 
-__all__ = ["Examination", "channel_statistics", "examine_images", "sample_statistics"]
+__all__ = [
+    "Examination",
+    "channel_statistics",
+    "examine_images",
+    "report_grey_levels",
+    "sample_statistics",
+]
 
 _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"})
 # Not MPO, a photo's: its further pictures are previews of the first.
@@ -126,21 +133,57 @@ def sample_statistics(
             in 8.
     """
     side = images.short_side
-    chosen = np.unique(np.linspace(0, len(images) - 1, min(sample, len(images))).astype(int))
     levels = GreyLevels()
     statistics = channel_statistics(
         decode_image(
-            images.files[int(index)],
+            images.files[index],
             mode=images.mode,
             short_side=side or _STATISTICS_SIDE,
             enlarge=side is not None,
             levels=levels,
         )
-        for index in chosen
+        for index in _spread(len(images), sample)
     )
     if (warning := levels.warning) is not None:
         notice(warning)
     return statistics
+
+
+def report_grey_levels(files: EncodedImages, *, sample: int = 256) -> None:
+    """Warn of 16-bit images of which little is left in 8, as `sample_statistics` does.
+
+    Of all others only the header is read, and what cannot be read is passed over.
+
+    Args:
+        files: Paths, or another sequence of stored images.
+        sample: How many are looked at, spread evenly.
+
+    Warns:
+        DataWarning: They use few of their values.
+
+    Example:
+        >>> import warnings
+        >>> file = str(getfixture("tmp_path") / "dim.png")
+        >>> Image.fromarray(np.arange(4096, dtype=np.uint16).reshape(64, 64)).save(file)
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     report_grey_levels([file])
+        >>> print(str(caught[0].message).split(",")[0])
+        16-bit images with 16 of the 256 grey levels that are kept
+    """
+    levels = GreyLevels()
+    for index in _spread(len(files), sample):
+        file = files[index]
+        # Broken files make Pillow raise almost anything; whoever decodes them says what is wrong.
+        with suppress(Exception), open_image(file) as image:
+            levels.count(image_name(file), image)
+    if (warning := levels.warning) is not None:
+        notice(warning)
+
+
+def _spread(number: int, sample: int) -> list[int]:
+    """Some of many indices at even distances, all of them when they are few."""
+    return np.unique(np.linspace(0, number - 1, min(sample, number)).astype(int)).tolist()
 
 
 @dataclass(frozen=True)

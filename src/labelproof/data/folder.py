@@ -13,6 +13,7 @@ from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.encoded import SUFFIXES
+from labelproof.data.foreign_kinds import FOREIGN, report_foreign_kinds
 from labelproof.data.labelled_files import (
     LabelledFiles,
     OnError,
@@ -23,8 +24,6 @@ from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import SPLITS, split_name
 
 __all__ = ["FolderListing", "list_folder", "load_folder"]
-
-_FOREIGN = frozenset({".avif", ".cr2", ".dng", ".heic", ".heif", ".jp2", ".jxl", ".nef", ".psd"})
 
 
 @dataclass
@@ -285,14 +284,8 @@ def _report(place: str, listing: FolderListing) -> None:
         )
     if listing.loops:
         notice(f"{place}: not followed, since it leads back to where it is: {few(listing.loops)}")
-    kinds = Counter(_suffix(name) or "no ending" for name in listing.ignored)
-    foreign = {kind: number for kind, number in kinds.items() if kind in _FOREIGN}
-    if foreign:
-        notice(
-            f"{place}: {count(sum(foreign.values()), 'image')} of a kind that is not read "
-            f"({', '.join(sorted(foreign))}) left out; save as JPEG or PNG"
-        )
-    rest = [name for name in listing.ignored if _suffix(name) not in _FOREIGN]
+    report_foreign_kinds(place, listing.ignored)
+    rest = [name for name in listing.ignored if _suffix(name) not in FOREIGN]
     if rest and listing.num_images:
         notice(f"{place}: {count(len(rest), 'file')} left out, not images: {few(rest)}")
     if listing.loose and listing.num_images:
@@ -301,7 +294,7 @@ def _report(place: str, listing: FolderListing) -> None:
             f"{few(listing.loose)}"
         )
     if not listing.num_images:
-        raise ValueError(_nothing(place, listing, kinds))
+        raise ValueError(_nothing(place, listing))
     if not any(listing.splits["train"].values()):
         raise ValueError(f"{place}: the folder train holds no images")
     if listing.empty:
@@ -311,11 +304,12 @@ def _report(place: str, listing: FolderListing) -> None:
         )
 
 
-def _nothing(place: str, listing: FolderListing, kinds: Counter[str]) -> str:
+def _nothing(place: str, listing: FolderListing) -> str:
     message = f"{place}: expected a folder of images for each class, found no image in a folder"
     if listing.loose:
         return f"{message}, but {count(len(listing.loose), 'image')} in no class folder"
-    if kinds:
+    if listing.ignored:
+        kinds = Counter(_suffix(name) or "no ending" for name in listing.ignored)
         found = ", ".join(f"{number:,} x {kind}" for kind, number in kinds.most_common(5))
         return f"{message}, only files that end in {found}"
     return message

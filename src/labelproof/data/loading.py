@@ -101,7 +101,7 @@ def load_dataset(
         return dataset
     from labelproof.data.relabelling import relabel
 
-    return relabel(dataset, name_or_path, labels)
+    return relabel(dataset, name_or_path, labels, few_classes=few_classes)
 
 
 def _load(

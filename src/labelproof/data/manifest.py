@@ -20,6 +20,7 @@ from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import split_name
 from labelproof.data.table_files import table_stem
 from labelproof.data.tables import read_table
+from labelproof.data.unicode_forms import StoredFiles
 from labelproof.data.unusable import UnusableSamplesError
 
 __all__ = ["COLUMNS", "load_manifest", "read_beside"]
@@ -56,7 +57,8 @@ def load_manifest(
 
     Columns are found by name, in upper or lower case: `path` (or `file`, `filename`, `image`, ...),
     `label` (or `class`, `target`, `category`, ...) and `split`. Others are ignored. Paths are
-    relative to the table. Without a split column everything is there to train on.
+    relative to the table; accents in them need not be stored as the file system has them. Without
+    a split column everything is there to train on.
 
     Args:
         path: A `.csv` in UTF-8 with commas, semicolons or tabs, a `.tsv`, a `.jsonl` with an
@@ -152,8 +154,9 @@ def read_beside(path: Path, column: str) -> dict[str, str]:
     table = read_table(path)
     names = _find_columns(table.columns, readable(str(path)))
     beside: dict[str, str] = {}
+    files = StoredFiles()
     for row in table.read([names["path"], column]):
-        file = _resolve(path.parent, row.cells[0])
+        file = _resolve(path.parent, row.cells[0], files)
         if file is not None:
             # The first of several rows of an image is the one that is kept.
             beside.setdefault(os.path.abspath(file), row.cells[1])
@@ -179,8 +182,9 @@ def _find_columns(columns: Sequence[str], place: str) -> dict[str, str]:
 def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -> list[_Row]:
     """Rows with a label and a file, their paths made whole."""
     unlabelled, missing, usable = [], [], []
+    files = StoredFiles()
     for row in rows:
-        path = _resolve(folder, row.path)
+        path = _resolve(folder, row.path, files)
         if not row.label:
             unlabelled.append(row)
         elif path is None:
@@ -205,12 +209,13 @@ def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -
     return usable
 
 
-def _resolve(folder: Path, text: str) -> str | None:
+def _resolve(folder: Path, text: str, files: StoredFiles) -> str | None:
     """Where the file is, or `None`; a table may have been written on a system with backslashes."""
     for written in dict.fromkeys((text, text.replace("\\", "/"))):
         path = os.path.normpath(os.path.join(folder, written))
-        if written and os.path.isfile(path):
-            return path
+        found = files.find(path) if written else None
+        if found is not None:
+            return found
     return None
 
 

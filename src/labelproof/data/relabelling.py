@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.data.classes import check_left
 from labelproof.data.dataset import Dataset, Images, Rows, Split
 from labelproof.data.images import ImageFiles, select_images
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.sample_names import sample_names
 from labelproof.data.tables import read_table
+from labelproof.data.unicode_forms import KnownNames
 from labelproof.data.unseen_values import spelled_otherwise
 
 __all__ = ["relabel"]
@@ -24,21 +26,31 @@ _CORRECTED = 1 / 3
 
 
 def relabel(
-    dataset: Dataset, data: str | os.PathLike[str], file: str | os.PathLike[str]
+    dataset: Dataset,
+    data: str | os.PathLike[str],
+    file: str | os.PathLike[str],
+    *,
+    few_classes: bool = False,
 ) -> Dataset:
     r"""The dataset with the labels of its training samples as a file has them.
 
     The file is a table with the columns `sample` and `label`, such as a review's. A sample whose
     label is empty is left out: whoever looked at it could not tell. One that the file does not name
-    keeps its label.
+    keeps its label. Samples and labels may have their accents stored in another way than the data.
 
     Args:
         dataset: What was read from `data`.
         data: Where it was read from, which samples are named by.
         file: The table.
+        few_classes: Whether a single class will do: to measure on, and not to learn from.
 
     Raises:
-        ValueError: A sample of the file is not in the data, or a label is none of their classes.
+        ValueError: A sample of the file is not in the data, a label is none of their classes, or
+            fewer than two classes are left.
+
+    Warns:
+        DataWarning: A class is left without any sample, unless few will do, or the file changes
+            nothing.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -51,15 +63,23 @@ def relabel(
         >>> len(digits.train), len(corrected.train)
         (1347, 1346)
     """
-    rows = _read(Path(file))
     names = [_written(name) for name in sample_names(dataset.train, data)]
     classes = [_written(name) for name in dataset.class_names]
+    samples, labelled = KnownNames(names), KnownNames(classes)
     place = readable(str(file))
+    rows = [
+        _Row(row.place, _known(row.sample, samples), _known(row.label, labelled))
+        for row in _read(Path(file))
+    ]
     # First of all: what else is wrong with a file of other data does not matter.
     _check_samples([row.sample for row in rows], names, place, readable(str(data)))
     decided = _decide(rows, place)
     _check_labels(decided, classes, place, readable(str(data)))
-    _check_given(Path(file), dict(zip(names, dataset.train.labels.tolist(), strict=True)), classes)
+    before = [classes[label] for label in dataset.train.labels.tolist()]
+    given = [
+        (_known(sample, samples), _known(label, labelled)) for sample, label in _given(Path(file))
+    ]
+    _check_given(given, dict(zip(names, before, strict=True)), place)
     numbers = {name: number for number, name in enumerate(classes)}
     labels = dataset.train.labels.copy()
     kept = np.ones(len(labels), dtype=np.bool_)
@@ -76,6 +96,9 @@ def relabel(
         notice(f"{place}: every label in it is the one that the data have")
     if not kept.any():
         raise ValueError(f"{place}: leaves out every training sample")
+    if not few_classes:
+        ours, left = np.unique(dataset.train.labels), np.unique(labels[kept])
+        check_left(place, [classes[index] for index in ours], [classes[index] for index in left])
     split = _select(replace(dataset.train, labels=labels), np.flatnonzero(kept))
     left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
     return replace(
@@ -88,6 +111,11 @@ def relabel(
 def _written(name: str) -> str:
     """A name as a table has it: tables are UTF-8, and cells are read without the space around."""
     return readable(name).strip()
+
+
+def _known(name: str, known: KnownNames) -> str:
+    """A name as the data have it, or as it is where they do not."""
+    return known.find(name) or name
 
 
 @dataclass(frozen=True)
@@ -143,26 +171,30 @@ def _check_labels(decided: dict[str, str], classes: Sequence[str], file: str, da
         )
 
 
-def _check_given(file: Path, labels: dict[str, int], classes: Sequence[str]) -> None:
-    """Refuse a file whose samples are others by now: a row is known by its line alone."""
+def _given(file: Path) -> list[tuple[str, str]]:
+    """What samples were labelled when the file was made, as far as it says."""
     table = read_table(file)
     folded = {name.strip().casefold(): name for name in table.columns}
     if "given" not in folded:
-        return
+        return []
     rows = table.read([folded["sample"], folded["given"]])
-    cells = [tuple(_written(cell) for cell in row.cells) for row in rows]
-    compared = [(sample, given) for sample, given in cells if given]
-    other = [sample for sample, given in compared if given != classes[labels[sample]]]
+    cells = [(_written(row.cells[0]), _written(row.cells[1])) for row in rows]
+    return [(sample, given) for sample, given in cells if given]
+
+
+def _check_given(compared: Sequence[tuple[str, str]], labels: dict[str, str], file: str) -> None:
+    """Refuse a file whose samples are others by now: a row is known by its line alone."""
+    other = [sample for sample, given in compared if given != labels[sample]]
     if len(other) > _CORRECTED * len(compared):
         raise ValueError(
-            f"{readable(str(file))}: {len(other):,} of {count(len(compared), 'sample')} had "
+            f"{file}: {len(other):,} of {count(len(compared), 'sample')} had "
             f"another label when the file was made, such as {few(other)}; if rows have been moved "
             "since, it no longer says which is which. If they were corrected since, remove its "
             "column given"
         )
     if other:
         notice(
-            f"{readable(str(file))}: {count(len(other), 'sample')} had another label when the file "
+            f"{file}: {count(len(other), 'sample')} had another label when the file "
             f"was made, as after an earlier correction: {few(other)}"
         )
 

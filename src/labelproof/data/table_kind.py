@@ -10,6 +10,7 @@ from pathlib import Path
 from labelproof.data.encoded import SUFFIXES
 from labelproof.data.manifest import COLUMNS
 from labelproof.data.tables import Table
+from labelproof.data.unicode_forms import StoredFiles
 
 __all__ = ["ImageColumn", "find_image_column"]
 
@@ -66,7 +67,8 @@ def find_image_column(table: Table, folder: Path) -> ImageColumn | None:
     for name in [named] if named else rest if only else []:
         cells = [row.cells[0] for row in islice(table.read([name]), _LOOKED_AT)]
         cells = [cell for cell in cells if cell]
-        files = [_is_file(folder, cell) for cell in cells]
+        stored = StoredFiles()
+        files = [_is_file(folder, cell, stored) for cell in cells]
         images = [Path(cell).suffix.lower() in SUFFIXES for cell in cells]
         likely = sum(a or b for a, b in zip(files, images, strict=True))
         if (named and (only or not cells)) or (cells and likely * 2 >= len(cells)):
@@ -74,8 +76,8 @@ def find_image_column(table: Table, folder: Path) -> ImageColumn | None:
     return None
 
 
-def _is_file(folder: Path, text: str) -> bool:
+def _is_file(folder: Path, text: str, stored: StoredFiles) -> bool:
     try:
-        return os.path.isfile(folder / text.replace("\\", "/"))
+        return stored.find(os.path.join(folder, text.replace("\\", "/"))) is not None
     except ValueError:  # a cell may hold what no file can be called
         return False

@@ -123,7 +123,7 @@ def write_audit_page(
 def _finding(path: Path, audit: Audit) -> dict[str, object]:
     script = Markup("\n".join(render_page(part) for part in _SCRIPTS))  # noqa: S704
     digest = hashlib.sha256(script.encode()).digest()
-    found = finding(audit.findings, seen=audit.seen)
+    found = finding(audit.findings, seen=audit.seen, agreed=audit.agreement.value)
     return {
         "title": f"{readable(audit.name)}: which labels are wrong",
         # Where little was learned that comes first: the figures below are not to be believed.

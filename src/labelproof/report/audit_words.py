@@ -34,13 +34,15 @@ _LONG = 40
 """Characters up to which a name is said in full: a sentence has to stay one."""
 
 
-def finding(findings: Findings, *, seen: bool = False) -> str:
+def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> str:
     """How many labels are wrong, of how many, how sure that is, and how many can be named.
 
     Args:
         findings: What was found.
         seen: Whether the network was trained on these labels. Then each suspect is a label that it
             would give another class, and no more is known.
+        agreed: The share of labels that are predicted. Where it is so low that `caution` warns,
+            suspects are not said to be wrong: many of them may be samples that are hard to learn.
 
     Example:
         >>> import numpy as np
@@ -70,6 +72,13 @@ def finding(findings: Findings, *, seen: bool = False) -> str:
             f"About {estimated:,} of {total:,} labels may be wrong: {rate}. The network would give "
             f"{named:,} another class."
         )
+    if agreed < _TRUSTED:
+        suspected = (
+            "1 is suspected, and it may be right"
+            if named == 1
+            else f"{named:,} are suspected, and many of them may be right"
+        )
+        return f"About {estimated:,} of {total:,} labels may be wrong: {rate}. {suspected}."
     opening = f"About {estimated:,} of {total:,} labels {verb} wrong: {rate}."
     each = "it is" if named == 1 else "each is"
     return f"{opening} {named:,} can be named: {each} more probably wrong than right."

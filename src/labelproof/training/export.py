@@ -20,7 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from labelproof.ranges import choose
+from labelproof.training.description import Description
 from labelproof.training.durable import write_bytes
+from labelproof.training.geometry import short_side
 from labelproof.training.saved import SavedRun
 from labelproof.version import __version__
 
@@ -40,9 +42,14 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
     """Write the network of a run.
 
     The file takes `images`, uint8 `(N, C, H, W)` for any `N`, and gives `logits`, float32
-    `(N, classes)`. Where a run has resized crops, the crop is the caller's to do. A run on a table
-    takes `rows`, float32 `(N, F)`: the file's notes name the features in order under `features`,
-    and say under `columns` how they are made.
+    `(N, classes)`. To bring images to that size is the caller's to do. As `SavedRun.fit` does it,
+    the notes have it in numbers: the short side is resized to `resize_short_side` and the middle
+    `crop` by `crop` cut out, sides and edges rounded down; or, where there is no `crop`, images are
+    resized until they cover the input, and the middle is cut out. `colours`, `interpolation` and
+    `antialias` say the rest.
+
+    A run on a table takes `rows`, float32 `(N, F)`: the file's notes name the features in order
+    under `features`, and say under `columns` how they are made.
 
     Args:
         run: What to export.
@@ -66,7 +73,7 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
         {
             "class_names": description.class_names,
             "input_shape": description.input_shape,
-            "crop": description.crop,
+            **({"crop": 0} if run.tabular else _looking(description)),
             "columns": description.columns,
             "features": run.columns.feature_names if run.tabular else None,
             "network": description.network,
@@ -88,6 +95,18 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
                 f"{description.network} cannot be exported as {format}: {first}"
             ) from error
     write_bytes(path, content)
+
+
+def _looking(description: Description) -> dict[str, Any]:
+    """How an image of any size and kind becomes what the network sees."""
+    crop = description.crop
+    return {
+        "crop": crop,
+        "resize_short_side": short_side(crop) if crop else None,
+        "interpolation": "bilinear",
+        "antialias": True,
+        "colours": "L" if description.input_shape[0] == 1 else "RGB",
+    }
 
 
 class _FromPixels(nn.Module):

@@ -20,6 +20,7 @@ __all__ = [
     "choose_box",
     "choose_boxes",
     "resample",
+    "short_side",
     "trace_pixels",
 ]
 
@@ -146,6 +147,15 @@ def _largest_centre(height: int, width: int) -> tuple[int, int, int, int]:
     return left, top, left + wide, top + high
 
 
+def short_side(size: int) -> int:
+    """To how many pixels evaluation resizes the short side of an image, before it crops to `size`.
+
+    >>> short_side(224), short_side(48)
+    (256, 54)
+    """
+    return size * 256 // 224
+
+
 def centre_box(height: int, width: int, size: int) -> tuple[float, float, float, float]:
     """The part that evaluation shows: the centre, after the short side became 256/224 of `size`.
 
@@ -158,7 +168,7 @@ def centre_box(height: int, width: int, size: int) -> tuple[float, float, float,
         >>> centre_box(256, 512, 224)
         (144.0, 16.0, 368.0, 240.0)
     """
-    short = size * 256 // 224
+    short = short_side(size)
     edges: list[tuple[float, float]] = []
     for side in (width, height):
         resized = short * side // min(height, width)

@@ -1,0 +1,199 @@
+"""What is said about images before they are predicted, in the words of fit and audit."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_images import make_image, write_images
+from PIL import Image
+from trained import labelproof_to_its_end, train_digits
+
+from labelproof.cli.pictures import find_pictures
+from labelproof.data.encoded import decode_image
+from labelproof.data.folder import load_folder
+from labelproof.data.notices import DataWarning
+
+GREY = (1, 8, 8)
+COLOUR = (3, 32, 32)
+
+
+def told(folder: Path) -> list[str]:
+    """What is said of a folder that is learned from."""
+    with pytest.warns(DataWarning) as caught:
+        load_folder(folder)
+    return [f"warning: {warning.message}" for warning in caught]
+
+
+def said(capsys: pytest.CaptureFixture[str], *paths: Path) -> list[str]:
+    """What is said of images that are predicted, each of them once."""
+    list(find_pictures(paths, GREY))
+    return capsys.readouterr().err.splitlines()
+
+
+def write_deep(folder: Path, highest: int) -> list[Path]:
+    """16-bit images in two folders, with values from 0 on."""
+    generator = np.random.default_rng(0)
+    places = [folder / name for name in ("a/1.png", "a/2.png", "b/1.png")]
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        values = generator.integers(0, highest, (32, 32), dtype=np.uint16, endpoint=True)
+        Image.fromarray(values).save(place)
+    return places
+
+
+def test_sixteen_bits_of_which_nothing_is_left_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dark, full = tmp_path / "dark", tmp_path / "full"
+    files = write_deep(dark, 249)
+    (line,) = told(dark)
+    assert "16-bit images with 1 of the 256 grey levels" in line
+    assert said(capsys, dark) == [line]
+    # Named one by one, as a shell does, and with what cannot be read among them.
+    (dark / "b" / "2.png").write_bytes(files[0].read_bytes()[:60])
+    assert said(capsys, *files, dark / "b" / "2.png") == [line]
+    write_deep(full, 65535)
+    assert said(capsys, full) == []
+
+
+@pytest.mark.parametrize("suffix", ["gif", "tif"])
+def test_pages_that_are_not_looked_at_are_warned_of(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_images(tmp_path, [f"{name}.{suffix}" for name in ("a/1", "a/2", "b/1")])
+    assert said(capsys, tmp_path) == []
+    pages = [make_image(seed) for seed in range(10, 13)]
+    pages[0].save(tmp_path / f"b/2.{suffix}", save_all=True, append_images=pages[1:])
+    (line,) = told(tmp_path)
+    assert line.startswith("warning: 1 image has more than one page, of 4 that were opened")
+    assert said(capsys, tmp_path) == [line]
+
+
+def test_images_of_kinds_that_are_not_read_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_images(tmp_path, ["a/1.png", "a/2.png", "b/1.png"])
+    for name in ("a/3.heic", "a/4.CR2", "b/2.avif", "b/3.HEIC", "b/._3.HEIC"):
+        (tmp_path / name).touch()
+    (line,) = told(tmp_path)
+    assert "4 images of a kind that is not read (.avif, .cr2, .heic) left out" in line
+    assert said(capsys, tmp_path) == [line]
+    (tmp_path / "notes.txt").touch()
+    assert said(capsys, tmp_path / "a" / "1.png") == []
+
+
+def test_a_folder_of_such_images_alone_is_an_error_that_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "1.heic").touch()
+    with pytest.raises(ValueError, match="expected images in this folder, found none"):
+        find_pictures([tmp_path], GREY)
+    assert "1 image of a kind that is not read (.heic)" in capsys.readouterr().err
+
+
+def test_all_of_it_is_on_the_error_stream_of_the_command(tmp_path: Path) -> None:
+    assert train_digits(tmp_path / "run", epochs=1).exit_code == 0
+    photos = tmp_path / "photos"
+    write_deep(photos, 249)
+    (photos / "1.heic").touch()
+    pages = [make_image(seed, mode="L") for seed in range(3)]
+    pages[0].save(photos / "moving.gif", save_all=True, append_images=pages[1:])
+    ended = labelproof_to_its_end("predict", tmp_path / "run", photos)
+    # Nothing of it cannot be read.
+    assert ended.returncode == 0
+    assert len(ended.stdout.splitlines()) == 1 + 4
+    kind, page, deep = ended.stderr.splitlines()
+    assert kind.startswith(f"warning: {photos}: 1 image of a kind that is not read (.heic)")
+    assert page.startswith("warning: 1 image has more than one page")
+    assert deep.startswith("warning: 16-bit images with 1 of the 256 grey levels")
+
+
+def test_what_pillow_says_is_not_said_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "odd.tif"
+    make_image(1, mode="L").save(file)
+    # Two values where one is meant, for how the planes of a TIFF lie (284).
+    entry, twice = struct.pack("<HHI", 284, 3, 1), struct.pack("<HHI", 284, 3, 2)
+    file.write_bytes(file.read_bytes().replace(entry, twice))
+    with pytest.warns(UserWarning, match="too many entries"):
+        decode_image(str(file), mode="L")
+    find_pictures([tmp_path], GREY)
+    assert capsys.readouterr().err == ""
+
+
+# Pillow reads all of a pipe, and leaves it to be closed when it is forgotten.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_what_comes_through_a_pipe_is_read_once(tmp_path: Path) -> None:
+    write_images(tmp_path, ["a.png"], mode="L")
+    content = (tmp_path / "a.png").read_bytes()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        pipe.write_bytes(content)
+        # Who comes again gets nothing, and does not wait for ever.
+        while True:
+            pipe.write_bytes(b"")
+
+    threading.Thread(target=write, daemon=True).start()
+    (picture,) = find_pictures([pipe], GREY)
+    assert isinstance(picture.pixels, np.ndarray)
+
+
+def save(folder: Path, shape: tuple[int, ...]) -> Path:
+    path = folder / "one.npy"
+    np.save(path, np.zeros(shape, np.uint8))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("run", "shape", "reason"),
+    [
+        (COLOUR, (32, 32, 3), "which would be 32 grey images of 32 x 3 pixels"),
+        (COLOUR, (40, 60, 1), "which would be 40 grey images of 60 x 1 pixels"),
+        (COLOUR, (3, 32, 32), "which may be one image in colour or 3 grey ones"),
+        (GREY, (8, 8, 3), "which would be 8 grey images of 8 x 3 pixels"),
+        (GREY, (8, 8, 1), "which would be 8 grey images of 8 x 1 pixels"),
+        (GREY, (8, 8), "a single image"),
+    ],
+)
+def test_one_image_is_not_taken_for_many(
+    run: tuple[int, int, int], shape: tuple[int, ...], reason: str, tmp_path: Path
+) -> None:
+    path = save(tmp_path, shape)
+    with pytest.raises(ValueError, match="array") as caught:
+        list(find_pictures([path], run))
+    message = str(caught.value)
+    assert message.startswith(f"{path}: expected (N, H, W), (N, H, W, C) or (N, C, H, W)")
+    assert f"got {shape}" in message
+    assert reason in message
+    assert "a single image is given as array[None]" in message
+    (picture,) = find_pictures([save(tmp_path, (1, *shape))], run)
+    assert isinstance(picture.pixels, np.ndarray)
+    assert len(picture.pixels) == run[0]
+
+
+@pytest.mark.parametrize(
+    ("run", "shape"),
+    [
+        (COLOUR, (2, 32, 32)),
+        (COLOUR, (1, 32, 32)),
+        (COLOUR, (3, 1, 32, 32)),
+        (GREY, (3, 8, 8)),
+        (GREY, (1, 8, 8)),
+        ((1, 8, 3), (5, 8, 3)),
+    ],
+)
+def test_what_can_only_be_many_grey_images_is_taken_for_them(
+    run: tuple[int, int, int], shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    pictures = list(find_pictures([save(tmp_path, shape)], run))
+    assert [picture.index for picture in pictures] == [str(index) for index in range(shape[0])]
+    assert {len(picture.pixels) for picture in pictures} == {run[0]}  # type: ignore[arg-type]
