@@ -213,3 +213,15 @@ def test_two_processes_refuse_it_too(here: Path) -> None:
     assert result.returncode != 0
     assert "error: run holds a run on other data" in result.stderr
     assert contents(here / "run") == before
+
+
+@pytest.mark.parametrize("network", [(), ("--network", "cnn8(width=32)")])
+def test_photos_on_a_cpu_are_said_to_take_long(tmp_path: Path, network: tuple[str, ...]) -> None:
+    write_images(tmp_path, [f"{name}/{n}.png" for name in "ab" for n in range(4)], size=(60, 40))
+    shown = labelproof(
+        *("train", "--data", tmp_path, "--device", "cpu", "--dry-run"),
+        *(*network, "--augmentation", "resized-crop:48"),
+    )
+    assert shown.exit_code == 0, shown.output
+    warned = "warning: on a CPU resnet18-imagenet may take hours" in shown.stderr
+    assert warned == (not network)

@@ -27,10 +27,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-__all__ = ["PRESETS", "choose_configuration", "format_settings", "read_settings"]
+__all__ = ["LARGE", "PRESETS", "choose_configuration", "format_settings", "read_settings"]
 
 PRESETS = ("paper",)
 """Settings that have a name."""
+
+LARGE = "resnet18-imagenet"
+"""The network for images above 32 pixels, unless one is chosen."""
 
 _NAMES = [field.name for field in dataclasses.fields(Configuration)]
 
@@ -136,7 +139,7 @@ def _fitting(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str,
     if max(height, width) > 32:
         # A network that was chosen for images in memory may be made for just their size.
         crop = {"augmentation": "resized-crop:224,flip"}
-        return {"network": "resnet18-imagenet", **crop} if "network" not in given or lazy else {}
+        return {"network": LARGE, **crop} if "network" not in given or lazy else {}
     return {"network": small_network(height, width)}
 
 

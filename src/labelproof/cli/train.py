@@ -20,7 +20,7 @@ from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.outcome import already_finished, preview, summary
 from labelproof.cli.reading import check_labels_file
 from labelproof.cli.scalars import Scalars
-from labelproof.cli.settings import choose_configuration, format_settings, read_settings
+from labelproof.cli.settings import LARGE, choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.row_columns import dropped_columns
@@ -211,6 +211,17 @@ def train(
         say(console, already_finished(folder, record))
         return
     chosen = examples()
+    if (
+        "network" not in values
+        and configuration.network == LARGE
+        and execution.device.type == "cpu"
+    ):
+        say(
+            Console(stderr=True, quiet=console.quiet),
+            f"warning: on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network that "
+            "suits one, as --network 'cnn8(width=32)' --augmentation resized-crop:48,flip does",
+            style="yellow",
+        )
     if dry_run:
         typer.echo(format_settings(configuration))
         typer.echo(preview(configuration, chosen, execution, folder, fresh=fresh), nl=False)
