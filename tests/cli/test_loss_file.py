@@ -59,7 +59,7 @@ def test_it_joins_a_table_by_being_named(tmp_path: Path, mine: Path) -> None:
 
     def bench(file: Path, *more: str) -> str:
         done = labelproof(
-            *("bench", "symmetric", "--dataset", "mnist", "--columns", "0.4", "--epochs", "50"),
+            *("bench", "symmetric", "--dataset", "mnist", "--columns", "0.4", "--epochs", "2"),
             *("--methods", "CE,taylor(terms=6)", "--loss-file", file, "--device", "cpu"),
             *("--data-root", data, "--records", tmp_path / "records"),
             *("--runs", tmp_path / "runs", *more),
