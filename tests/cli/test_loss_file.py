@@ -9,9 +9,12 @@ import pytest
 from made_records import write_tiny_mnist
 from trained import labelproof, labelproof_to_its_end, train_digits
 
+from labelproof.cli.tune_next import next_command
 from labelproof.experiments.store import RecordStore
 from labelproof.losses.own import LOSS_FILES
+from labelproof.training.configuration import Configuration
 from labelproof.training.saved import load_run
+from labelproof.tuning.search import Tuning
 
 CODE = """
 import torch
@@ -76,6 +79,17 @@ def test_it_joins_a_table_by_being_named(tmp_path: Path, mine: Path) -> None:
     assert "2 runs, 1 with a record" in bench(changed, "--dry-run")
     losses = [record.configuration["loss"] for record in RecordStore(tmp_path / "records")]
     assert sorted(loss.partition("@")[0] for loss in losses) == ["ce", "taylor"]
+
+
+def test_the_command_after_a_search_names_the_file() -> None:
+    own, plain = (
+        Tuning(Configuration.recorded({"data": "photos", "loss": loss}), (), None)
+        for loss in ("mine@0a1b2c", "ce")
+    )
+    files = [Path("my losses.py"), Path("more.py")]
+    named = next_command(own, {}, loss_files=files)
+    assert named.endswith("--loss mine@0a1b2c --loss-file 'my losses.py' --loss-file more.py")
+    assert "--loss-file" not in next_command(plain, {}, loss_files=files)
 
 
 def test_losses_lists_it_and_checks_what_is_written_with_it(mine: Path) -> None:

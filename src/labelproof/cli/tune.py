@@ -171,7 +171,10 @@ def tune(
     if found.stopped:
         say(console, f"Stopped; the same command goes on from {output}.")
     if found.choice is not None:
-        say(console, f"Next: {next_command(found, given, labels=labels, reading=reading)}")
+        follows = next_command(
+            found, given, labels=labels, reading=reading, loss_files=loss_file or ()
+        )
+        say(console, f"Next: {follows}")
     if found.stopped:
         raise typer.Exit(stop.exit_code)
     if found.choice is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from labelproof.cli.fit_words import stem_of
 from labelproof.data.catalogue import is_known
+from labelproof.losses.own import VERSION
 from labelproof.training.configuration import Configuration
 from labelproof.tuning.search import Tuning
 
@@ -21,6 +22,7 @@ def next_command(
     *,
     labels: Path | None = None,
     reading: Sequence[str] = (),
+    loss_files: Sequence[Path] = (),
 ) -> str:
     """What to type to train with the choice on all examples.
 
@@ -29,6 +31,7 @@ def next_command(
         given: The settings that were asked for, which the next command has to name, too.
         labels: The file of labels that stand in place of the data's own.
         reading: From `reading_flags`.
+        loss_files: Where losses of the user's own are, in case one was chosen.
 
     Example:
         >>> chosen = Tuning(Configuration("photos", loss="gce(q=0.7)", epochs=5), (), None)
@@ -49,6 +52,8 @@ def next_command(
             if value is not None and (name, value) != ("noise", "none")
         }
     words += ["--loss", configuration.loss, *reading]
+    if VERSION in configuration.loss:
+        words += [word for file in loss_files for word in ("--loss-file", str(file))]
     for name, value in named.items():
         words += [
             f"--{name.replace('_', '-')}",
