@@ -112,7 +112,8 @@ def train_robustly(
         execution: On which device, and how.
         load: Gives the examples of a configuration, some of them held out.
         attempts: What was tried before; it is added to.
-        weaken: Whether the loss may be weakened. Where it may not, a collapse is said and no more.
+        weaken: Whether the loss may be weakened. Where it may not, a collapse is said, and
+            which loss would be a weaker one.
         checkpoint_seconds: Time between two checkpoints.
         stop: Asked between steps.
     """
@@ -122,7 +123,8 @@ def train_robustly(
     while True:
         examples = load(job.configuration)
         watch = Watch(examples, job.configuration)
-        weaker = back_off(job.configuration.loss) if weaken else None
+        possible = back_off(job.configuration.loss)
+        weaker = possible if weaken else None
         abandoned = False
         for event in train_runs(
             [job],
@@ -139,7 +141,11 @@ def train_robustly(
                 watch.remember(folder, event.value)
             yield event
             if watch.news:
-                yield Event(job, "notice", watch.news)
+                # A loss that the user chose is the user's to change.
+                advice = (
+                    f"; a weaker penalty may help: {possible}" if possible and not weaken else ""
+                )
+                yield Event(job, "notice", watch.news + advice)
                 watch.news = ""
         if not abandoned:
             return
