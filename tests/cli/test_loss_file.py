@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from made_losses import HEAD, TABLE, TAYLOR
 from made_records import write_tiny_mnist
 from trained import labelproof, labelproof_to_its_end, train_digits
 
@@ -16,25 +17,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.saved import load_run
 from labelproof.tuning.search import Tuning
 
-CODE = """
-import torch
-from labelproof.losses import PointwiseLoss
-
-
-class Taylor(PointwiseLoss):
-    '''Cross entropy's series, cut off.'''
-
-    def __init__(self, terms=2, **settings):
-        super().__init__(**settings)
-        self.terms = int(terms)
-
-    def pointwise(self, log_probability):
-        distance = -torch.expm1(log_probability)
-        return sum(distance**power / power for power in range(1, self.terms + 1))
-
-
-LOSSES = {"taylor": Taylor}
-"""
+CODE = "\n".join([HEAD, TAYLOR, TABLE])
 
 
 @pytest.fixture

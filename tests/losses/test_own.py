@@ -6,26 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from made_losses import HEAD, TABLE, TAYLOR
 
 from labelproof import format_loss, parse_loss
 from labelproof.losses import LossSyntaxError
 from labelproof.losses.own import LOSS_FILES, known_losses, load_losses
-
-HEAD = """
-import torch
-from labelproof.losses import PointwiseLoss
-"""
-TAYLOR = """
-class Taylor(PointwiseLoss):
-    def __init__(self, terms=2, **settings):
-        super().__init__(**settings)
-        self.terms = int(terms)
-
-    def pointwise(self, log_probability):
-        distance = -torch.expm1(log_probability)
-        return sum(distance**power / power for power in range(1, self.terms + 1))
-"""
-TABLE = 'LOSSES = {"taylor": Taylor}\n'
 
 
 def write(path: Path, *parts: str) -> Path:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from labelproof.cli.lines import told
+from labelproof.cli.lines import told, warn
 from labelproof.data.dataset import Dataset
 from labelproof.data.fingerprint import fingerprint
 from labelproof.data.loading import load_dataset
-from labelproof.data.notices import notice
 from labelproof.experiments.published_data import explain_other_size, is_of_published_data
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
@@ -52,8 +51,7 @@ class BenchData:
         """Warn of data that are not the published ones by their size."""
         explained = explain_other_size(self.dataset(name))
         if explained:
-            with told():
-                notice(explained)
+            warn(explained)
 
     def is_done(self, record: RunRecord | None) -> bool:
         """Whether a run with this record need not be trained.

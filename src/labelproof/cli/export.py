@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,9 +14,7 @@ from labelproof.cli.output_file import output_file
 from labelproof.cli.unfinished import warn_if_unfinished
 from labelproof.data.notices import few
 from labelproof.ranges import choose
-from labelproof.training.description import Description
-from labelproof.training.export import EXPORTS, export_run
-from labelproof.training.geometry import short_side
+from labelproof.training.export import EXPORTS, export_run, looking
 from labelproof.training.saved import load_run
 
 __all__ = ["export"]
@@ -72,21 +71,20 @@ def export(
         more = "; all are in the file" if len(names) > _SHOWN else ""
         say(console, f"Features of a row, in order: {few(names, shown=_SHOWN)}{more}")
     else:
-        say(console, _describe_looking(saved.description))
+        say(console, _describe_looking(looking(saved.description), saved.description.input_shape))
 
 
-def _describe_looking(description: Description) -> str:
+def _describe_looking(how: Mapping[str, Any], shape: tuple[int, ...]) -> str:
     """How to bring an image to the network's size: what else is fed is not what it knows."""
-    channels, height, width = description.input_shape
-    colours = "in grey" if channels == 1 else "in RGB"
-    # Resized without it, a photo is another one to the network.
-    filtered = "bilinear, antialiased"
-    if not description.crop:
+    height, width = shape[1:]
+    colours = "in grey" if how["colours"] == "L" else f"in {how['colours']}"
+    filtered = how["interpolation"] + ", antialiased" * how["antialias"]
+    if not how["crop"]:
         return (
             f"Images of another size, as 'predict' takes them: {colours}, resized until they cover "
             f"{height} x {width} ({filtered}), the middle cut out"
         )
     return (
         f"Images of any size, as 'predict' takes them: {colours}, the short side resized to "
-        f"{short_side(description.crop)} ({filtered}), the middle {height} x {width} cut out"
+        f"{how['resize_short_side']} ({filtered}), the middle {height} x {width} cut out"
     )

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from labelproof.data.notices import readable
 
-__all__ = ["for_flags", "say", "told"]
+__all__ = ["for_flags", "say", "told", "warn"]
 
 _LENIENT = ("fit", "audit")
 """Commands that have --strict where others have --skip-unreadable."""
@@ -24,6 +24,11 @@ def say(console: Console, text: str, *, style: str = "") -> None:
     """
     # A name that is not UTF-8 must not end a command with an encoding error.
     console.print(readable(text), style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Say on the error stream what someone may want to do something about."""
+    say(Console(stderr=True), f"warning: {text}", style="yellow")
 
 
 def for_flags(message: str, *, command: str = "") -> str:
@@ -51,6 +56,5 @@ def told() -> Iterator[None]:
         try:
             yield
         finally:
-            console = Console(stderr=True)
             for warning in caught:
-                say(console, f"warning: {for_flags(str(warning.message))}", style="yellow")
+                warn(for_flags(str(warning.message)))

@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from torch import Tensor
 
-from labelproof.cli.lines import told
+from labelproof.cli.lines import told, warn
 from labelproof.cli.output_file import output_file
 from labelproof.cli.pictures import ARRAYS, Picture, find_pictures, load_array
 from labelproof.cli.unfinished import warn_if_unfinished
@@ -141,7 +141,7 @@ def _rows(
                 readable.append((picture, saved.fit(picture.pixels)))
             else:
                 unreadable.append(str(picture.pixels))
-                typer.secho(f"warning: {picture.pixels}", fg="yellow", err=True)
+                warn(str(picture.pixels))
         if not readable:
             continue
         probabilities = saved.predict_fitted(np.stack([pixels for _, pixels in readable]))

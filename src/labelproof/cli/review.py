@@ -17,7 +17,7 @@ from rich.console import Console
 
 from labelproof.audit.folder import REVIEW, Audit, find_audit
 from labelproof.audit.samples import Samples, open_samples
-from labelproof.cli.lines import say, told
+from labelproof.cli.lines import say, told, warn
 from labelproof.data.notices import count, readable
 from labelproof.report.audit_words import caution
 from labelproof.review.export import COLUMNS, export_csv
@@ -157,7 +157,7 @@ def _export(console: Console, audit: Audit, place: Path, file: Path) -> None:
     counts = review.counts()
     before = len(audit.left_out)
     if review.stale:
-        say(Console(stderr=True), f"warning: {review.stale_notice()}", style="yellow")
+        warn(review.stale_notice())
     say(
         console,
         f"{file}: {count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "

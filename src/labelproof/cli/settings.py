@@ -17,7 +17,7 @@ import numpy as np
 from labelproof.data.catalogue import DATASETS, plain_name
 from labelproof.data.dataset import Dataset
 from labelproof.experiments.presets import paper_configuration, paper_noise
-from labelproof.fitting.recipe import look_at, network_for, small_network
+from labelproof.fitting.recipe import LARGE, look_at, network_for, small_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, suggest
 from labelproof.training.configuration import Configuration
@@ -27,13 +27,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-__all__ = ["LARGE", "PRESETS", "choose_configuration", "format_settings", "read_settings"]
+__all__ = ["PRESETS", "choose_configuration", "format_settings", "read_settings"]
 
 PRESETS = ("paper",)
 """Settings that have a name."""
-
-LARGE = "resnet18-imagenet"
-"""The network for images above 32 pixels, unless one is chosen."""
 
 _NAMES = [field.name for field in dataclasses.fields(Configuration)]
 

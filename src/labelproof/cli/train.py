@@ -15,17 +15,18 @@ from rich.console import Console
 from labelproof.cli import flags
 from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
-from labelproof.cli.lines import say, told
+from labelproof.cli.lines import say, told, warn
 from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.outcome import already_finished, preview, summary
 from labelproof.cli.reading import check_labels_file
 from labelproof.cli.scalars import Scalars
-from labelproof.cli.settings import LARGE, choose_configuration, format_settings, read_settings
+from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
 from labelproof.data.loading import load_dataset
 from labelproof.data.row_columns import dropped_columns
 from labelproof.data.table_files import table_stem
 from labelproof.fitting.attempts import Attempts
+from labelproof.fitting.recipe import LARGE
 from labelproof.noise import parse_noise
 from labelproof.training.begun_on import mark_data, refuse_other_data
 from labelproof.training.configuration import Configuration
@@ -211,16 +212,11 @@ def train(
         say(console, already_finished(folder, record))
         return
     chosen = examples()
-    if (
-        "network" not in values
-        and configuration.network == LARGE
-        and execution.device.type == "cpu"
-    ):
-        say(
-            Console(stderr=True, quiet=console.quiet),
-            f"warning: on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network that "
-            "suits one, as --network 'cnn8(width=32)' --augmentation resized-crop:48,flip does",
-            style="yellow",
+    slow = configuration.network == LARGE and execution.device.type == "cpu"
+    if slow and "network" not in values and not console.quiet:
+        warn(
+            f"on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network that suits a "
+            "CPU, as --network 'cnn8(width=32)' --augmentation resized-crop:48,flip does"
         )
     if dry_run:
         typer.echo(format_settings(configuration))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from labelproof.cli.lines import say
+from labelproof.cli.lines import warn
 from labelproof.data.notices import count
 from labelproof.training.saved import SavedRun
 
@@ -23,9 +21,7 @@ def warn_if_unfinished(run: SavedRun) -> None:
     if run.record is not None:
         return
     epochs = count(run.configuration.epochs, "epoch")
-    say(
-        Console(stderr=True),
-        f"warning: {run.folder} is not finished: it has trained {run.epochs:,} of {epochs}; the "
-        "same command that began it goes on",
-        style="yellow",
+    warn(
+        f"{run.folder} is not finished: it has trained {run.epochs:,} of {epochs}; the same "
+        "command that began it goes on"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from labelproof.data.labelled_files import (
 )
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import SPLITS, split_name
+from labelproof.data.unicode_forms import composed
 
 __all__ = ["FolderListing", "list_folder", "load_folder"]
 
@@ -200,7 +200,7 @@ def _classes(folder: str, listing: FolderListing, *, root: str) -> dict[str, lis
         if not _is_folder(entry):
             continue
         # One spelling for an accented letter, which file systems store in one piece or in two.
-        name = unicodedata.normalize("NFC", readable(entry.name))
+        name = composed(readable(entry.name))
         if readable(entry.name) != entry.name:
             listing.unnamed.append(name)
         if name in classes:
@@ -233,7 +233,7 @@ def _images(folder: str, listing: FolderListing, *, within: tuple[object, ...]) 
 def _entries(folder: str, listing: FolderListing) -> list[os.DirEntry[str]]:
     """What is in a folder, by name; hidden things are counted and left out."""
     with os.scandir(folder) as scan:
-        entries = sorted(scan, key=lambda e: (unicodedata.normalize("NFC", e.name), e.name))
+        entries = sorted(scan, key=lambda e: (composed(e.name), e.name))
     listing.hidden += [entry.path for entry in entries if entry.name.startswith(".")]
     return [entry for entry in entries if not entry.name.startswith(".")]
 

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import cached_property
 
-__all__ = ["KnownNames", "StoredFiles"]
+__all__ = ["KnownNames", "StoredFiles", "composed"]
 
 
 class KnownNames:
@@ -34,14 +34,14 @@ class KnownNames:
         >>> KnownNames(["Hund"]).find("Hund")
         'Hund'
         """
-        return name if name in self._names else self._alike.get(_composed(name))
+        return name if name in self._names else self._alike.get(composed(name))
 
     @cached_property
     def _alike(self) -> dict[str, str | None]:
         # Made when it is first needed: as a rule all names are known as they are written.
         alike: dict[str, str | None] = {}
         for name in self._names:
-            form = _composed(name)
+            form = composed(name)
             # Where two read the same, no one can tell which is meant.
             alike[form] = None if form in alike else name
         return alike
@@ -100,5 +100,10 @@ def _listed(folder: str) -> list[str]:
         return []
 
 
-def _composed(name: str) -> str:
+def composed(name: str) -> str:
+    r"""A name with every accented letter in one piece.
+
+    >>> composed("a\u0308") == "\u00e4"
+    True
+    """
     return unicodedata.normalize("NFC", name)

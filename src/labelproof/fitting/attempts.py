@@ -142,9 +142,8 @@ def train_robustly(
             yield event
             if watch.news:
                 # A loss that the user chose is the user's to change.
-                advice = (
-                    f"; a weaker penalty may help: {possible}" if possible and not weaken else ""
-                )
+                left = possible is not None and not weaken
+                advice = f"; a weaker penalty may help: {possible}" if left else ""
                 yield Event(job, "notice", watch.news + advice)
                 watch.news = ""
         if not abandoned:

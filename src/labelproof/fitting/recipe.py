@@ -27,6 +27,7 @@ from labelproof.models.pretrained import LIBRARIES
 from labelproof.training.configuration import Configuration
 
 __all__ = [
+    "LARGE",
     "ROBUST",
     "Inputs",
     "choose_recipe",
@@ -39,6 +40,9 @@ __all__ = [
 
 ROBUST = "ce+sr"
 """The loss where none is named: sparse regularization, set for the data and the training."""
+
+LARGE = "resnet18-imagenet"
+"""The network for photos, where there is a GPU."""
 
 _SHORT = 40
 """Epochs below which hard images are not learned before the penalty grows. On CIFAR-10 with 40%
@@ -175,7 +179,7 @@ def network_for(inputs: Inputs, *, fast: bool = False) -> dict[str, str]:
     flip = ",flip" if channels == 3 else ""
     if inputs.lazy or max(height, width) > _SMALL:
         if fast:
-            return {"network": "resnet18-imagenet", "augmentation": f"resized-crop:224{flip}"}
+            return {"network": LARGE, "augmentation": f"resized-crop:224{flip}"}
         return {"network": "cnn8(width=32)", "augmentation": f"resized-crop:48{flip}"}
     network = {"network": small_network(height, width)}
     if max(height, width) <= 16 or min(height, width) < 4:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -163,7 +163,8 @@ def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     Logits of images, `(N, C, H, W)`, have them there already. What fits neither layout is left as
     it is, for the loss to say what is wrong with it.
     """
-    of_images = logits.ndim > 3 and labels.shape in (logits.shape, _but_one(logits.shape, 1))
+    per_pixel = (logits.shape[0], *logits.shape[2:])
+    of_images = logits.ndim > 3 and labels.shape in (logits.shape, per_pixel)
     if logits.ndim < 3 or of_images:
         return logits, labels
     if is_probabilities(labels) and labels.shape == logits.shape:
@@ -171,10 +172,6 @@ def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     if labels.shape == logits.shape[:-1]:
         return logits.flatten(0, -2), labels.flatten()
     return logits, labels
-
-
-def _but_one(shape: Sequence[int], axis: int) -> tuple[int, ...]:
-    return (*shape[:axis], *shape[axis + 1 :])
 
 
 def _count(labels: Tensor) -> Tensor | int:

@@ -27,6 +27,7 @@ from labelproof.losses.syntax import (
     Group,
     LossSyntaxError,
     Node,
+    OwnLossError,
     Sum,
     Term,
     nearest,
@@ -118,20 +119,25 @@ class _Builder:
                 return self.families[name], False
             if name[:1].lower() == "n" and name[1:] in self.families:
                 return self.families[name[1:]], True
-        raise LossSyntaxError(self.unknown(call.name), self.text, call.position)
+        raise self.unknown(call)
 
-    def unknown(self, name: str) -> str:
+    def unknown(self, call: Call) -> LossSyntaxError:
+        name, place = call.name, (self.text, call.position)
         stem, own, _ = name.partition(VERSION)
         if own and {stem, stem[1:]} & self.families.keys():
-            return f"{name!r} is another version of a loss of your own; its code has changed since"
+            return OwnLossError(
+                f"{name!r} is another version of a loss of your own; its code has changed since",
+                *place,
+            )
         if own:
-            return (
+            return OwnLossError(
                 f"{name!r} is a loss from a file of someone's own, which --loss-file or "
-                f"{LOSS_FILES} in the environment has to name"
+                f"{LOSS_FILES} in the environment has to name",
+                *place,
             )
         known = [*self.families, *(f"n{key}" for key in self.families), "sr", "normalized"]
         near = nearest(name, known) or "; one from a file of your own is known by --loss-file"
-        return f"unknown loss {name!r}{near}"
+        return LossSyntaxError(f"unknown loss {name!r}{near}", *place)
 
     def build_sparse(self, base: Loss, call: Call) -> Loss:
         values = SPARSE_DEFAULTS | self.arguments(call, SPARSE_DEFAULTS)

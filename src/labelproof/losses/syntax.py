@@ -23,6 +23,7 @@ __all__ = [
     "Group",
     "LossSyntaxError",
     "Node",
+    "OwnLossError",
     "Sum",
     "Term",
     "nearest",
@@ -61,6 +62,10 @@ class LossSyntaxError(ValueError):
 
     def __reduce__(self) -> tuple[type[LossSyntaxError], tuple[str, str, int]]:
         return type(self), (self.problem, self.text, self.position)
+
+
+class OwnLossError(LossSyntaxError):
+    """A loss from a file of the user's own, written with a version of its code that is not here."""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from labelproof.data.imbalance import parse_imbalance
-from labelproof.losses import LossSyntaxError, format_loss, parse_loss
-from labelproof.losses.own import VERSION
-from labelproof.losses.syntax import parse as parse_syntax
+from labelproof.losses import format_loss, parse_loss
+from labelproof.losses.syntax import OwnLossError
 from labelproof.models.spec import format_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, flag, suggest, whole, within
@@ -173,13 +172,9 @@ class Configuration:
         """
         try:
             return cls.from_values(values)
-        except LossSyntaxError:
-            loss = values["loss"]
-            if VERSION not in loss:
-                raise
-            parse_syntax(loss)
+        except OwnLossError:
             made = cls.from_values({**values, "loss": "ce"})
-            object.__setattr__(made, "loss", loss)
+            object.__setattr__(made, "loss", values["loss"])
             return made
 
     def as_values(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from labelproof.training.geometry import short_side
 from labelproof.training.saved import SavedRun
 from labelproof.version import __version__
 
-__all__ = ["EXPORTS", "KEY", "export_run"]
+__all__ = ["EXPORTS", "KEY", "export_run", "looking"]
 
 EXPORTS = {"onnx": ".onnx", "torch-export": ".pt2"}
 """The formats, and how their files end."""
@@ -73,7 +73,7 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
         {
             "class_names": description.class_names,
             "input_shape": description.input_shape,
-            **({"crop": 0} if run.tabular else _looking(description)),
+            **({"crop": 0} if run.tabular else looking(description)),
             "columns": description.columns,
             "features": run.columns.feature_names if run.tabular else None,
             "network": description.network,
@@ -97,8 +97,8 @@ def export_run(run: SavedRun, path: Path, *, format: str) -> None:
     write_bytes(path, content)
 
 
-def _looking(description: Description) -> dict[str, Any]:
-    """How an image of any size and kind becomes what the network sees."""
+def looking(description: Description) -> dict[str, Any]:
+    """How an image of any size and kind becomes what a network sees, as a file's notes have it."""
     crop = description.crop
     return {
         "crop": crop,

@@ -35,10 +35,11 @@ def all_tensors(checkpoint: Checkpoint, *, kept: str) -> dict[str, Tensor]:
     """The tensors that a checkpoint was made of, by the names they had."""
     weights = {f"{kept}{name}": tensor for name, tensor in checkpoint.weights.items()}
     # An earlier version also kept what a loss is made with, which follows from the configuration.
+    made_with = ("._weight", "._temperature", ".class_weight", ".vector")
     state = {
         name: tensor
         for name, tensor in checkpoint.state.items()
-        if not name.endswith(("._weight", "._temperature", ".class_weight", ".vector"))
+        if not (name.startswith("algorithm.loss.") and name.endswith(made_with))
     }
     return state | weights
 

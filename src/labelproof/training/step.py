@@ -22,7 +22,7 @@ __all__ = ["Average", "Step", "judge", "predict"]
 _SIDE_BY_SIDE = 64
 """Up to so many gradients are laid side by side in one compiled kernel."""
 
-_SMALL = {"coordinate_descent_tuning": False}
+_UNTUNED = {"coordinate_descent_tuning": False}
 """Logits are small beside activations. Whoever has kernels tuned for the networks' sake would wait
 for those of the loss too, and again for every exponent that a sweep tries."""
 
@@ -159,7 +159,7 @@ class Step:
         self.networks = [compiled(network, **fusing) if shared else network for network in networks]
         self.predict = predict if shared else compiled(predict, **fusing)
         # What draws from a generator of its own cannot be compiled in one piece.
-        self.judge = judge if algorithm.draws else compiled(judge, **_SMALL)
+        self.judge = judge if algorithm.draws else compiled(judge, **_UNTUNED)
         if tally.backlog is not None:
             self.judge = _judge_later
         self.direct: Direct | None = None
