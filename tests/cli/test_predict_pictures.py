@@ -197,3 +197,41 @@ def test_what_can_only_be_many_grey_images_is_taken_for_them(
     pictures = list(find_pictures([save(tmp_path, shape)], run))
     assert [picture.index for picture in pictures] == [str(index) for index in range(shape[0])]
     assert {len(picture.pixels) for picture in pictures} == {run[0]}  # type: ignore[arg-type]
+
+
+def test_a_table_names_the_images(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train_digits(run, epochs=1)
+    write_images(tmp_path / "scans", ["a.png", "b.png", "c.png"], mode="L", size=(8, 8))
+    table = tmp_path / "scans" / "new.csv"
+    table.write_text("Schl\u00fcssel,Bild\nk7,b.png\nk8,gone.png\nk9,a.png\n", encoding="utf-8")
+    ended = labelproof_to_its_end("predict", run, table, "--id", "schl\u00fcssel")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"warning: {tmp_path}/scans/gone.png: ")
+    header, first, second = (line.split(",") for line in ended.stdout.splitlines())
+    assert header == ["path", "row", "schl\u00fcssel", "label", "probability"]
+    assert first[:3] == [f"{tmp_path}/scans/b.png", "line 2", "k7"]
+    assert second[:3] == [f"{tmp_path}/scans/a.png", "line 4", "k9"]
+    alone = labelproof_to_its_end("predict", run, tmp_path / "scans" / "b.png")
+    assert alone.stdout.splitlines()[1].split(",")[1:] == first[3:]
+    # Beside a folder, which has no columns.
+    both = labelproof_to_its_end("predict", run, table, tmp_path / "scans", "--skip-unreadable")
+    assert both.returncode == 0
+    assert [line.split(",")[1] for line in both.stdout.splitlines()[1:]] == [
+        "line 2",
+        "line 4",
+        *[""] * 3,
+    ]
+    refused = labelproof_to_its_end("predict", run, tmp_path / "scans", "--id", "Bild")
+    assert refused.returncode == 2
+    assert "--id: expected with tables" in refused.stderr
+
+
+def test_a_table_without_images_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "new.csv"
+    table.write_text("size,kind\n3,u\n4,v\n")
+    with pytest.raises(ValueError, match="expected a column path"):
+        find_pictures([table], GREY)
+    table.write_text("file,kind\n,u\n")
+    with pytest.raises(ValueError, match="expected images in this table, found none"):
+        find_pictures([table], GREY)

@@ -130,9 +130,12 @@ def test_a_split_column_makes_splits(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected a column path .or file, filename, file_name., found none"),
-        ("name,label\n1.png,cat\n", "expected a column path .*, found 'name', 'label'"),
-        ("path,tag\n1.png,cat\n", r"expected a column label .or class, target, .*'path', 'tag'"),
+        ("", "expected a column path .or file, filename, file_name., .* found none"),
+        ("name,label\nu,cat\n", "expected a column path .*, found 'name', 'label'"),
+        (
+            "path,tag,who\n1.png,cat,me\n",
+            r"expected a column label .or class, target, category., found 'path', 'tag', 'who'",
+        ),
         ("path,label\n", "expected a row for each image, got none"),
         (TABLE + "5.png\n", "expected 2 cells in line 6, got 1"),
         (TABLE + "5.png,cat,\n", "expected 2 cells in line 6, got 3"),

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from made_images import write_images
 
-from labelproof.data import load_dataset
+from labelproof.data import DataWarning, load_dataset
 
 
 def write(folder: Path, text: str) -> Path:
@@ -49,7 +49,7 @@ def test_a_table_of_examples_may_have_such_columns(
 def test_a_list_of_images_that_are_all_gone_says_so(text: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="2 of 2 rows without a file") as caught:
         load_dataset(write(tmp_path, text))
-    hint = "if the examples are the rows and not images, remove the column 'file'"
+    hint = "if the examples are the rows and not images, drop the column 'file'"
     assert (hint in str(caught.value)) == (",x,z," in text)
 
 
@@ -58,8 +58,9 @@ def test_a_list_of_images_that_are_all_gone_says_so(text: str, tmp_path: Path) -
     [
         ("path,label\n", "expected a row for each image, got none"),
         ("path,x,y,label\n", "expected a row for each image, got none"),
-        ("picture,label\n1.png,cat\n2.png,dog\n", "expected a column path .or file"),
-        ("path,tag\n1.png,cat\n2.png,dog\n", "expected a column label"),
+        ("picture,label\n1.png,cat\n2.png,dog\n", "2 of 2 rows without a file"),
+        ("path,tag\n1.png,cat\n2.png,dog\n", "2 of 2 rows without a file"),
+        ("path,tag,who\n1.png,cat,x\n2.png,dog,y\n", "expected a column label .or class"),
     ],
 )
 def test_a_list_of_images_that_lacks_something_says_so(
@@ -81,8 +82,9 @@ def test_a_label_is_chosen_only_where_there_are_columns_to_choose_from(tmp_path:
     write_images(tmp_path, ["1.png", "2.png"])
     path = write(tmp_path, "image,kind,Label\n1.png,u,cat\n2.png,v,dog\n")
     assert load_dataset(path, label="label").class_names == ("cat", "dog")
-    with pytest.raises(ValueError, match=r"label: expected 'Label', where the labels of images"):
-        load_dataset(path, label="kind")
+    assert load_dataset(path, label="KIND").class_names == ("u", "v")
+    with pytest.raises(ValueError, match=r"label: expected a column of .*table.csv, found 'image'"):
+        load_dataset(path, label="kinds")
     with pytest.raises(ValueError, match=r"label: expected a table whose columns .* got digits"):
         load_dataset("digits", label="kind")
     with pytest.raises(ValueError, match="label: expected a table whose columns"):
@@ -101,3 +103,42 @@ def test_images_whose_accents_are_stored_in_another_way_are_here(tmp_path: Path)
     path = write(tmp_path, "file,label\n" + "\n".join(cells) + "\n")
     # Labels alone will do here, but images that are found are shown.
     assert not load_dataset(path, features=False).tabular
+
+
+def test_columns_may_be_called_as_people_call_them(tmp_path: Path) -> None:
+    write_images(tmp_path / "Bilder", [f"{number}.png" for number in range(4)])
+    rows = [f"Bilder/{number}.png,{'Katze' if number % 2 else 'Hund'},J." for number in range(4)]
+    path = write(tmp_path, "Bild,Tier\n" + "\n".join(row[:-3] for row in rows) + "\n")
+    assert load_dataset(path).class_names == ("Hund", "Katze")
+    # Labels that could be in any of several columns have to be named.
+    path = write(tmp_path, "Bild,Tier,Fotograf\n" + "\n".join(rows) + "\n")
+    with pytest.warns(DataWarning, match="the column 'Bild' names images, which are learned from"):
+        dataset = load_dataset(path, label="Tier")
+    assert not dataset.tabular
+    assert dataset.train.labels.tolist() == [0, 1, 0, 1]
+    with (
+        pytest.warns(DataWarning, match="the column 'Bild' names images"),
+        pytest.raises(ValueError, match=r"found 'Bild', 'Tier', 'Fotograf'; the argument label"),
+    ):
+        load_dataset(path)
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_without_its_column_of_images_a_list_is_a_table_of_features(tmp_path: Path) -> None:
+    write_images(tmp_path, [f"{number}.png" for number in range(4)])
+    rows = [f"{number}.png,{row}" for number, row in enumerate(ROWS)]
+    path = write(tmp_path, "file,x,z,label\n" + "\n".join(rows) + "\n")
+    assert not load_dataset(path).tabular
+    dataset = load_dataset(path, drop=["File"])
+    assert dataset.tabular
+    with pytest.raises(ValueError, match="drop: expected a table of features"):
+        load_dataset(path, drop=["x"])
+
+
+def test_a_column_with_another_name_that_is_no_file_does_not_hide_the_images(
+    tmp_path: Path,
+) -> None:
+    write_images(tmp_path, ["1.png", "2.png"])
+    path = write(tmp_path, "file,scan,label\nA/7,1.png,cat\nA/9,2.png,dog\n")
+    with pytest.warns(DataWarning, match="'scan' names images"):
+        assert not load_dataset(path).tabular

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from labelproof.data.cells import Parsed, parse_numbers
 from labelproof.data.headers import check_header
-from labelproof.data.manifest import COLUMNS
 from labelproof.data.notices import count, few, readable
+from labelproof.data.table_kind import COLUMNS
 from labelproof.data.tables import Table, read_table
 
 __all__ = ["PredictionTable", "read_prediction_table"]

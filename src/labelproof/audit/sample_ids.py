@@ -10,8 +10,9 @@ from labelproof.audit.row_matching import SampleFiles
 from labelproof.data.dataset import Dataset
 from labelproof.data.encoded import SUFFIXES
 from labelproof.data.loading import TABLES
-from labelproof.data.manifest import COLUMNS, read_beside
+from labelproof.data.manifest import read_beside
 from labelproof.data.sample_names import sample_folder, sample_paths
+from labelproof.data.table_kind import COLUMNS
 from labelproof.data.tables import read_table
 
 __all__ = ["find_files", "known_ids", "name_files"]

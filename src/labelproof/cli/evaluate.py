@@ -46,7 +46,7 @@ def evaluate(
     label: Annotated[
         str | None,
         typer.Option(
-            help="The column with the labels, for a table of features.",
+            help="The column with the labels, for a table of features or of images.",
             show_default="the one that the run was told, or that is found",
         ),
     ] = None,

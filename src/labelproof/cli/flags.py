@@ -176,7 +176,7 @@ Labels = Annotated[
 Label = Annotated[
     str | None,
     typer.Option(
-        help="The column with the labels, for a table of features.",
+        help="The column with the labels, for a table of features or of images.",
         show_default="one called label, class, target, ...; else the last",
         rich_help_panel="What is trained",
     ),

@@ -21,7 +21,9 @@ from labelproof.cli.lines import told
 from labelproof.data.encoded import SUFFIXES, Mode, UnreadableImageError, decode_image
 from labelproof.data.examination import examine_images, report_grey_levels
 from labelproof.data.foreign_kinds import report_foreign_kinds
+from labelproof.data.manifest import read_listing
 from labelproof.data.notices import count, few, readable
+from labelproof.data.table_files import table_kind
 
 __all__ = ["ARRAYS", "Picture", "find_pictures", "load_array"]
 
@@ -41,38 +43,56 @@ class Picture:
         path: The file it is from.
         index: Its place in an array; empty for an image of its own.
         pixels: `(C, H, W)`, or the reason that it cannot be read.
+        row: Its place in a table that names it.
+        name: What else the table was asked for.
     """
 
     path: str
     index: str
     pixels: NDArray[np.uint8] | UnreadableImageError
+    row: str = ""
+    name: str = ""
 
 
-def find_pictures(paths: Sequence[Path], shape: tuple[int, int, int]) -> Iterator[Picture]:
+@dataclass(frozen=True)
+class _File:
+    path: str
+    row: str = ""
+    name: str = ""
+
+
+def find_pictures(
+    paths: Sequence[Path], shape: tuple[int, int, int], *, identify: str | None = None
+) -> Iterator[Picture]:
     """All images at some paths, in the order of the paths and sorted below each.
 
     What fit and audit warn of is said on the error stream before the first image: images of kinds
     that are not read, pages that are not looked at, and 16 bits of which little is left in 8.
 
     Args:
-        paths: Image files, folders, or files of arrays; looked for at once, read as they are asked
-            for.
+        paths: Image files, folders, tables that name image files, or files of arrays; looked for at
+            once, read as they are asked for.
         shape: Channels, height and width of the images that are wanted. Channels decide between
             grey and colour; sizes only say how the axes of an array are meant.
+        identify: A column of the tables that is given with each picture.
 
     Raises:
         FileNotFoundError: There is no such path.
-        ValueError: A folder has no images, or a file no array of images.
+        ValueError: A folder or a table has no images, or a file no array of images; or a column of
+            tables was asked for where there are none.
     """
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: there is no such file or folder")
+        if identify is not None and not table_kind(path):
+            raise ValueError(f"--id: expected with tables, got it for {path}")
     with told():
-        found = [(path, _files(path) if path.is_dir() else [str(path)]) for path in paths]
+        found = [(path, _files(path, identify)) for path in paths]
         for path, files in found:
             if not files:
-                raise ValueError(f"{path}: expected images in this folder, found none")
-        _look([file for path, files in found if not _holds_arrays(path) for file in files])
+                what = "folder" if path.is_dir() else "table"
+                raise ValueError(f"{path}: expected images in this {what}, found none")
+        _look([file.path for path, files in found if not _holds_arrays(path) for file in files])
     mode: Mode = "L" if shape[0] == 1 else "RGB"
     return itertools.chain.from_iterable(
         _from_arrays(path, shape) if _holds_arrays(path) else _decoded(files, mode)
@@ -84,7 +104,20 @@ def _holds_arrays(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in ARRAYS
 
 
-def _files(folder: Path) -> list[str]:
+def _files(path: Path, identify: str | None) -> list[_File]:
+    if path.is_dir():
+        return [_File(name) for name in _below(path)]
+    if table_kind(path):
+        return [
+            # One that is missing is said to be when it is its turn, as one that is damaged.
+            _File(each.path or os.path.join(path.parent, each.written), each.place, each.beside)
+            for each in read_listing(path, identify)
+            if each.written
+        ]
+    return [_File(str(path))]
+
+
+def _below(folder: Path) -> list[str]:
     names = sorted(
         os.path.join(place, name)
         for place, _, names in os.walk(folder)
@@ -105,18 +138,19 @@ def _look(files: Sequence[str]) -> None:
         report_grey_levels(kept)
 
 
-def _decoded(files: Iterable[str], mode: Mode) -> Iterator[Picture]:
+def _decoded(files: Iterable[_File], mode: Mode) -> Iterator[Picture]:
     waiting = iter(files)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         while some := list(itertools.islice(waiting, _ROUND)):
             yield from pool.map(partial(_decode, mode=mode), some)
 
 
-def _decode(file: str, *, mode: Mode) -> Picture:
+def _decode(file: _File, *, mode: Mode) -> Picture:
+    path = readable(file.path)
     try:
-        return Picture(readable(file), "", decode_image(file, mode=mode))
+        return Picture(path, "", decode_image(file.path, mode=mode), file.row, file.name)
     except UnreadableImageError as error:
-        return Picture(readable(file), "", error)
+        return Picture(path, "", error, file.row, file.name)
 
 
 def _from_arrays(path: Path, shape: tuple[int, int, int]) -> Iterator[Picture]:

@@ -25,6 +25,7 @@ from labelproof.data.notices import readable
 from labelproof.data.row_arrays import array_names
 from labelproof.data.row_ids import read_ids
 from labelproof.data.rows import read_features
+from labelproof.data.table_files import table_kind
 from labelproof.training.durable import write_text
 from labelproof.training.evaluation import CHUNK
 from labelproof.training.saved import SavedRun, load_run
@@ -38,8 +39,8 @@ def predict(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            help="Image files, folders of images (with all below them), or .npy and .npz arrays; "
-            "for a run on a table, tables.",
+            help="Image files, folders of images (with all below them), tables that name image "
+            "files, or .npy and .npz arrays; for a run on a table, tables.",
         ),
     ],
     output: Annotated[
@@ -80,6 +81,9 @@ def predict(
     For a run that was trained on a table, the files are tables with the same columns, in any order,
     with or without labels; the column row says which line of the file it is.
 
+    For a run on images, a table may name the image files, relative to where it is; again the column
+    row says which line of it a prediction is for.
+
     Images are turned to grey or colour as the run's were, and resized and cut to the size of its
     network. Arrays are (N, H, W), (N, H, W, C) or (N, C, H, W), of bytes or of numbers from 0 to 1;
     for them the table has a column index too. An image that cannot be read is named in a warning
@@ -96,13 +100,12 @@ def predict(
             saved, paths, identify=identify, on_error=on_error, all_classes=all_classes
         )
     else:
-        if identify is not None:
-            raise ValueError(f"--id: expected with tables, got it for a run on images: {run}")
         channels, height, width = saved.description.input_shape
-        pictures = find_pictures(paths, (channels, height, width))
-        indexed = any(path.suffix.lower() in ARRAYS for path in paths)
-        rows = _rows(saved, pictures, unreadable, indexed=indexed, all_classes=all_classes)
-        place = ["index"] * indexed
+        pictures = find_pictures(paths, (channels, height, width), identify=identify)
+        within = ["index"] * any(path.suffix.lower() in ARRAYS for path in paths)
+        within += ["row"] * any(table_kind(path) != "" for path in paths)
+        rows = _rows(saved, pictures, unreadable, within, identify, all_classes=all_classes)
+        place = within if identify is None else [*within, _as_header(identify)]
     header = ["path", *place, "label", "probability"]
     if all_classes:
         header += [f"p({name})" for name in saved.description.class_names]
@@ -130,10 +133,12 @@ def _rows(
     saved: SavedRun,
     pictures: Iterator[Picture],
     unreadable: list[str],
+    places: Sequence[str],
+    identify: str | None,
     *,
-    indexed: bool,
     all_classes: bool,
 ) -> Iterator[list[str]]:
+    names = saved.description.class_names
     while some := list(itertools.islice(pictures, CHUNK)):
         readable = []
         for picture in some:
@@ -146,8 +151,9 @@ def _rows(
             continue
         probabilities = saved.predict_fitted(np.stack([pixels for _, pixels in readable]))
         for (picture, _), row in zip(readable, probabilities, strict=True):
-            place = [picture.path, *[picture.index] * indexed]
-            yield place + _cells(row, saved.description.class_names, all_classes=all_classes)
+            place = [picture.index if each == "index" else picture.row for each in places]
+            place += [] if identify is None else [picture.name]
+            yield [picture.path, *place, *_cells(row, names, all_classes=all_classes)]
 
 
 def _table_rows(

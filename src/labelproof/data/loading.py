@@ -15,9 +15,10 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.data.digits import load_digits
 from labelproof.data.labelled_files import OnError
 from labelproof.data.layouts import Contents, Found, find_layout
+from labelproof.data.notices import notice, readable
 from labelproof.data.root import ROOT_VARIABLE, data_root
 from labelproof.data.table_files import ENDINGS, TABLES, how_to_convert, table_kind
-from labelproof.data.table_kind import find_image_column
+from labelproof.data.table_kind import COLUMNS, find_image_column
 from labelproof.data.tables import read_table
 from labelproof.data.unusable import UnusableSamplesError
 
@@ -65,7 +66,9 @@ def load_dataset(
     A table lists images if it has a column called `path`, `file`, `image` or the like, and at
     least half of its first 200 cells end like images (`.png`, ...) or are files beside the table;
     whether the images are there does not matter. Nor can a table be anything else that has only
-    such a column and labels. Any other table holds the examples itself.
+    such a column and labels. A column of another name makes it a list if half of its cells end
+    like images and are there. Any other table holds the examples itself, and so does one whose
+    column of images is dropped.
 
     Args:
         name_or_path: A name of the catalogue (`digits`, `mnist`, `fashion-mnist`, `cifar10`,
@@ -79,7 +82,8 @@ def load_dataset(
         label: The column of a table that holds the labels; without it, it is found.
         labels: A file of labels that stand in place of the data's own, such as a review's; see
             `labelproof.data.relabelling`.
-        drop: Columns of a table of features that nothing is to be learned from.
+        drop: Columns of a table of features that nothing is to be learned from. Without its column
+            of images, a list of images is a table of features.
         features: Whether anything is to be learned from a table. Without them its rows have labels
             and places and nothing else, so that labels alone will do, or text, or the names of
             images that are not here.
@@ -198,7 +202,7 @@ def _load_table(path: Path, on_error: OnError, choice: _Choice) -> Dataset:
     from labelproof.data.rows import rows_from_table
 
     table, label = read_table(path), choice.label
-    images = find_image_column(table, path.parent)
+    images = find_image_column(table, path.parent, label=label, drop=choice.drop)
     if images is None or not (choice.features or images.files):
         return rows_from_table(
             path,
@@ -209,18 +213,17 @@ def _load_table(path: Path, on_error: OnError, choice: _Choice) -> Dataset:
             features=choice.features,
         )
     _Choice(None, choice.drop, choice.features).refuse(f"a list of images in {path}")
-    if label is not None and label.strip().casefold() != (images.label or "").strip().casefold():
-        raise ValueError(
-            f"label: expected {(images.label or 'label').strip()!r}, where the labels of images in "
-            f"{path} are looked for, got {label!r}; rename the columns, or remove {images.name!r} "
-            "to learn from the others"
+    if images.features and images.name.strip().casefold() not in COLUMNS["path"]:
+        notice(
+            f"{readable(str(path))}: the column {images.name!r} names images, which are learned "
+            "from in place of the other columns; drop it to learn from those"
         )
     try:
-        return load_manifest(path, on_error=on_error, few_classes=choice.few_classes)
+        return load_manifest(path, on_error=on_error, few_classes=choice.few_classes, label=label)
     except ValueError as error:
         if images.files or not images.features:
             raise
-        further = f"if the examples are the rows and not images, remove the column {images.name!r}"
+        further = f"if the examples are the rows and not images, drop the column {images.name!r}"
         if isinstance(error, UnusableSamplesError):
             raise UnusableSamplesError(error.reason, f"{error.advice}; {further}") from None
         raise ValueError(f"{error}; {further}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,23 +17,15 @@ from labelproof.data.labelled_files import (
     dataset_from_files,
 )
 from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.row_labels import find_column
 from labelproof.data.splits import split_name
 from labelproof.data.table_files import table_stem
-from labelproof.data.tables import read_table
+from labelproof.data.table_kind import COLUMNS, find_image_column
+from labelproof.data.tables import Table, read_table
 from labelproof.data.unicode_forms import StoredFiles
 from labelproof.data.unusable import UnusableSamplesError
 
-__all__ = ["COLUMNS", "load_manifest", "read_beside"]
-
-COLUMNS = {
-    "path": (
-        *("path", "file", "filename", "file_name", "filepath", "file_path"),
-        *("image", "image_path", "image_file", "img", "img_path"),
-    ),
-    "label": ("label", "class", "target", "category", "class_name", "label_name"),
-    "split": ("split", "subset", "set", "partition"),
-}
-"""What columns are called; the first that a table has is taken."""
+__all__ = ["ListedFile", "load_manifest", "read_beside", "read_listing"]
 
 
 @dataclass(frozen=True)
@@ -52,13 +44,15 @@ def load_manifest(
     on_error: OnError = "raise",
     short_side: int | None = None,
     few_classes: bool = False,
+    label: str | None = None,
 ) -> Dataset:
     r"""Read a table with a row for each image: its path, its label and, if you like, its split.
 
     Columns are found by name, in upper or lower case: `path` (or `file`, `filename`, `image`, ...),
-    `label` (or `class`, `target`, `category`, ...) and `split`. Others are ignored. Paths are
-    relative to the table; accents in them need not be stored as the file system has them. Without
-    a split column everything is there to train on.
+    `label` (or `class`, `target`, `category`, ...) and `split`. Where none is called so, the paths
+    are the column that holds names of images which are there, and the labels the only other one.
+    Further columns are ignored. Paths are relative to the table; accents in them need not be stored
+    as the file system has them. Without a split column everything is there to train on.
 
     Args:
         path: A `.csv` in UTF-8 with commas, semicolons or tabs, a `.tsv`, a `.jsonl` with an
@@ -69,6 +63,7 @@ def load_manifest(
         short_side: Resize to this shorter side while decoding.
         few_classes: Whether fewer than two classes will do, and as many as images: to measure on,
             and not to learn from.
+        label: The column with the labels, in upper or lower case, whatever it is called.
 
     Returns:
         A dataset whose images are decoded when they are asked for, in the table's order. Its
@@ -95,7 +90,7 @@ def load_manifest(
     check_on_error(on_error)
     table = Path(path)
     place = readable(str(table))
-    rows = _read_rows(table, place)
+    rows = _read_rows(table, place, label)
     rows = _usable(rows, place, table.parent, on_error)
     rows = _without_repeats(rows, place, on_error)
     names = order_classes(row.label for row in rows)
@@ -119,9 +114,9 @@ def load_manifest(
     )
 
 
-def _read_rows(path: Path, place: str) -> list[_Row]:
+def _read_rows(path: Path, place: str, label: str | None) -> list[_Row]:
     table = read_table(path)
-    names = _find_columns(table.columns, place)
+    names = _find_columns(table, path, label)
     rows: list[_Row] = []
     for row in table.read(list(names.values())):
         cells = dict(zip(names, row.cells, strict=True))
@@ -137,12 +132,57 @@ def _read_rows(path: Path, place: str) -> list[_Row]:
     return rows
 
 
+@dataclass(frozen=True)
+class ListedFile:
+    """An image that a table names.
+
+    Attributes:
+        place: The row, as a person finds it.
+        written: How the table names the file.
+        path: Where the file is; `None` if there is none.
+        beside: What else was asked for of the row.
+    """
+
+    place: str
+    written: str
+    path: str | None
+    beside: str = ""
+
+
+def read_listing(path: Path, column: str | None = None) -> Iterator[ListedFile]:
+    r"""The images that a table names, row by row; labels need not be there.
+
+    Args:
+        path: The table.
+        column: One more column to read, in upper or lower case.
+
+    Raises:
+        ValueError: The table cannot be read, names no images, or has no such column.
+
+    Example:
+        >>> table = getfixture("tmp_path") / "new.csv"
+        >>> _ = table.write_text("file,key\n1.png,k7\n2.png,k8\n")
+        >>> _ = (table.parent / "1.png").write_bytes(b"")
+        >>> [(each.written, each.path is None, each.beside) for each in read_listing(table, "Key")]
+        [('1.png', False, 'k7'), ('2.png', True, 'k8')]
+    """
+    table, place = read_table(path), readable(str(path))
+    names = [_find_paths(table, path)]
+    if column is not None:
+        written = {name.strip(): name for name in table.columns}
+        names.append(written[find_column(list(written), column, place, argument="id")])
+    files = StoredFiles()
+    for row in table.read(names):
+        file = _resolve(path.parent, row.cells[0], files)
+        yield ListedFile(row.place, row.cells[0], file, *row.cells[1:])
+
+
 def read_beside(path: Path, column: str) -> dict[str, str]:
     r"""What a table of images has in one more column, for the whole path of each image.
 
     Args:
         path: The table.
-        column: The column's name, as the table has it.
+        column: The column's name.
 
     Example:
         >>> table = getfixture("tmp_path") / "labels.csv"
@@ -151,32 +191,57 @@ def read_beside(path: Path, column: str) -> dict[str, str]:
         >>> [(Path(file).name, key) for file, key in read_beside(table, "key").items()]
         [('1.png', 'k7')]
     """
-    table = read_table(path)
-    names = _find_columns(table.columns, readable(str(path)))
     beside: dict[str, str] = {}
-    files = StoredFiles()
-    for row in table.read([names["path"], column]):
-        file = _resolve(path.parent, row.cells[0], files)
-        if file is not None:
+    for listed in read_listing(path, column):
+        if listed.path is not None:
             # The first of several rows of an image is the one that is kept.
-            beside.setdefault(os.path.abspath(file), row.cells[1])
+            beside.setdefault(os.path.abspath(listed.path), listed.beside)
     return beside
 
 
-def _find_columns(columns: Sequence[str], place: str) -> dict[str, str]:
+def _find_columns(table: Table, path: Path, label: str | None) -> dict[str, str]:
     """For each kind of column the name that it has in this table."""
-    folded = {name.strip().casefold(): name for name in reversed(columns)}
-    found: dict[str, str] = {}
-    for kind, words in COLUMNS.items():
-        name = next((folded[word] for word in words if word in folded), None)
-        if name is not None:
-            found[kind] = name
-        elif kind != "split":
-            listed = ", ".join(repr(name) for name in columns) or "none"
+    place = readable(str(path))
+    found = {"path": _find_paths(table, path, label)}
+    if label is not None:
+        written = {name.strip(): name for name in table.columns}
+        found["label"] = written[find_column(list(written), label, place, argument="label")]
+    else:
+        images = find_image_column(table, path.parent)
+        chosen = _named(table, "label") if images is None else images.label
+        if chosen is None:
             raise ValueError(
-                f"{place}: expected a column {kind} (or {', '.join(words[1:4])}), found {listed}"
+                f"{place}: expected a column {_usual_names('label')}, found {_listed(table)}; "
+                "the argument label names any other"
             )
-    return found
+        found["label"] = chosen
+    split = _named(table, "split")
+    return found if split is None else found | {"split": split}
+
+
+def _find_paths(table: Table, path: Path, label: str | None = None) -> str:
+    images = find_image_column(table, path.parent, label=label)
+    name = _named(table, "path") if images is None else images.name
+    if name is None:
+        raise ValueError(
+            f"{readable(str(path))}: expected a column {_usual_names('path')}, or one with names "
+            f"of images that are there, found {_listed(table)}"
+        )
+    return name
+
+
+def _named(table: Table, kind: str) -> str | None:
+    folded = {name.strip().casefold(): name for name in reversed(table.columns)}
+    return next((folded[word] for word in COLUMNS[kind] if word in folded), None)
+
+
+def _usual_names(kind: str) -> str:
+    first, *others = COLUMNS[kind][:4]
+    return f"{first} (or {', '.join(others)})"
+
+
+def _listed(table: Table) -> str:
+    return few([repr(name) for name in table.columns], shown=8) or "none"
 
 
 def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -> list[_Row]:

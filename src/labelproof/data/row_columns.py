@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from labelproof.data.columns import Columns
 from labelproof.data.headers import check_header, refuse_missing
-from labelproof.data.manifest import COLUMNS
 from labelproof.data.notices import count, notice
 from labelproof.data.row_labels import find_column
 from labelproof.data.splits import split_name
+from labelproof.data.table_kind import COLUMNS
 from labelproof.data.tables import Table
 
 __all__ = ["DROPPED", "drop_columns", "dropped_columns", "read_columns", "take_splits"]

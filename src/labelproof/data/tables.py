@@ -20,6 +20,7 @@ from labelproof.data.table_files import ENDINGS, how_to_convert, table_bytes, ta
 
 __all__ = ["Table", "TableRow", "read_table"]
 
+_ROWS = 4096
 _FIRST_LINE = re.compile(r"[^\S\r\n]*\S[^\r\n]*")
 
 
@@ -169,10 +170,12 @@ def _read_parquet(path: Path, place: str) -> Table:
                 raise ValueError(
                     f"{place}: expected text or numbers in the column {name!r}, got {kind}"
                 )
-        columns = file.read(columns=list(names))
-        values = [columns[name].to_pylist() for name in names]
-        for number, cells in enumerate(zip(*values, strict=True)):
-            yield TableRow(f"row {number}", [_text(cell) for cell in cells])
+        # Some rows at a time: whoever looks at the first few does not wait for all.
+        number = 0
+        for batch in file.iter_batches(batch_size=_ROWS, columns=list(names)):
+            for cells in zip(*(batch[name].to_pylist() for name in names), strict=True):
+                yield TableRow(f"row {number}", [_text(cell) for cell in cells])
+                number += 1
 
     def numbers(name: str) -> NDArray[np.float64] | None:
         kind = file.schema_arrow.field(name).type
