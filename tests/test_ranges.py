@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelproof.ranges import finite, flag, within
+from labelproof.ranges import finite, flag, suggest, within
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,21 @@ def test_a_flag_is_returned(value: bool):
 def test_a_flag_is_nothing_else(value: Any):
     with pytest.raises(TypeError, match=r"^detach: expected true or false, got "):
         flag("detach", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "known", "near"),
+    [
+        ("0.3", ["0.0", "0.2", "0.8"], None),
+        ("12", ["1", "2", "120"], None),
+        (".4", ["0.2", "0.4"], "0.4"),
+        ("1.0", ["0.01", "1"], "1"),
+        ("0.6", ["0.8", "sym-0.6"], "sym-0.6"),
+        ("inf", ["info", "none"], "info"),
+        ("0.4x", ["0.4", "0.8"], "0.4"),
+    ],
+)
+def test_a_number_is_near_by_its_value_and_not_by_its_digits(
+    value: str, known: list[str], near: str | None
+):
+    assert suggest(value, known) == ("" if near is None else f"; did you mean {near!r}?")

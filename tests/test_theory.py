@@ -393,6 +393,30 @@ def test_a_sum_that_is_not_convex_is_refused(loss):
         theory.one_hot_deviation(loss, epsilon=0.1, num_classes=10)
 
 
+class _Rising(PointwiseLoss):
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        return 1 - log_probability.exp() ** 2
+
+    def clamp(self) -> None:
+        """Of its own, and not a number."""
+
+
+@pytest.mark.parametrize(
+    ("loss", "clamped"),
+    [
+        (_Rising(), False),
+        (SparseRegularized(_Rising(), temperature=1, weight=0, normalize=False), False),
+        (GeneralizedCrossEntropy(0.7, clamp=1e-7), True),
+        (MeanAbsoluteError() + GeneralizedCrossEntropy(0.7, clamp=1e-7), True),
+    ],
+    ids=["own", "regularized", "clamp", "sum"],
+)
+def test_a_clamp_is_spoken_of_where_one_is_set(loss, clamped):
+    with pytest.raises(ValueError, match="measure symmetry_gap on outputs") as refused:
+        theory.risk_bound(loss, rate=0.4, epsilon=0.1, num_classes=10)
+    assert ("leave out its clamp" in str(refused.value)) == clamped
+
+
 # Section 2.4: the gradient, and section 2.3: symmetric cross entropy.
 
 

@@ -112,6 +112,9 @@ def choose(name: str, value: str, known: Collection[str]) -> str:
 def suggest(value: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
     """The end of a message about an unknown name: the nearest known one, or nothing.
 
+    A number is near to itself written in another way, and to no other: how alike their digits are
+    says nothing.
+
     Args:
         value: What came.
         known: What could have been meant.
@@ -119,6 +122,22 @@ def suggest(value: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
 
     >>> suggest("epoch", ["epochs", "seed"])
     "; did you mean 'epochs'?"
+    >>> suggest(".40", ["0.4", "0.8"])
+    "; did you mean '0.4'?"
+    >>> suggest("0.3", ["0.4", "0.8"])
+    ''
     """
-    close = difflib.get_close_matches(value, known, n=1, cutoff=cutoff)
+    number = _number(value)
+    close = [name for name in known if number is not None and _number(name) == number]
+    if not close:
+        names = [name for name in known if number is None or _number(name) is None]
+        close = difflib.get_close_matches(value, names, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

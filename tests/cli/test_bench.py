@@ -122,6 +122,12 @@ def test_when_time_is_up_it_saves_and_the_same_command_goes_on(data: Path, tmp_p
     (folder,) = (tmp_path / "runs").iterdir()
     epochs = len((folder / "metrics.jsonl").read_text().splitlines())
     assert epochs > 0
+    # It is named after the run as it was planned, on whatever device, and not as the record is.
+    assert f" is saved in {folder}\n" in done.output
+    listed = bench(data, tmp_path, "--methods", "CE MAE", "--dry-run", epochs=100_000)
+    first, second = listed.output.splitlines()[1:]
+    assert first.endswith(f"  begun in {folder}")
+    assert "begun" not in second
     again = bench(data, tmp_path, *minutes, epochs=100_000)
     assert again.exit_code == TIME_IS_UP, again.output
     assert len((folder / "metrics.jsonl").read_text().splitlines()) > epochs
@@ -194,7 +200,10 @@ def wait_for(process: subprocess.Popen[Any], condition: Any) -> None:
 
 def test_a_record_that_was_lost_is_taken_from_the_kept_run(data: Path, tmp_path: Path) -> None:
     chosen = ("--methods", "CE", "--keep-runs")
-    assert bench(data, tmp_path, *chosen, epochs=2).exit_code == 0
+    first = bench(data, tmp_path, *chosen, epochs=2)
+    assert first.exit_code == 0, first.output
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert f" is kept in {folder}\n" in first.output
     (path,) = (tmp_path / "records").glob("*/*.json")
     before = json.loads(path.read_text())
     path.unlink()
@@ -232,6 +241,7 @@ def test_a_device_that_is_too_small_is_one_line(
         (["all", "--dataset", "mnst"], "dataset: expected one of mnist, cifar10, .* 'mnist'"),
         (["all", "--dataset", "mnist", "--columns", "0.5"], "column: expected one of"),
         (["symmetric", "--dataset", "mnist", "--columns", "0.5"], "column: expected one of"),
+        (["symmetric", "--dataset", "mnist", "--columns", ".4"], "did you mean '0.4'?"),
         (["symmetric", "--dataset", "mnist", "--methods", "gcee"], "did you mean 'gce'?"),
         (["symmetric", "--dataset", "mnist", "--seeds", "one"], "seeds: expected whole numbers"),
         (["symmetric", "--dataset", "mnist"], "labelproof data download mnist"),
@@ -265,3 +275,4 @@ def test_a_folder_in_which_another_process_trains_is_left_alone(
 def test_the_help_teaches_with_an_example() -> None:
     text = labelproof("bench", "--help").output
     assert "labelproof bench symmetric --dataset mnist --seeds 1,2,3" in text
+    assert "--methods CE --columns 0.8 --epochs 1" in text

@@ -10,10 +10,12 @@ from labelproof.training.pack import Event, Job
 from labelproof.training.record import RunRecord
 
 
-def display(*, runs: int, epochs: int, terminal: bool = False) -> tuple[RunDisplay, io.StringIO]:
+def display(
+    *, runs: int, epochs: int, terminal: bool = False, tick: int = 10
+) -> tuple[RunDisplay, io.StringIO]:
     stream = io.StringIO()
     console = Console(file=stream, width=200, force_terminal=terminal)
-    ticks = count(0, 10)
+    ticks = count(0, tick)
     return RunDisplay(console, runs=runs, epochs=epochs, clock=lambda: next(ticks)), stream
 
 
@@ -38,7 +40,7 @@ def test_the_time_left_is_that_of_the_epochs_seen_here() -> None:
 
 
 def test_many_runs_get_a_line_each_when_they_end() -> None:
-    shown, stream = display(runs=3, epochs=9)
+    shown, stream = display(runs=3, epochs=9, tick=1)
     jobs = [Job(Configuration("digits", epochs=3, seed=seed)) for seed in range(3)]
     record = RunRecord("a", {}, 0.0, {"test_accuracy": [91.5]}, 1.0, {})
     with shown:
@@ -56,6 +58,40 @@ def test_many_runs_get_a_line_each_when_they_end() -> None:
         f"2 of 3  {jobs[1].configuration.name}  not a number",
         f"3 of 3  {jobs[2].configuration.name}  stopped",
     ]
+
+
+def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() -> None:
+    now = 0.0
+    stream = io.StringIO()
+    shown = RunDisplay(Console(file=stream, width=80), runs=3, epochs=150, clock=lambda: now)
+    with shown:
+        shown.start("a", "mnist-ce", epochs=50)
+        shown.start("b", "mnist-mae", epochs=50, done=20)
+        for second in range(10, 131, 10):
+            now = float(second)
+            shown.advance("a", {"test_accuracy": 91.5})
+        shown.finish("b", "given up")
+        now = 200.0
+        shown.advance("a", {"test_accuracy": 91.5})
+    assert stream.getvalue().splitlines() == [
+        # 124 epochs of the 150 are left after 6 that took a minute, then 118.
+        "0 of 3 runs done, 20:40 left; under way: "
+        "mnist-ce (epoch 6 of 50), mnist-mae (epoch 20 of 50)",
+        "0 of 3 runs done, 19:40 left; under way: "
+        "mnist-ce (epoch 12 of 50), mnist-mae (epoch 20 of 50)",
+        "1 of 3  mnist-mae  given up",
+        # What was given up is not waited for: 86 epochs at 200 seconds for 14.
+        "1 of 3 runs done, 20:29 left; under way: mnist-ce (epoch 14 of 50)",
+    ]
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_terminal_has_bars_and_a_single_run_its_epochs_instead(runs: int) -> None:
+    shown, stream = display(runs=runs, epochs=2 * runs, terminal=runs > 1, tick=100)
+    with shown:
+        shown.start("a", "a", epochs=2)
+        shown.advance("a", {})
+    assert "under way" not in stream.getvalue()
 
 
 def test_a_terminal_sees_a_bar_for_each_run_and_one_for_all() -> None:

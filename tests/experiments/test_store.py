@@ -8,6 +8,7 @@ from made_records import RECORDS, made_record
 
 from labelproof.experiments.grids import plan
 from labelproof.experiments.presets import paper_configuration
+from labelproof.experiments.record_file import find_record_files
 from labelproof.experiments.store import RecordStore
 from labelproof.training.configuration import Configuration
 
@@ -25,6 +26,63 @@ def test_a_record_is_found_by_its_configuration_alone(tmp_path: Path) -> None:
     assert found.final_accuracy == 91
     for change in ({"seed": 2}, {"epochs": 3}, {"loss": "mae"}, {"noise": "none"}):
         assert store.find(replace(RUN, **change)) is None
+
+
+@pytest.mark.parametrize("place", [".", "mnist", "from/another/machine"])
+def test_records_are_found_at_any_depth(tmp_path: Path, place: str) -> None:
+    path = RecordStore(tmp_path / "made").add(made_record(RUN, 91.0))
+    folder = tmp_path / "merged" / place
+    folder.mkdir(parents=True)
+    path.rename(folder / path.name)
+    assert RecordStore(tmp_path / "merged").find(RUN) is not None
+
+
+def test_a_linked_folder_is_read_once_though_it_leads_back(tmp_path: Path) -> None:
+    RecordStore(tmp_path / "made").add(made_record(RUN, 91.0))
+    (tmp_path / "made" / "mnist" / "back").symlink_to(tmp_path / "made")
+    (tmp_path / "merged").mkdir()
+    (tmp_path / "merged" / "linked").symlink_to(tmp_path / "made")
+    assert len(list(find_record_files(tmp_path / "merged"))) == 1
+    assert RecordStore(tmp_path / "merged").find(RUN) is not None
+
+
+def test_what_is_hidden_and_what_runs_have_besides_a_record_is_passed_over(tmp_path: Path) -> None:
+    record = made_record(RUN, 91.0)
+    for name in (
+        *(".cache/a.json", ".b.json", "embeddings/mnist.npz"),
+        *("begun/fingerprint.json", "begun/checkpoint/state.json"),
+        *("kept/model.json", "kept/metrics.jsonl", "kept/record.json"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(record.as_json() if name == "kept/record.json" else "{}")
+    assert list(find_record_files(tmp_path)) == [tmp_path / "kept" / "record.json"]
+    assert RecordStore(tmp_path).find(RUN) is not None
+
+
+def test_copies_are_one_record_and_the_one_that_was_added_counts(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    for number, accuracy in ((2, 92.0), (1, 91.0)):
+        (tmp_path / f"copy-{number}.json").write_text(made_record(RUN, accuracy).as_json())
+    assert [record.final_accuracy for record in store] == [91]
+    assert store.settled(RUN) == []
+    store.add(made_record(RUN, 95.0))
+    assert [record.final_accuracy for record in store] == [95]
+    # Another precision is another record, of which the widest counts.
+    (tmp_path / "wide.json").write_text(made_record(RUN, 96.0, precision="float32").as_json())
+    store = RecordStore(tmp_path)
+    assert [record.final_accuracy for record in store] == [96, 95]
+    assert [record.final_accuracy for record in store.seeds(RUN)] == [96]
+    assert store.settled(RUN) == [1]
+
+
+def test_a_copy_of_other_data_stays_beside_that_of_the_published(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    store.add(made_record(RUN, 50.0, data={"train": 20, "test": 12}))
+    (tmp_path / "whole.json").write_text(made_record(RUN, 91.0).as_json())
+    assert len(list(RecordStore(tmp_path))) == 2
+    found = RecordStore(tmp_path).find(RUN)
+    assert found is not None
+    assert found.final_accuracy == 91
 
 
 def test_a_precision_that_is_named_has_to_be_that_of_the_record(tmp_path: Path) -> None:
@@ -151,7 +209,7 @@ def test_every_committed_record_is_a_cell_and_its_file_is_named_after_it() -> No
         for run in plan(table, dataset)
     }
     store = RecordStore(RECORDS)
-    files = {path.stem for path in RECORDS.glob("*/*.json")}
+    files = {path.stem for path in find_record_files(RECORDS)}
     assert len(files) >= 76
     assert {record.name for record in store} == files
     cells = 0

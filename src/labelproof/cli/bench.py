@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -132,13 +132,14 @@ def bench(
     all that 'labelproof table' reads. Stopped or killed, the same command goes on: finished runs
     are not trained again, those under way continue from their last checkpoint: a stop writes one,
     and else there is one every half minute or so. A run never goes on with other data. Records can
-    be moved between machines and merged by copying.
+    be moved between machines and merged by copying them into one folder, in whatever folders there.
 
-    See first what it would do, or rehearse it in a minute:
+    See first what it would do, and which runs are begun; or rehearse a cell for one epoch, which
+    takes a few minutes on a CPU:
 
         labelproof bench symmetric --dataset mnist --dry-run
 
-        labelproof bench symmetric --dataset mnist --columns 0.8 --epochs 1
+        labelproof bench symmetric --dataset mnist --methods CE --columns 0.8 --epochs 1
 
     Several tables one after the other, on a machine that is yours for an hour; the exit code is 75
     if runs are left:
@@ -161,7 +162,9 @@ def bench(
     if dry_run:
         for run in todo:
             name = foreseen_name(run.configuration, engine=engine, device=device)
-            say(console, f"{run.cell.method:<12} {run.cell.column:<10} {name}")
+            folder = _folder(runs, run)
+            begun = f"  begun in {folder}" if folder.is_dir() else ""
+            say(console, f"{run.cell.method:<12} {run.cell.column:<10} {name}{begun}")
         return
     if not todo:
         return
@@ -180,7 +183,7 @@ def bench(
                 refuse_other_data(_folder(runs, run), lambda: load.mark(dataset))
             with trainer.opened() as found:
                 jobs = [Job(resolved(run.configuration, found), _folder(runs, run)) for run in todo]
-                failures = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
+                ended = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
@@ -188,11 +191,13 @@ def bench(
         raise ValueError(f"runs: {error}") from None
     except OtherDataError as error:
         advice = "--runs keeps both; without that folder it is trained on these anew"
-        raise OtherDataError(error.folder, advice) from None
+        raise OtherDataError(error.folder, advice, error.data) from None
+    for job in ended.saved:
+        say(console, f"{job.configuration.name} is saved in {job.folder}")
     if stop.signal is not None:
         say(console, "Stopped and saved; the same command goes on from here.")
         raise typer.Exit(stop.exit_code)
-    left = sum(not _is_kept(store, load, job) for job in jobs) - failures
+    left = sum(not _is_kept(store, load, job) for job in jobs) - ended.failures
     if left and minutes is not None:
         say(
             console,
@@ -200,7 +205,7 @@ def bench(
             "saved; the same command goes on from here.",
         )
         raise typer.Exit(TIME_IS_UP)
-    if failures:
+    if ended.failures:
         raise typer.Exit(DIVERGED)
 
 
@@ -237,13 +242,27 @@ def _plan(
 
 def _folder(runs: Path, run: PlannedRun) -> Path:
     # By the configuration as it is planned, with whatever precision: so both engines find what the
-    # other began, and on any device.
+    # other began, and on any device. Its name is not the record's, so whoever may look for it is
+    # told.
     return runs / run.configuration.name
 
 
 def _is_kept(store: RecordStore, load: BenchData, job: Job) -> bool:
     """Whether there is a record by now, in any precision."""
     return load.is_done(store.find(replace(job.configuration, precision="auto")))
+
+
+@dataclass
+class _Ended:
+    """How it ended.
+
+    Attributes:
+        failures: How many runs failed.
+        saved: Those that were stopped, and are in their folders here.
+    """
+
+    failures: int = 0
+    saved: list[Job] = field(default_factory=list)
 
 
 def _carry_out(
@@ -254,9 +273,9 @@ def _carry_out(
     stop: StopRequest,
     console: Console,
     keep_runs: bool,
-) -> int:
-    """Train all, keeping a record as soon as a run is done; the number that failed."""
-    failures = 0
+) -> _Ended:
+    """Train all, keeping a record as soon as a run is done."""
+    ended = _Ended()
     limit = TimeLimit(stop)
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
@@ -265,13 +284,18 @@ def _carry_out(
         for event in engine.train(given, load=load, stop=stop):
             limit.see(event)
             display.show(event)
+            name, folder = event.job.configuration.name, event.job.folder
+            # A worker of a cluster without a shared file system has it on its own disk.
+            here = folder if folder is not None and folder.is_dir() else None
             if event.kind == "finished":
                 store.add(event.value)
-                folder = event.job.folder
-                # A worker of a cluster without a shared file system has it on its own disk.
-                if not keep_runs and folder is not None and folder.is_dir():
-                    remove_folder(folder)
+                if here is not None and keep_runs:
+                    display.say(f"{name} is kept in {here}")
+                elif here is not None:
+                    remove_folder(here)
+            elif event.kind == "stopped" and here is not None:
+                ended.saved.append(event.job)
             elif event.kind == "failed":
-                failures += 1
-                display.say(f"{event.job.configuration.name}: {event.value}")
-    return failures
+                ended.failures += 1
+                display.say(f"{name}: {event.value}")
+    return ended

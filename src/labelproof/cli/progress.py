@@ -19,6 +19,9 @@ from labelproof.training.pack import Event
 
 __all__ = ["RunDisplay", "describe_epoch", "duration"]
 
+_BETWEEN = 60.0
+"""Seconds between two lines on where all runs stand: a log of a day stays one that can be read."""
+
 
 def duration(seconds: float) -> str:
     """A time as a clock shows it.
@@ -66,8 +69,8 @@ class RunDisplay:
         console: Where it is shown; a terminal gets bars, anything else plain lines.
         runs: How many runs there are.
         epochs: Epochs of all runs together.
-        every_epoch: Whether plain lines come after every epoch or only after every run; by default
-            the former for a single run, the latter for several.
+        every_epoch: Whether plain lines come after every epoch, or after every run and once a
+            minute or so; by default the former for a single run, the latter for several.
         clock: Gives the time in seconds.
 
     Example:
@@ -91,6 +94,7 @@ class RunDisplay:
         self.every_epoch = runs == 1 if every_epoch is None else every_epoch
         self.clock = clock
         self.finished = 0
+        self._told = clock()
         self._shown: dict[Hashable, _Shown] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -151,13 +155,18 @@ class RunDisplay:
         if self.every_epoch:
             width = len(str(shown.epochs))
             self._line(run, f"epoch {shown.done:>{width}} of {shown.epochs}  {note}")
+        else:
+            self._tell_all()
 
     def finish(self, run: Hashable, said: str = "") -> None:
         """A run is over, in whatever way."""
         shown = self._shown.pop(run)
         self._progress.remove_task(shown.bar)
         self.finished += 1
-        if self.runs > 1:
+        if self._all is not None:
+            # What it has not trained takes no time any more.
+            self._all.done += shown.epochs - shown.done
+            self._all.begun_at += shown.epochs - shown.done
             self._update_all()
             if not self.console.is_terminal:
                 say(self.console, f"{self.finished} of {self.runs}  {shown.name}  {said}".rstrip())
@@ -170,6 +179,22 @@ class RunDisplay:
         if not self.console.is_terminal:
             name = f"{self._shown[run].name}  " if self.runs > 1 else ""
             say(self.console, name + text)
+
+    def _tell_all(self) -> None:
+        """Where all runs stand, in a line where no one watches; but not every time it is asked."""
+        if self._all is None or self.console.is_terminal:
+            return
+        if self.clock() - self._told < _BETWEEN:
+            return
+        self._told = self.clock()
+        under_way = ", ".join(
+            f"{run.name} (epoch {run.done} of {run.epochs})" for run in self._shown.values()
+        )
+        left = self._left(self._all)
+        say(
+            self.console,
+            f"{self.finished} of {self.runs} runs done, {left} left; under way: {under_way}",
+        )
 
     def _left(self, shown: _Shown) -> str:
         done = max(shown.done - shown.begun_at, 1)

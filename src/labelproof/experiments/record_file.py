@@ -1,18 +1,22 @@
-"""A record out of its file, or one line that says what is wrong with the file."""
+"""Records in their files: which files those are, and what is in one or is wrong with it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from labelproof.training.configuration import Configuration
-from labelproof.training.record import RunRecord
+from labelproof.training.description import FILE as MODEL
+from labelproof.training.folder import METRICS
+from labelproof.training.record import RECORD, RunRecord
+from labelproof.training.saved import BEGUN_ON
 
-__all__ = ["read_record_file"]
+__all__ = ["find_record_files", "read_record_file"]
 
 _NEWER = "perhaps a newer labelproof wrote it"
 _PARTS = {
@@ -24,6 +28,38 @@ _PARTS = {
     "versions": "texts by name",
     "data": "values by name",
 }
+_OF_A_RUN = {BEGUN_ON, METRICS, MODEL}
+
+
+def find_record_files(folder: Path) -> Iterator[Path]:
+    """The files of a folder that should be records, at any depth and in linked folders too.
+
+    What is hidden is passed over; of a run's folder only its record is taken.
+
+    Args:
+        folder: Where they are; it need not exist.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> for name in ("a.json", "mnist/b.json", ".old/c.json"):
+        ...     (folder / name).parent.mkdir(exist_ok=True)
+        ...     (folder / name).touch()
+        >>> [path.name for path in find_record_files(folder)]
+        ['a.json', 'b.json']
+    """
+    seen: set[str] = set()
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        place, is_run = os.path.realpath(parent), not _OF_A_RUN.isdisjoint(files)
+        # A link may lead to a folder that it is in itself.
+        again = place in seen
+        seen.add(place)
+        folders[:] = sorted(
+            name for name in folders if not (again or is_run or name.startswith("."))
+        )
+        for name in [] if again else sorted(files):
+            of_record = name == RECORD if is_run else name.endswith(".json")
+            if of_record and not name.startswith("."):
+                yield Path(parent, name)
 
 
 def read_record_file(path: Path) -> RunRecord:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.experiments.published_data import is_of_published_data
-from labelproof.experiments.record_file import read_record_file
+from labelproof.experiments.record_file import find_record_files, read_record_file
 from labelproof.training.configuration import PRECISIONS, Configuration
 from labelproof.training.durable import write_text
 from labelproof.training.record import RunRecord
@@ -18,7 +18,12 @@ __all__ = ["RecordStore"]
 
 
 class RecordStore:
-    """Records under a folder, one JSON file each, grouped by dataset.
+    """Records under a folder at any depth, one JSON file each.
+
+    New ones are grouped by dataset; those of other places are merged by copying them into the
+    folder, whatever they are called. Two of one configuration and precision are one: where they
+    differ, the one counts that lies where `add` would write it, or else the first by its path. No
+    time decides, for copying changes it.
 
     Args:
         folder: Where they are; it need not exist.
@@ -77,12 +82,15 @@ class RecordStore:
 
     def add(self, record: RunRecord) -> Path:
         """Keep a record, in the place of one of the same configuration."""
-        # Data of one's own are a path, whose last part will do: the name has a hash of it all.
-        folder = Path(str(record.configuration["data"])).name or "data"
-        path = self.folder / folder / f"{record.name}.json"
+        path = self._place(record)
         write_text(path, record.as_json())
         self._records = None
         return path
+
+    def _place(self, record: RunRecord) -> Path:
+        # Data of one's own are a path, whose last part will do: the name has a hash of it all.
+        folder = Path(str(record.configuration["data"])).name or "data"
+        return self.folder / folder / f"{record.name}.json"
 
     def _of(self, configuration: Configuration) -> list[RunRecord]:
         return [
@@ -93,10 +101,16 @@ class RecordStore:
 
     def _known(self) -> dict[str, list[RunRecord]]:
         if self._records is None:
+            read = [(path, read_record_file(path)) for path in find_record_files(self.folder)]
+            # What `add` wrote comes first, or a bench that trains anew would never be done.
+            read.sort(key=lambda each: each[0] != self._place(each[1]))
+            found: dict[tuple[str, int, tuple[bool, int]], RunRecord] = {}
+            for _, record in read:
+                values = record.configuration
+                found.setdefault((_key(values), values["seed"], _rank(record)), record)
             self._records = {}
-            for path in sorted(self.folder.glob("*/*.json")):
-                record = read_record_file(path)
-                self._records.setdefault(_key(record.configuration), []).append(record)
+            for (key, _, _), record in found.items():
+                self._records.setdefault(key, []).append(record)
             for records in self._records.values():
                 records.sort(key=_rank)
         return self._records

@@ -10,9 +10,16 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from labelproof.experiments.features import MOST_CLASSES, Embedding
 from labelproof.report.figures import CLASS_COLORS, SOFT, soften
+from labelproof.report.legends import wrap_to
+from labelproof.report.loss_labels import loss_labels
 from labelproof.report.paper_figures import house_style
 
 __all__ = ["draw_embeddings"]
+
+_PANEL = 2.7
+"""Inches, of either side."""
+_LINE = 0.2
+"""Inches that a further line of a row's name takes."""
 
 
 def draw_embeddings(
@@ -28,9 +35,11 @@ def draw_embeddings(
     by_place = {(one.method, one.noise): one for one in reversed(embeddings)}
     methods = list(dict.fromkeys(one.method for one in embeddings))
     noises = list(dict.fromkeys(one.noise for one in embeddings))
+    labels = [wrap_to(_PANEL - 0.5, label, size=11) for label in loss_labels(methods)]
+    beside = _LINE * max(label.count("\n") for label in labels)
     with house_style():
         figure = Figure(
-            (max(2.7 * len(noises), 6.2), 2.7 * len(methods) + 1.1),
+            (max(_PANEL * len(noises), 6.2) + beside, _PANEL * len(methods) + 1.1),
             layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06),
         )
         figure.suptitle(title, fontsize=13, fontweight="bold")
@@ -39,7 +48,7 @@ def draw_embeddings(
             for column, noise in enumerate(noises):
                 _draw(grid[row, column], by_place.get((method, noise)))
                 if column == 0:
-                    grid[row, column].set_ylabel(method)
+                    grid[row, column].set_ylabel(labels[row])
         names = list(class_names)[:MOST_CLASSES]
         handles = [
             grid[0, 0].scatter([], [], s=30, color=color, label=name, lw=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -77,9 +78,24 @@ def wrap_to(width: float, text: str, *, size: float) -> str:
     >>> print(wrap_to(2, "no records yet: SCE, APL, NLNL, GCE+SR", size=9))
     no records yet: SCE, APL,
     NLNL, GCE+SR
+    >>> print(wrap_to(2, "gce(q=0.5)+sr(tau=0.5,p=0.01,lambda0=5)", size=9))
+    gce(q=0.5)+sr(tau=0.5,
+    p=0.01,lambda0=5)
     """
     letters = max(int(width * 72 / (0.6 * size)), 10)
-    return "\n".join(textwrap.wrap(text, letters))
+    words = textwrap.wrap(text, letters, break_long_words=False)
+    return "\n".join(line for word in words for line in _break(word, letters))
+
+
+def _break(word: str, letters: int) -> list[str]:
+    """A word in lines: a loss as text has no spaces, and is better broken between its arguments."""
+    lines = [""]
+    for part in re.split(r"(?<=[,+])", word):
+        if len(lines[-1] + part) <= letters or not lines[-1]:
+            lines[-1] += part
+        else:
+            lines.append(part)
+    return [line[at : at + letters] for line in lines for at in range(0, len(line), letters)]
 
 
 def _say(legend: Legend, note: str) -> None:

@@ -125,14 +125,21 @@ def _peaks(shares: Tensor, num_classes: int) -> Tensor:
 
 
 def _check_convex(loss: Loss, num_classes: int) -> None:
-    """Refuse a loss whose sum over labels is seen to be not convex, as a clamp makes it."""
+    """Refuse a loss whose sum over labels is seen to be not convex, as with a clamp."""
     # Log-spaced from one-hot through uniform to the far face, since clamps act near 0.
     shares = torch.logspace(-12, 0, 241, dtype=torch.float64)
     sums = label_values(loss, _peaks(shares, num_classes)).sum(dim=1)
     before, here, after = shares[:-2], shares[1:-1], shares[2:]
     chord = torch.lerp(sums[:-2], sums[2:], (here - before) / (after - before))
     if bool((sums[1:-1] > chord + 1e-9 * (1 + chord.abs())).any()):
+        advice = "leave out its clamp, or " if _is_clamped(loss) else ""
         raise ValueError(
             f"loss: expected a sum over labels that is convex in the outputs, which that of {loss} "
-            "is not; leave out its clamp, or measure symmetry_gap on outputs of your own"
+            f"is not; {advice}measure symmetry_gap on outputs of your own"
         )
+
+
+def _is_clamped(loss: Loss) -> bool:
+    """Whether a loss, or one that it is made of, has a clamp set."""
+    # Someone's own loss may have a method of that name.
+    return any(isinstance(getattr(part, "clamp", None), float) for part in loss.modules())

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from labelproof.data.fingerprint import fingerprint as data_fingerprint
+from labelproof.data.notices import readable
 from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
 from labelproof.training.durable import folders, write_text
 from labelproof.training.examples import Examples
-from labelproof.training.record import RECORD
+from labelproof.training.record import RECORD, read_record
 from labelproof.training.saved import BEGUN_ON
 
 __all__ = ["OtherDataError", "mark_data", "note_data", "refuse_other_data"]
@@ -27,26 +28,35 @@ class OtherDataError(ValueError):
     Args:
         folder: The run's.
         advice: What can be done about it, where it is asked for.
+        data: What the run there is of, if it is known.
 
     Example:
         >>> print(OtherDataError(Path("run")))
         run holds a run on other data: labels, files or rows have changed since, or others were
         asked for. --fresh trains on them anew; --output keeps both
+        >>> print(OtherDataError(Path("run"), data="pets.npz"))
+        run holds a run on other data: it is of pets.npz, whose labels, files or rows have changed
+        since, or others were asked for. --fresh trains on them anew; --output keeps both
     """
 
     def __init__(
-        self, folder: Path, advice: str = "--fresh trains on them anew; --output keeps both"
+        self,
+        folder: Path,
+        advice: str = "--fresh trains on them anew; --output keeps both",
+        data: str | None = None,
     ):
         self.folder = folder
         self.advice = advice
+        self.data = data
+        whose = "" if data is None else f"it is of {readable(data)}, whose "
         super().__init__(
-            f"{folder} holds a run on other data: labels, files or rows have changed since, or "
-            f"others were asked for. {advice}"
+            f"{folder} holds a run on other data: {whose}labels, files or rows have changed since, "
+            f"or others were asked for. {advice}"
         )
 
-    def __reduce__(self) -> tuple[type[OtherDataError], tuple[Path, str]]:
+    def __reduce__(self) -> tuple[type[OtherDataError], tuple[Path, str, str | None]]:
         # A worker of a cluster raises it in another process than the one that tells of it.
-        return type(self), (self.folder, self.advice)
+        return type(self), (self.folder, self.advice, self.data)
 
 
 def mark_data(configuration: Configuration, examples: Examples) -> str:
@@ -98,7 +108,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
         return
     noted = _read(folder)
     if noted is not None and noted != fingerprint():
-        raise OtherDataError(folder)
+        raise OtherDataError(folder, data=_data_of(folder))
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
@@ -113,6 +123,13 @@ def note_data(folder: Path, fingerprint: str) -> None:
     path = folder / BEGUN_ON
     if not path.exists() or path.read_bytes() != text.encode():
         write_text(path, text)
+
+
+def _data_of(folder: Path) -> str | None:
+    """What a finished run is of, as it was named."""
+    record = read_record(folder)
+    data = None if record is None else record.configuration.get("data")
+    return data if isinstance(data, str) else None
 
 
 def _read(folder: Path) -> str | None:
