@@ -82,6 +82,12 @@ def test_other_data_of_the_same_classes_is_measured(run: Path, tmp_path: Path) -
     assert classes[1]["accuracy"] is None
 
 
+def test_rows_are_refused_where_images_were_learned_from(run: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "rows.npz", x=np.ones((2, 64)), y=[0, 1])
+    message = str(labelproof("evaluate", run, "--data", tmp_path / "rows.npz").exception)
+    assert "expected images, as the run was trained on, rows has rows of a table" in message
+
+
 def test_a_class_that_the_run_does_not_know_is_refused(run: Path, tmp_path: Path) -> None:
     path = write_arrays(tmp_path / "own.npz", [*"012345678", "nine"])
     result = labelproof("evaluate", run, "--data", path)

@@ -13,7 +13,7 @@ from made_images import make_image, write_images
 from PIL import Image
 from trained import labelproof_to_its_end, train_digits
 
-from labelproof.cli.pictures import find_pictures
+from labelproof.cli.pictures import find_pictures, load_array
 from labelproof.data.encoded import decode_image
 from labelproof.data.folder import load_folder
 from labelproof.data.notices import DataWarning
@@ -235,3 +235,14 @@ def test_a_table_without_images_is_refused(tmp_path: Path) -> None:
     table.write_text("file,kind\n,u\n")
     with pytest.raises(ValueError, match="expected images in this table, found none"):
         find_pictures([table], GREY)
+
+
+def test_features_are_found_beside_their_labels(tmp_path: Path) -> None:
+    path = tmp_path / "rows.npz"
+    np.savez(path, embeddings=np.ones((4, 3)), labels=np.zeros(4))
+    assert load_array(path).shape == (4, 3)
+    np.savez(path, images=np.ones((4, 8, 8)), features=np.ones((4, 3)), labels=np.zeros(4))
+    assert load_array(path).shape == (4, 8, 8)
+    np.savez(path, embeddings=np.ones((4, 3)), features=np.ones((4, 3)))
+    with pytest.raises(ValueError, match="expected one array, or one that is called images"):
+        load_array(path)

@@ -7,6 +7,7 @@ import pytest
 
 from labelproof.data import load_dataset
 from labelproof.data.arrays import load_arrays
+from labelproof.data.columns import Columns
 from labelproof.data.notices import DataWarning
 
 GENERATOR = np.random.default_rng(0)
@@ -63,10 +64,25 @@ def test_splits_are_found_by_name(names: tuple[str, ...], tmp_path: Path) -> Non
     }
 
 
-@pytest.mark.parametrize("names", [("X", "y"), ("data", "targets"), ("images", "label")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        *[("X", "y"), ("data", "targets"), ("images", "label")],
+        *[("embeddings", "labels"), ("Features", "y")],
+    ],
+)
 def test_a_single_pair_is_there_to_train_on(names: tuple[str, str], tmp_path: Path) -> None:
     arrays = dict(zip(names, (COLOUR, LABELS), strict=True))
     assert list(load_arrays(save(tmp_path, **arrays)).splits) == ["train"]
+
+
+def test_embeddings_have_splits_and_give_way_to_images(tmp_path: Path) -> None:
+    rows = GREY[:, 0] / 7
+    names = ("train_embeddings", "train_labels", "test_embeddings", "test_labels")
+    arrays = dict(zip(names, (rows, LABELS, rows[:2], LABELS[:2]), strict=True))
+    assert list(load_arrays(save(tmp_path, **arrays)).splits) == ["train", "test"]
+    both = save(tmp_path, images=GREY, labels=LABELS, features=rows, train_embeddings=rows)
+    assert load_arrays(both).image_shape == (1, 8, 10)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +143,7 @@ def test_other_ranges_are_scaled_the_same_in_all_splits_and_said(tmp_path: Path)
     path = save(tmp_path, images=GREY.astype(np.float32), labels=LABELS)
     with pytest.warns(DataWarning, match=r"taken for 0 to 255 and rounded"):
         np.testing.assert_array_equal(load_arrays(path).train.array[:, 0], GREY)
-    ramp = np.arange(-3, 3, 1.0).reshape(6, 1, 1) * np.ones((6, 2, 2))
+    ramp = np.arange(-3, 3, 1.0).reshape(6, 1, 1, 1) * np.ones((6, 1, 2, 2))
     path = save(tmp_path, x_train=ramp, y_train=LABELS, x_test=ramp[:2] + 5, y_test=LABELS[:2])
     with pytest.warns(DataWarning, match=r"pixels from -3 to 3 scaled to 0 to 255; expected"):
         dataset = load_arrays(path)
@@ -142,6 +158,10 @@ def test_other_ranges_are_scaled_the_same_in_all_splits_and_said(tmp_path: Path)
     ("arrays", "message"),
     [
         ({"images": COLOUR}, r"expected arrays images and labels .* found images \(6, 8, 10, 3\)"),
+        (
+            {"emb": GREY[:, 0]},
+            r"images and labels \(or x and y, embeddings and labels, or x_train,",
+        ),
         ({}, "found nothing"),
         ({"x_train": COLOUR}, "expected labels for 'x_train', found none"),
         ({"y_test": LABELS, "x_train": COLOUR, "y_train": LABELS}, "expected images for 'y_test'"),
@@ -169,7 +189,25 @@ def test_other_ranges_are_scaled_the_same_in_all_splits_and_said(tmp_path: Path)
         ({"x": GREY, "y": LABELS + 0.5}, "expected classes, got 0.5, which looks like a measure"),
         ({"x": GREY, "y": np.array([np.nan, 1, 2, 0, 1, 2])}, "1 label missing"),
         ({"x": GREY, "y": LABELS - 1}, "expected classes from 0, got -1; remove the 2 images"),
-        ({"x": GREY, "y": np.ones((6, 3))}, "expected one label an image, got rows of 3"),
+        ({"x": GREY[:, 0], "y": LABELS - 1}, "got -1; remove the 2 rows without a label"),
+        (
+            {"x": GREY, "y": np.ones((6, 3))},
+            "expected one label for each image, got 3; several are not taken: give the majority",
+        ),
+        (
+            {"x": GREY[:, 0], "y": np.ones((6, 4))},
+            "expected one label for each row, got 4; several",
+        ),
+        (
+            {"x": GREY - 128.5, "y": LABELS},
+            r"from -128.5 to .* of shape \(6, 8, 10\), which would be taken for grey images; give "
+            r"rows as \(N, F\), for instance the mean .* and grey .* as \(N, 1, H, W\)",
+        ),
+        (
+            {"x_train": GREY / 255, "y_train": LABELS, "x_test": GREY - 9.0, "y_test": LABELS},
+            "from -9 to .* would be taken for grey images",
+        ),
+        ({"x": GREY.astype(np.int8), "y": LABELS}, "would be taken for grey images"),
         ({"x": GREY, "y": np.zeros((6, 3, 2))}, r"expected integers or text of shape \(N\)"),
         ({"x": GREY, "y": LABELS * 0}, "expected at least two classes, got only '0'"),
         ({"x": GREY, "y": np.arange(6)}, "6 images with 6 labels"),
@@ -264,3 +302,20 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         (tmp_path / "cut.npz").write_bytes(content)
         with pytest.raises(ValueError, match="cannot be read as NumPy arrays"):
             load_arrays(tmp_path / "cut.npz")
+
+
+def test_further_rows_are_read_by_columns_that_were_learned_elsewhere(tmp_path: Path) -> None:
+    train = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 4.0], [7.0, 4.0]])
+    learned = load_arrays(save(tmp_path, x=train, y=list("abab")))
+    assert learned.columns is not None
+    like = (learned.columns, ("c", "b", "a"))
+    new = load_arrays(save(tmp_path, x=[[np.nan, 9.0]], y=["b"]), like=like)
+    assert new.columns == learned.columns
+    assert new.class_names == ("c", "b", "a")
+    assert new.train.array.tolist() == [[4.0, 9.0, 0.0]]
+    assert new.train.labels.tolist() == [1]
+    with pytest.raises(ValueError, match="expected rows of 2 numbers, as those learned from, got"):
+        load_arrays(save(tmp_path, x=train[:, [0, 1, 1]], y=list("abab")), like=like)
+    named = Columns.learn(["width", "height"], train.T)
+    with pytest.raises(ValueError, match=r"a table with the columns 'width', 'height'.* an array"):
+        load_arrays(save(tmp_path, x=train, y=list("abab")), like=(named, ("a", "b")))

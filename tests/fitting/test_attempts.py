@@ -8,7 +8,8 @@ import pytest
 import torch
 from small_runs import StopAfter, outcome, small_digits
 
-from labelproof.fitting.attempts import Attempts, read_attempts, train_robustly
+from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
+from labelproof.training.begun_on import OtherDataError
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution
@@ -114,6 +115,23 @@ def test_a_run_that_learns_is_left_alone(tmp_path: Path) -> None:
     attempts = fit(tmp_path / "run", "ce", epochs=8)
     assert attempts.given_up == []
     assert attempts.said == []  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_column_of_the_labels_is_kept_and_may_be_missing(tmp_path: Path) -> None:
+    """As an earlier version left it, it is not there."""
+    Attempts({"label": None}, "ce", label_column="kind").write(tmp_path)
+    assert read_attempts(tmp_path) == Attempts({"label": None}, "ce", label_column="kind")
+    (tmp_path / ATTEMPTS).write_text(json.dumps({"asked": {}, "loss": "ce", "given_up": []}))
+    assert read_attempts(tmp_path) == Attempts({}, "ce")
+
+
+def test_other_data_are_refused_with_the_name_of_those_there(tmp_path: Path) -> None:
+    Attempts({"data": "emb.npz", "fingerprint": "27d1"}, "ce").write(tmp_path)
+    with pytest.raises(OtherDataError, match=r"other data: it is of emb\.npz, whose labels, "):
+        go_on(tmp_path, {"data": "emb.csv", "fingerprint": "0a5c"}, "ce")
+    Attempts({"fingerprint": "27d1"}, "ce").write(tmp_path)
+    with pytest.raises(OtherDataError, match="other data: labels, "):
+        go_on(tmp_path, {"data": "emb.csv", "fingerprint": "0a5c"}, "ce")
 
 
 def test_notes_that_are_damaged_are_said_to_be(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ def audit_run(
     attempts = read_attempts(folder)
     asked = attempts.asked if attempts is not None else {}
     label, labels = asked.get("label"), asked.get("labels")
+    if label is None and attempts is not None:
+        label = attempts.label_column
     with told():
         data = _find_data(run.configuration.data, folder)
         dataset = load_dataset(

@@ -16,15 +16,20 @@ from rich.table import Table
 from labelproof.cli.data import Root
 from labelproof.cli.flags import LABELS
 from labelproof.cli.lines import say, told
+from labelproof.cli.pictures import ARRAYS
 from labelproof.cli.unfinished import warn_if_unfinished
+from labelproof.data.arrays import load_arrays
 from labelproof.data.dataset import Dataset
 from labelproof.data.known_classes import in_classes
+from labelproof.data.labelled_files import OnError
 from labelproof.data.loading import load_dataset
-from labelproof.data.notices import few, readable
+from labelproof.data.notices import few, notice, readable
 from labelproof.data.relabelling import relabel
 from labelproof.data.rows import load_rows
 from labelproof.data.table_files import table_kind
-from labelproof.fitting.attempts import read_attempts
+from labelproof.data.tables import read_table
+from labelproof.data.taken_label import column_names, found_label, taken_label
+from labelproof.fitting.attempts import Attempts, read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.ranges import choose, suggest
 from labelproof.training.saved import SavedRun, load_run
@@ -47,7 +52,7 @@ def evaluate(
         str | None,
         typer.Option(
             help="The column with the labels, for a table of features or of images.",
-            show_default="the one that the run was told, or that is found",
+            show_default="the one that the run learned from, or that is found",
         ),
     ] = None,
     labels: Annotated[
@@ -92,19 +97,13 @@ def evaluate(
     attempts = read_attempts(run)
     # What a run has learned from is read as the run read it.
     on_error = "skip" if skip_unreadable or (data is None and attempts is not None) else "raise"
-    if label is None and attempts is not None:
-        label = attempts.asked.get("label")
     if labels is None and data is None and split == "train" and attempts is not None:
         labels = _labels_of_run(attempts.asked.get("labels"))
     with told():
+        if label is None and table_kind(Path(name)):
+            label = _label_of_run(saved, attempts, Path(name))
         classes = saved.description.class_names
-        if saved.tabular and table_kind(Path(name)):
-            like = (saved.columns, classes)
-            dataset = load_rows(name, label=label, on_error=on_error, like=like)
-        else:
-            dataset = load_dataset(
-                name, root=data_root, on_error=on_error, label=label, few_classes=True
-            )
+        dataset = _read(saved, name, label=label, on_error=on_error, root=data_root)
         # Before they are corrected: to a class of the run that these data do not have otherwise.
         dataset = in_classes(dataset, classes)
         if labels is not None:
@@ -129,6 +128,45 @@ def evaluate(
                 f"The network has learned from most of these labels{checked}: this is no measure "
                 "of how it does on new data.",
             )
+
+
+def _read(
+    saved: SavedRun, name: str, *, label: str | None, on_error: OnError, root: Path | None
+) -> Dataset:
+    """The data, rows by the run's own columns: what they hold decides nothing about these."""
+    if saved.tabular and table_kind(Path(name)):
+        like = (saved.columns, saved.description.class_names)
+        return load_rows(name, label=label, on_error=on_error, like=like)
+    # An array with a label column is refused with all else that has no columns.
+    if saved.tabular and Path(name).suffix.lower() in ARRAYS and label is None:
+        like = (saved.columns, saved.description.class_names)
+        return load_arrays(name, on_error=on_error, like=like)
+    return load_dataset(name, root=root, on_error=on_error, label=label, few_classes=True)
+
+
+def _label_of_run(saved: SavedRun, attempts: Attempts | None, path: Path) -> str | None:
+    """The column of a table that holds what the run learned to tell; `None` if it is not known."""
+    asked = None if attempts is None else attempts.asked.get("label")
+    if asked is not None:
+        return asked
+    learned = None if attempts is None else attempts.label_column
+    if learned is None and saved.tabular:
+        # An earlier version did not note it, nor does a run of 'labelproof train'.
+        learned = taken_label(Path(saved.configuration.data), saved.columns)
+    if learned is None or not path.is_file():
+        return None
+    table = read_table(path)
+    names = column_names(table)
+    if learned.casefold() in (name.casefold() for name in names):
+        return learned
+    found = found_label(table, path)
+    if found is None or (saved.tabular and found in saved.columns.names):
+        return learned  # which is refused: labels are in none of the columns
+    notice(
+        f"{readable(str(path))}: the labels are taken from {found!r}, since {learned!r}, which the "
+        "run learned from, is not there; if they are in another, say --label NAME"
+    )
+    return found
 
 
 def _labels_of_run(labels: object) -> Path | None:
@@ -166,7 +204,7 @@ def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
             f"{split!r}{suggest(split, list(dataset.splits))}"
         )
     names = saved.description.class_names
-    _check_columns(saved, dataset)
+    _check_kind(saved, dataset)
     chosen = dataset.splits[split]
     predicted = [logits.argmax(dim=1) for logits in saved.logits(chosen.images)]
     confusion = _confusion(chosen.labels, torch.cat(predicted).numpy(), len(names))
@@ -200,13 +238,12 @@ def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:
     }
 
 
-def _check_columns(saved: SavedRun, dataset: Dataset) -> None:
-    ours = None if saved.description.columns is None else saved.columns.columns
-    # Not as they are written down: an earlier version wrote less of them.
-    if ours != (None if dataset.columns is None else dataset.columns.columns):
+def _check_kind(saved: SavedRun, dataset: Dataset) -> None:
+    if saved.tabular != dataset.tabular:
+        kinds = ("images", "rows of a table")
         raise ValueError(
-            f"data: the columns of {dataset.name} are not those that the run was trained on, or "
-            "hold other values; 'labelproof predict' takes any table that has the run's columns"
+            f"data: expected {kinds[saved.tabular]}, as the run was trained on, {dataset.name} has "
+            f"{kinds[dataset.tabular]}"
         )
 
 

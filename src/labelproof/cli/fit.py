@@ -27,6 +27,7 @@ from labelproof.data.catalogue import plain_name
 from labelproof.data.fingerprint import fingerprint
 from labelproof.data.loading import load_dataset
 from labelproof.data.row_columns import dropped_columns
+from labelproof.data.taken_label import taken_label
 from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.feasible import check_feasible
 from labelproof.fitting.recipe import choose_recipe
@@ -218,6 +219,7 @@ def fit(
     with StopRequest() as stop:
         take_over(folder, execution, fresh=fresh)
         attempts = go_on(folder, asked, configuration.loss)
+        attempts.label_column = taken_label(Path(configuration.data), dataset.columns, label)
         configuration = replace(configuration, loss=attempts.loss)
         record = RunFolder(folder).record(configuration)
         if record is not None:

@@ -31,6 +31,7 @@ ARRAYS = (".npy", ".npz")
 """Endings of the files that hold arrays."""
 
 _IMAGES = ("images", "x", "data")
+_FEATURES = ("embeddings", "features")
 _ROUND = 64
 _TAKEN = "(N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels"
 
@@ -161,7 +162,7 @@ def _from_arrays(path: Path, shape: tuple[int, int, int]) -> Iterator[Picture]:
 
 
 def load_array(path: Path) -> NDArray[Any]:
-    """The array in a file of NumPy's: the only one, or the one called images, x or data."""
+    """The array in a file of NumPy's: the only one, or that of images, or else of features."""
     place = readable(str(path))
     try:
         # A pickle in the file could run code.
@@ -170,9 +171,12 @@ def load_array(path: Path) -> NDArray[Any]:
             if isinstance(loaded, np.ndarray):
                 return loaded
             named = {key.lower(): key for key in loaded.files}
-            chosen = [named[name] for name in _IMAGES if name in named] or list(named.values())
-            if len(chosen) == 1:
-                return loaded[chosen[0]]
+            for names in (_IMAGES, _FEATURES, named):
+                chosen = [named[name] for name in names if name in named]
+                if len(chosen) == 1:
+                    return loaded[chosen[0]]
+                if chosen:
+                    break
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"{place}: cannot be read as NumPy arrays: {error}") from None
     raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from labelproof.data.array_files import DAMAGED, decode_text, why_unreadable
 from labelproof.data.classes import check_classes, order_classes
+from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.examination import channel_statistics
+from labelproof.data.known_classes import in_classes
 from labelproof.data.labelled_files import OnError, check_on_error
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.row_arrays import encode_arrays
@@ -27,6 +29,8 @@ Layout: TypeAlias = Literal["NCHW", "NHWC"]
 """The order of the axes: images, channels, height, width."""
 
 _IMAGES = ("x", "images", "data", "img", "imgs")
+# Looked for where none of the above is there, since images may have them beside.
+_FEATURES = ("embeddings", "features")
 _LABELS = ("y", "labels", "label", "targets", "target")
 # What damage to an archive, its compression or an array's header can raise.
 _CLASS_NAMES = ("class_names", "classes", "names")
@@ -38,19 +42,23 @@ def load_arrays(
     layout: Layout | None = None,
     on_error: OnError = "raise",
     few_classes: bool = False,
+    like: tuple[Columns, Sequence[str]] | None = None,
 ) -> Dataset:
     """Read images or rows from `.npz`, or from `.npy` with the labels in a file beside it.
 
-    An `.npz` holds `images` and `labels` (or `x` and `y`, `data` and `targets`), or those of each
-    split: `x_train`, `y_train`, `x_test`, `y_test`, or `train_images`, `train_labels`, and so on.
+    An `.npz` holds `images` and `labels` (or `x` and `y`, `data` and `targets`, `embeddings` or
+    `features` and `labels`), or those of each split: `x_train`, `y_train`, `x_test`, `y_test`, or
+    `train_images`, `train_labels`, and so on.
     Upper and lower case are the same. An array `class_names` names what integer labels count.
     Beside `photos.npy` the labels are `photos_labels.npy`; beside `images.npy`, `labels.npy` too.
 
     Images are `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, of bytes or of numbers from 0 to 1.
-    Numbers of any other range are scaled, with a warning that says how. Rows `(N, F)` of numbers
-    are taken as they are, and become a table whose features are called `x0`, `x1`, ...; NaN is a
-    missing value, filled with the median of the training rows. Labels are integers, text,
-    or one-hot rows. Nothing in a file is ever run: arrays of Python objects are refused.
+    Numbers of any other range are scaled, with a warning that says how; but three axes with
+    negative numbers are refused, which may as well be sequences of embeddings. Grey images of such
+    numbers are given with their channel, `(N, 1, H, W)`. Rows `(N, F)` of numbers are taken as they
+    are, and become a table whose features are called `x0`, `x1`, ...; NaN is a missing value,
+    filled with the median of the training rows. Labels are integers, text, or one-hot rows. Nothing
+    in a file is ever run: arrays of Python objects are refused.
 
     Args:
         path: The file.
@@ -59,6 +67,8 @@ def load_arrays(
             first few, `"skip"` takes them for missing, with a warning.
         few_classes: Whether fewer than two classes will do, and as many as images: to measure on,
             and not to learn from.
+        like: Columns and class names that were learned elsewhere, to read further rows of the same
+            kind by; some of the classes may be missing here.
 
     Returns:
         A dataset in memory. Its labels count as not clean.
@@ -85,23 +95,37 @@ def load_arrays(
     check_on_error(on_error)
     arrays = _read(file, place)
     pairs = _find_splits(arrays, place)
+    given = {split: arrays[pair[0]] for split, pair in pairs.items()}
+    what = "row" if given["train"].ndim == 2 else "image"
     written = _class_names(arrays)
     names, labels = _labels(
-        {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place
+        {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place, what
     )
-    given = {split: arrays[pair[0]] for split, pair in pairs.items()}
     for split, (key, label_key) in pairs.items():
         if len(given[split]) != len(labels[split]):
-            what = "rows" if given[split].ndim == 2 else "images"
             raise ValueError(
-                f"{place}: expected a label for each of {len(given[split]):,} {what} in {key!r}, "
-                f"got {len(labels[split]):,} in {label_key!r}"
+                f"{place}: expected a label for each of {count(len(given[split]), what)} in "
+                f"{key!r}, got {len(labels[split]):,} in {label_key!r}"
             )
     num_labelled = None if names == written else len(given["train"])
+    if like is not None:
+        for array in given.values():
+            if array.ndim != 2:
+                raise ValueError(
+                    f"{place}: expected rows of numbers, (N, F), as those learned from, got "
+                    f"{array.shape}"
+                )
     if all(array.ndim == 2 for array in given.values()):
         columns, rows = encode_arrays(
-            given, place, on_error="skip" if on_error == "later" else on_error
+            given,
+            place,
+            on_error="skip" if on_error == "later" else on_error,
+            like=None if like is None else like[0],
         )
+        if like is not None:
+            contents = {split: Split(rows[split], labels[split]) for split in pairs}
+            dataset = dataset_from_rows(readable(file.stem), contents, names, columns)
+            return in_classes(dataset, like[1])
         if num_labelled is None and not few_classes:
             check_classes(place, names, num_images=None)
         elif not few_classes:
@@ -164,8 +188,9 @@ def _load(path: Path, place: str) -> dict[str, NDArray[Any]]:
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
     """For each split the keys of its images and labels."""
     pairs: dict[str, tuple[str, str]] = {}
+    inputs = _input_words(arrays)
     for split, words in SPLITS.items():
-        images = _one(arrays, [form for word in words for form in _forms(_IMAGES, word)], place)
+        images = _one(arrays, [form for word in words for form in _forms(inputs, word)], place)
         labels = _one(arrays, [form for word in words for form in _forms(_LABELS, word)], place)
         if images and labels:
             pairs[split] = (images, labels)
@@ -175,14 +200,21 @@ def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tu
     if pairs and "train" not in pairs:
         raise ValueError(f"{place}: expected training images, found {_found(arrays)}")
     if not pairs:
-        images, labels = _one(arrays, _IMAGES, place), _one(arrays, _LABELS, place)
+        images, labels = _one(arrays, inputs, place), _one(arrays, _LABELS, place)
         if not images or not labels:
             raise ValueError(
-                f"{place}: expected arrays images and labels (or x_train, y_train, x_test, y_test),"
-                f" found {_found(arrays)}"
+                f"{place}: expected arrays images and labels (or x and y, embeddings and labels, "
+                f"or x_train, y_train, x_test, y_test), found {_found(arrays)}"
             )
         pairs["train"] = (images, labels)
     return pairs
+
+
+def _input_words(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
+    """What the arrays that are learned from are called in this file."""
+    parts = [word for words in SPLITS.values() for word in words]
+    forms = {*_IMAGES, *(form for part in parts for form in _forms(_IMAGES, part))}
+    return _IMAGES if forms & arrays.keys() else _FEATURES
 
 
 def _forms(words: tuple[str, ...], split: str) -> list[str]:
@@ -213,10 +245,10 @@ def _words(array: NDArray[Any]) -> list[str]:
 
 
 def _labels(
-    given: Mapping[str, NDArray[Any]], names: tuple[str, ...] | None, place: str
+    given: Mapping[str, NDArray[Any]], names: tuple[str, ...] | None, place: str, what: str
 ) -> tuple[tuple[str, ...], dict[str, NDArray[np.int64]]]:
     """Class names and indices; integers are names too, unless an array names them."""
-    columns = {split: _column(array, f"{place}: labels") for split, array in given.items()}
+    columns = {split: _column(array, f"{place}: labels", what) for split, array in given.items()}
     if names is not None and all(column.dtype.kind in "iu" for column in columns.values()):
         for column in columns.values():
             if column.size and (column.min() < 0 or column.max() >= len(names)):
@@ -235,14 +267,17 @@ def _labels(
     }
 
 
-def _column(array: NDArray[Any], place: str) -> NDArray[Any]:
-    """Labels as one column of integers or text."""
+def _column(array: NDArray[Any], place: str, what: str) -> NDArray[Any]:
+    """Labels as one column of integers or text; `what` is an example called."""
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim == 2 and array.dtype.kind in "iufb":
         if ((array == 0) | (array == 1)).all() and (array.sum(axis=1) == 1).all():
             return array.argmax(axis=1)
-        raise ValueError(f"{place}: expected one label an image, got rows of {array.shape[1]}")
+        raise ValueError(
+            f"{place}: expected one label for each {what}, got {array.shape[1]}; several are not "
+            "taken: give the majority of them, or train on soft targets in a loop of your own"
+        )
     if array.ndim != 1 or array.dtype.kind not in "iufbUS":
         raise ValueError(
             f"{place}: expected integers or text of shape (N), got {array.dtype} {array.shape}"
@@ -260,7 +295,7 @@ def _column(array: NDArray[Any], place: str) -> NDArray[Any]:
         missing = int((array < 0).sum())
         raise ValueError(
             f"{place}: expected classes from 0, got {array.min()}; remove the "
-            f"{count(missing, 'image')} without a label"
+            f"{count(missing, what)} without a label"
         )
     return array.astype(np.int64) if array.dtype.kind == "b" else array
 
@@ -277,6 +312,15 @@ def _bytes(given: Mapping[str, NDArray[Any]], place: str) -> dict[str, NDArray[n
             raise ValueError(f"{place}: {count(bad, 'pixel')} NaN or infinite")
     low = min(float(array.min()) for array in given.values())
     high = max(float(array.max()) for array in given.values())
+    if low < 0 and any(array.ndim == 3 for array in given.values()):
+        # Embeddings of the parts of a text or a sound look like this too, and would be trained on
+        # as if neighbours in them were neighbours in a picture.
+        raise ValueError(
+            f"{place}: expected images of bytes or of numbers from 0 to 1, got numbers from "
+            f"{low:g} to {high:g} of shape {given['train'].shape}, which would be taken for grey "
+            "images; give rows as (N, F), for instance the mean over the second axis, and grey "
+            "images of such numbers as (N, 1, H, W)"
+        )
     fractions = any(array.dtype.kind == "f" for array in given.values())
     booleans = all(array.dtype.kind == "b" for array in given.values())
     start, width = low, (high - low) or 1.0

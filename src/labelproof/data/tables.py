@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,13 @@ from numpy.typing import NDArray
 
 from labelproof.data.arrow import import_arrow
 from labelproof.data.notices import count, quoted, readable
-from labelproof.data.table_files import ENDINGS, how_to_convert, table_bytes, table_kind
+from labelproof.data.table_files import (
+    ENDINGS,
+    how_to_convert,
+    table_bytes,
+    table_kind,
+    table_stem,
+)
 
 __all__ = ["Table", "TableRow", "read_table"]
 
@@ -92,11 +100,24 @@ def _read_text(path: Path, place: str) -> tuple[bytes, str]:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(
             f"{place}: expected UTF-8, got byte 0x{content[error.start]:02x} in line {line}; save "
-            "the table as UTF-8 (in a spreadsheet: 'CSV UTF-8')"
+            "the table as UTF-8 (in a spreadsheet: 'CSV UTF-8'), or convert it: "
+            f"{_conversion(path, content)}"
         ) from None
     if "\0" in text:
         raise ValueError(f"{place}: expected text, got zero bytes; save the table as UTF-8")
     return content, text
+
+
+def _conversion(path: Path, content: bytes) -> str:
+    """The command that writes a table anew as UTF-8."""
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    # What spreadsheets in Western languages write; no byte tells it from others of its kind.
+    encoding = "utf-16" if wide else "cp1252"
+    new = shlex.quote(readable(f"{table_stem(path)}-utf8{table_kind(path)}"))
+    file, convert = shlex.quote(readable(str(path))), f"iconv -f {encoding} -t utf-8"
+    if path.suffix.lower() == ".gz":
+        return f"gunzip -c {file} | {convert} > {new}"
+    return f"{convert} {file} > {new}"
 
 
 def _read_csv(path: Path, place: str, delimiters: str) -> Table:

@@ -32,15 +32,23 @@ class Attempts:
         asked: The settings as they were asked for, by name.
         given_up: For each loss that collapsed, its text and why it was given up.
         loss: The loss in use.
+        label_column: The column of a table that the labels were taken from, whether it was asked
+            for or found; `None` where there are no columns, or an earlier version did not tell.
     """
 
     asked: dict[str, Any]
     loss: str
     given_up: list[dict[str, str]] = field(default_factory=list)
+    label_column: str | None = None
 
     def write(self, folder: Path, name: str = ATTEMPTS) -> None:
         """Keep it in a run's folder."""
-        values = {"asked": self.asked, "loss": self.loss, "given_up": self.given_up}
+        values = {
+            "asked": self.asked,
+            "loss": self.loss,
+            "given_up": self.given_up,
+            "label_column": self.label_column,
+        }
         write_text(folder / name, json.dumps(values, indent=1) + "\n")
 
 
@@ -55,7 +63,13 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
         return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return Attempts(dict(values["asked"]), str(values["loss"]), list(values["given_up"]))
+        column = values.get("label_column")
+        return Attempts(
+            dict(values["asked"]),
+            str(values["loss"]),
+            list(values["given_up"]),
+            None if column is None else str(column),
+        )
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
             f"{path}: not what labelproof writes there ({error}); start anew with --fresh"
@@ -81,7 +95,7 @@ def go_on(folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPT
     # What an earlier version did not write down is not compared.
     different = [name for name in asked if name in kept.asked and kept.asked[name] != asked[name]]
     if "fingerprint" in different:
-        raise OtherDataError(folder)
+        raise OtherDataError(folder, data=kept.asked.get("data"))
     if different:
         told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
         raise ValueError(

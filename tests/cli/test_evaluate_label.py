@@ -1,0 +1,99 @@
+"""A run is measured by the column of labels that it learned from, also where nobody named it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_images import write_images
+from trained import labelproof
+
+SMALL = ("--epochs", "2", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
+
+
+def write_table(path: Path, header: str, *, seed: int = 0, more: str = "") -> None:
+    """The last column is what two others tell, and `more` are further ones, unlike it."""
+    generator = np.random.default_rng(seed)
+    lines = [header]
+    for number in range(40):
+        kind = number % 2
+        width, height = generator.normal([3 * kind, -2 * kind], 0.3)
+        lines.append(f"{width:.4f},{height:.4f},{'ab'[kind]}{more}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="module", params=["fit", "train"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on a table whose labels are in a column that was found as the last."""
+    folder = tmp_path_factory.mktemp("label")
+    write_table(folder / "t.csv", "width,height,sort")
+    data = (
+        (folder / "t.csv", "--no-audit") if request.param == "fit" else ("--data", folder / "t.csv")
+    )
+    result = labelproof(request.param, *data, *SMALL, "--output", folder / "run")
+    assert result.exit_code == 0, result.output
+    assert "the labels are taken from 'sort', the last column" in result.stderr
+    return folder / "run"
+
+
+def test_a_further_column_is_not_taken_for_the_labels(run: Path, tmp_path: Path) -> None:
+    write_table(tmp_path / "old.csv", "width,height,sort", seed=1)
+    write_table(tmp_path / "new.csv", "width,height,sort,batch", seed=1, more=",a")
+    old, new = (
+        labelproof("evaluate", run, "--data", tmp_path / f"{name}.csv", "--format", "json")
+        for name in ("old", "new")
+    )
+    assert new.exit_code == 0, new.output
+    assert json.loads(new.stdout)["classes"] == json.loads(old.stdout)["classes"]
+    assert new.stderr == ""
+
+
+def test_where_it_is_not_there_another_is_found_and_both_are_named(
+    run: Path, tmp_path: Path
+) -> None:
+    write_table(tmp_path / "new.csv", "width,height,kind")
+    result = labelproof("evaluate", run, "--data", tmp_path / "new.csv")
+    assert result.exit_code == 0, result.output
+    assert "the labels are taken from 'kind', since 'sort', which the run learned" in result.stderr
+    assert result.stderr.count("the labels are taken from") == 1
+    named = labelproof("evaluate", run, "--data", tmp_path / "new.csv", "--label", "kind")
+    assert named.stderr == ""
+
+
+def test_a_feature_is_not_taken_for_the_labels(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("width,height\n3,-2\n0,0\n")
+    result = labelproof("evaluate", run, "--data", tmp_path / "new.csv")
+    message = "new.csv, found 'width', 'height', got 'sort'"
+    assert message in str(result.exception)
+
+
+def test_a_folder_of_an_earlier_version_is_measured_as_before(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", "width,height,sort")
+    run = tmp_path / "run"
+    result = labelproof("fit", tmp_path / "t.csv", *SMALL, "--no-audit", "--output", run)
+    assert result.exit_code == 0, result.output
+    notes = json.loads((run / "fit.json").read_text())
+    assert notes.pop("label_column") == "sort"
+    assert notes["asked"]["label"] is None
+    (run / "fit.json").write_text(json.dumps(notes))
+    (tmp_path / "t.csv").rename(tmp_path / "new.csv")
+    measured = labelproof("evaluate", run, "--data", tmp_path / "new.csv")
+    assert measured.exit_code == 0, measured.output
+    assert "the labels are taken from 'sort', the last column" in measured.stderr
+
+
+def test_a_column_of_a_list_of_images_is_for_lists_only(tmp_path: Path) -> None:
+    names = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(6)]
+    write_images(tmp_path / "photos", names, size=(8, 8))
+    lines = [f"photos/{name},{name[:3]},{number % 3}" for number, name in enumerate(names)]
+    (tmp_path / "list.csv").write_text("\n".join(["file,art,day", *lines]) + "\n")
+    run = tmp_path / "run"
+    fitted = labelproof(
+        *("fit", tmp_path / "list.csv", "--label", "Art", *SMALL, "--no-audit", "--output", run),
+        *("--augmentation", "none"),
+    )
+    assert fitted.exit_code == 0, fitted.output
+    assert json.loads((run / "fit.json").read_text())["label_column"] == "art"
+    for data in ("list.csv", "photos"):
+        result = labelproof("evaluate", run, "--data", tmp_path / data)
+        assert "of 12 images" in result.stdout, result.output
