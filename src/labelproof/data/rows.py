@@ -13,6 +13,7 @@ from labelproof.data.alike_rows import report_alike
 from labelproof.data.classes import order_classes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Rows, Split
+from labelproof.data.giveaways import report_giveaways
 from labelproof.data.headers import refuse_missing
 from labelproof.data.labelled_files import OnError, check_on_error
 from labelproof.data.notices import few, readable
@@ -64,7 +65,8 @@ def load_rows(
             classes, or it has cells that cannot be used.
 
     Warns:
-        DataWarning: The label was guessed, or columns, rows or cells were left out.
+        DataWarning: The label was guessed, columns, rows or cells were left out, rows are alike, or
+            a column seems to give the label away.
 
     Example:
         >>> table = getfixture("tmp_path") / "fruit.csv"
@@ -167,6 +169,9 @@ def rows_from_table(
             np.array([numbers[labels[index]] for index in chosen_rows], dtype=np.int64),
             _pick(places, chosen_rows),
         )
+    if columns is not None and like is None and not looked_at:
+        train_rows, train_labels = contents["train"].array, contents["train"].labels
+        report_giveaways(place, columns, train_rows, train_labels, class_names)
     return dataset_from_rows(readable(table_stem(path)), contents, class_names, columns)
 
 
