@@ -274,6 +274,53 @@ def test_callbacks_of_the_class_behind_are_kept(tmp_path: Path):
     assert module.network.out_features == 7
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (TEXT, "gce"),
+        ("gce", TEXT),
+        (TEXT, "nce+(mae+sr)"),
+        (nn.CrossEntropyLoss(weight=torch.ones(4)), TEXT),
+    ],
+    ids=str,
+)
+def test_a_checkpoint_of_another_loss_is_loaded(tmp_path: Path, before: Any, after: Any):
+    path, trained = tmp_path / "kept.ckpt", Robust(before)
+    trainer = make_trainer(tmp_path)
+    trainer.strategy.connect(trained)
+    trainer.save_checkpoint(path)
+    options: dict[str, Any] = {"robust_loss": after, "weights_only": True}
+    loaded = Robust.load_from_checkpoint(path, **options)
+    assert torch.equal(loaded.network.weight, trained.network.weight)
+    kept = torch.load(path, weights_only=True)
+    del kept["state_dict"]["network.bias"]
+    torch.save(kept, path)
+    with pytest.raises(RuntimeError, match=r"Missing key.*network\.bias"):
+        Robust.load_from_checkpoint(path, **options)
+
+
+def test_the_same_loss_is_loaded_with_its_epoch():
+    one, other = Robust(), Robust("gce+sr(lambda0=1,rho=3,r=1)")
+    one.robust_loss.set_epoch(2)
+    other.load_state_dict(one.state_dict())
+    assert isinstance(other.robust_loss, SparseRegularized)
+    assert (other.robust_loss.epoch, other.robust_loss.weight) == (2, 9)
+
+
+def test_a_loss_that_learns_is_not_left_at_its_start():
+    class Learning(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+            return nn.functional.cross_entropy(logits * self.scale, target, reduction="none")
+
+    with pytest.raises(RuntimeError, match=r"robust_loss\.module\.scale"):
+        Robust(Learning()).load_state_dict(Robust("gce").state_dict())
+    Robust("gce").load_state_dict(Robust(Learning()).state_dict())
+
+
 def _schedules(trainer: Any) -> list[ScheduleCallback]:
     return [callback for callback in trainer.callbacks if isinstance(callback, ScheduleCallback)]
 

@@ -23,9 +23,11 @@ from labelproof.data.unusable import UnusableSamplesError
 from labelproof.integrations.estimator_inputs import (
     admit_images,
     admit_label_kinds,
+    fill_missing,
     first_text,
     is_frame,
     learn_columns,
+    medians,
 )
 
 __all__ = ["Admitted", "Form", "admit_examples", "admit_inputs"]
@@ -41,10 +43,13 @@ class Form:
     Attributes:
         columns: How a table with text, dates or missing values becomes rows.
         image_shape: Height, width and channels; `None` for rows.
+        fills: What stands for a missing number in each column of a table that lacked none: the
+            column's median.
     """
 
     columns: Columns | None = None
     image_shape: tuple[int, int, int] | None = None
+    fills: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,14 @@ def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArra
         return _images(features, known)
     if known.columns is None:
         with _explained(features):
-            return _validate(estimator, features, reset=False, dtype=_NUMBERS)
+            rows = _validate(
+                estimator,
+                features,
+                reset=False,
+                dtype=_NUMBERS,
+                ensure_all_finite=_finite(features, known.fills),
+            )
+        return rows if known.fills is None else fill_missing(rows, known.fills)
     return _encode(estimator, features, known.columns)
 
 
@@ -151,15 +163,31 @@ def _admit_both(
         with _in_words_of_pandas():
             columns = learn_columns(*_cells(features))
     if columns is None:
+        fills = None if known is None else known.fills
         with _explained(features):
             rows, given = _validate(
-                estimator, features, labels, reset=reset, dtype=_NUMBERS, y_numeric=False
+                estimator,
+                features,
+                labels,
+                reset=reset,
+                dtype=_NUMBERS,
+                y_numeric=False,
+                ensure_all_finite=_finite(features, fills),
             )
-        return rows, Form(), given
+        if fills is not None:
+            rows = fill_missing(rows, fills)
+        elif reset and is_frame(features):
+            fills = medians(rows)
+        return rows, Form(fills=fills), given
     if reset:
         _validate(estimator, features, skip_check_array=True)
     rows = _encode(estimator, features, columns)
     return rows, Form(columns), _labels(labels, rows)
+
+
+def _finite(features: Any, fills: tuple[float, ...] | None) -> bool | str:
+    """What scikit-learn is to let through: NaN in a table for which there is something to fill."""
+    return "allow-nan" if fills is not None and is_frame(features) else True
 
 
 def _encode(estimator: BaseEstimator, features: Any, columns: Columns) -> NDArray[np.float32]:

@@ -17,9 +17,11 @@ __all__ = [
     "Standard",
     "admit_images",
     "admit_label_kinds",
+    "fill_missing",
     "first_text",
     "is_frame",
     "learn_columns",
+    "medians",
     "merge_duplicates",
     "standardize_rows",
 ]
@@ -179,13 +181,36 @@ def _is_plain(content: Any) -> bool:
     kind = getattr(getattr(content, "dtype", None), "kind", "O")
     if kind not in "iufb":
         return False
+    # Not of the column's own type alone: with a missing value, true and false come as objects.
     values = np.asarray(content)
+    if values.dtype.kind in "iub":
+        return True
     # Infinity is left to scikit-learn's own check, which says so; only NaN is a missing value.
-    return values.dtype.kind != "f" or not bool(np.isnan(values).any())
+    return values.dtype.kind == "f" and not bool(np.isnan(values).any())
+
+
+def medians(rows: NDArray[Any]) -> tuple[float, ...]:
+    """What stands for a missing number in each column, as in a table that lacked some.
+
+    >>> medians(np.array([[1.0, 5.0], [2.0, 5.0], [9.0, 6.0]]))
+    (2.0, 5.0)
+    """
+    # One by one: of all columns at once NumPy would copy the whole table.
+    return tuple(float(np.median(column)) for column in rows.T)
+
+
+def fill_missing(rows: NDArray[Any], fills: tuple[float, ...]) -> NDArray[Any]:
+    """Put each column's fill where a number is missing; rows that lack none are given back.
+
+    >>> fill_missing(np.array([[np.nan, 1.0]]), (2.0, 5.0))
+    array([[2., 1.]])
+    """
+    missing = np.isnan(rows)
+    return np.where(missing, np.asarray(fills, rows.dtype), rows) if missing.any() else rows
 
 
 def admit_label_kinds(labels: Any) -> None:
-    """Refuse labels of different kinds, and missing ones among text, in words that help.
+    """Refuse labels of different kinds, and missing ones among objects, in words that help.
 
     >>> admit_label_kinds(np.array(["cat", 3], dtype=object))
     Traceback (most recent call last):
@@ -197,8 +222,8 @@ def admit_label_kinds(labels: Any) -> None:
     if found.dtype.kind != "O" or found.ndim != 1:
         return
     values = found.tolist()
-    missing = [row for row, value in enumerate(values) if value is None or value != value]
-    if missing and any(isinstance(value, str) for value in values):
+    missing = [row for row, value in enumerate(values) if _is_absent(value)]
+    if missing:
         raise ValueError(
             f"y: expected a label for each row, got none in {len(missing):,} of them: row "
             f"{few([str(row) for row in missing])}; leave those rows out"
@@ -211,6 +236,13 @@ def admit_label_kinds(labels: Any) -> None:
             f"{kinds[others[0]]!r} and {kinds['str']!r}; make them all text: "
             "[str(label) for label in y]"
         )
+
+
+def _is_absent(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # the missing value of pandas does not say whether it equals itself
+        return True
 
 
 def merge_duplicates(

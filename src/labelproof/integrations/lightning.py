@@ -86,7 +86,8 @@ class RobustModule(LightningModule):
 
     No callback has to be remembered: the module brings its own, unless the trainer has one.
     A class of yours that is a Lightning module already goes behind it:
-    `class Mine(RobustModule, Base)`.
+    `class Mine(RobustModule, Base)`. A checkpoint of a run with another loss is taken too: the
+    weights are loaded as strictly as ever, and the loss is as it was made.
 
     Args:
         robust_loss: A loss of labelproof, any module over (logits, target), or a loss as text.
@@ -113,6 +114,7 @@ class RobustModule(LightningModule):
         super().__init__(*arguments, **options)
         made = parse_loss(robust_loss) if isinstance(robust_loss, str) else as_loss(robust_loss)
         self.robust_loss = made
+        self.register_load_state_dict_pre_hook(_keep_own_loss)
 
     def configure_callbacks(self) -> Sequence[Callback]:
         """What the next class asks for, and a `ScheduleCallback` where the trainer has none.
@@ -125,6 +127,27 @@ class RobustModule(LightningModule):
         if not any(isinstance(callback, ScheduleCallback) for callback in present):
             callbacks.append(ScheduleCallback())
         return callbacks
+
+
+def _keep_own_loss(
+    module: RobustModule, state: dict[str, Any], prefix: str, *_arguments: Any
+) -> None:
+    """Leave the loss as it is where a checkpoint was written with another one.
+
+    What is in a checkpoint of a loss is where its schedule stood, or class weights of torch's own:
+    nothing to another loss, but torch would refuse the network's weights for it. A loss that learns
+    something itself is left to torch, lest it stay at its first values and nobody know.
+    """
+    loss, start = module.robust_loss, f"{prefix}robust_loss."
+    if next(loss.parameters(), None) is not None:
+        return
+    own = loss.state_dict(prefix=start)
+    found = [key for key in state if key.startswith(start)]
+    if own.keys() == set(found):
+        return
+    for key in found:
+        del state[key]
+    state.update(own)
 
 
 def _losses(module: nn.Module) -> Iterator[Loss]:

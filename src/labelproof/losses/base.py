@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypedDict
 
 import torch
@@ -18,7 +18,7 @@ from labelproof.ranges import flag, whole
 if TYPE_CHECKING:
     from labelproof.losses.algebra import WeightedSum
 
-__all__ = ["Loss", "LossSettings", "PointwiseLoss", "of_label"]
+__all__ = ["Loss", "LossSettings", "PointwiseLoss", "of_label", "refuse_unknown"]
 
 
 class LossSettings(TypedDict, total=False):
@@ -32,6 +32,38 @@ class LossSettings(TypedDict, total=False):
     """Integer target that does not count; -100 unless given."""
     check: bool
     """Read the values too and refuse NaN logits and bad targets, at the price of a device sync."""
+
+
+def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
+    """Refuse settings that no loss has.
+
+    Args:
+        settings: Their names.
+        place: Who was given them.
+        beside: What it takes besides.
+
+    Raises:
+        TypeError: There is one; what torch's own loss takes is named with the way to have it here.
+
+    >>> refuse_unknown({"reductoin"}, "parse_loss", beside="the text")
+    Traceback (most recent call last):
+        ...
+    TypeError: parse_loss: unexpected argument 'reductoin'; besides the text it takes reduction,
+    weight, ignore_index, check
+    """
+    unknown = set(settings) - set(LossSettings.__annotations__)
+    if "label_smoothing" in unknown:
+        raise TypeError(
+            f"{place}: unexpected argument 'label_smoothing'; give smoothed targets, such as "
+            "0.9 * one_hot(labels, C) + 0.1 / C, or, for cross entropy, torch's own loss as the "
+            "base: SparseRegularized(nn.CrossEntropyLoss(label_smoothing=0.1)); the guide "
+            "'From nn.CrossEntropyLoss' has both"
+        )
+    if unknown:
+        raise TypeError(
+            f"{place}: unexpected argument {min(unknown)!r}; besides {beside} it takes "
+            f"{', '.join(LossSettings.__annotations__)}"
+        )
 
 
 class Loss(nn.Module):
@@ -49,12 +81,7 @@ class Loss(nn.Module):
 
     def __init__(self, **settings: Unpack[LossSettings]):
         super().__init__()
-        unknown = set(settings) - set(LossSettings.__annotations__)
-        if unknown:
-            raise TypeError(
-                f"{type(self).__name__}: unexpected argument {min(unknown)!r}; besides its own "
-                f"hyperparameters it takes {', '.join(LossSettings.__annotations__)}"
-            )
+        refuse_unknown(settings, type(self).__name__, beside="its own hyperparameters")
         reduction = settings.get("reduction", "mean")
         check_reduction(reduction)
         self.reduction = reduction

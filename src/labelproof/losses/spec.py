@@ -16,7 +16,7 @@ from typing import Any
 
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings
+from labelproof.losses.base import Loss, LossSettings, refuse_unknown
 from labelproof.losses.cross_entropy import CrossEntropy
 from labelproof.losses.names import SPARSE_DEFAULTS, WRITTEN, loss_arguments
 from labelproof.losses.normalized import Normalized
@@ -66,6 +66,7 @@ def parse_loss(
           10*nce+0.1*may
                      ^
     """
+    refuse_unknown(settings, "parse_loss", beside="the text and losses")
     CrossEntropy(**settings)  # a mistake in the settings is none in the text, and is said as such
     known = known_losses() if losses is None else losses
     return _Builder(text, known, settings).build(parse(text))
