@@ -21,7 +21,7 @@ __all__ = ["NAMES", "app", "describe_command", "load_command"]
 
 NAMES = (
     *("demo", "fit", "train", "tune", "audit", "evaluate", "review", "predict", "export"),
-    *("bench", "table", "figure", "losses", "data"),
+    *("compare", "bench", "table", "figure", "losses", "data"),
 )
 """The commands, in the order of the help. Each is a function in the file of its name."""
 

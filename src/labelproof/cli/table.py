@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +29,7 @@ from labelproof.report.reproduction import SUMMARIES
 from labelproof.report.tables import FORMATS, SUFFIXES
 from labelproof.training.durable import write_text
 
-__all__ = ["choose_dataset", "of_other_data", "table"]
+__all__ = ["choose_dataset", "choose_format", "of_other_data", "table", "write_or_print"]
 
 SUMMARY = "summary"
 
@@ -86,7 +86,7 @@ def table(
 
         labelproof bench symmetric --dataset mnist --methods 'gce(q=0.5)'
     """
-    chosen = _choose_format(format, output)
+    chosen = choose_format(format, output)
     choose("table", name, (*GRIDS, SUMMARY))
     store = open_records(records)
     if name == SUMMARY:
@@ -102,6 +102,11 @@ def table(
         text = FORMATS[chosen](made)
         for note in _notes(store, made, records):
             typer.echo(note, err=True)
+    write_or_print(text, output)
+
+
+def write_or_print(text: str, output: Path | None) -> None:
+    """Write a table to the file that was named, or print it."""
     if output is None:
         typer.echo(text)
     else:
@@ -135,17 +140,25 @@ def choose_dataset(what: str, given: str | None, known: tuple[str, ...]) -> str:
     return given
 
 
-def _choose_format(format: str | None, output: Path | None) -> str:
+def choose_format(
+    format: str | None, output: Path | None, known: Collection[str] = tuple(FORMATS)
+) -> str:
+    """The format that is asked for, or that a file's name asks for, or Markdown.
+
+    >>> choose_format(None, Path("symmetric.tex"))
+    'latex'
+    """
     if format is not None:
-        return choose("format", format, FORMATS)
+        return choose("format", format, known)
     if output is None:
         return "markdown"
-    if output.suffix.lower() not in SUFFIXES:
+    suffixes = {suffix: name for suffix, name in SUFFIXES.items() if name in known}
+    if output.suffix.lower() not in suffixes:
         raise ValueError(
-            f"--output: expected a name that ends in {', '.join(SUFFIXES)}, or --format with it, "
+            f"--output: expected a name that ends in {', '.join(suffixes)}, or --format with it, "
             f"got {str(output)!r}"
         )
-    return SUFFIXES[output.suffix.lower()]
+    return suffixes[output.suffix.lower()]
 
 
 def _notes(store: RecordStore, made: ResultTable, folder: Path) -> Iterator[str]:

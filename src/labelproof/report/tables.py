@@ -20,6 +20,7 @@ __all__ = [
     "align_markdown",
     "caption",
     "finding",
+    "latex_table",
     "signed",
     "table_csv",
     "table_html",
@@ -123,16 +124,31 @@ def table_latex(table: ResultTable) -> str:
             ]
             cells = [_latex(method) if number == 0 else "", line.kind, *texts]
             body.append("    " + " & ".join(cells) + r" \\")
-    head = " & ".join(["method", "", *(_latex(column) for column in table.columns)])
+    head = ["method", "", *table.columns]
+    return _latex_frame(caption(table), f"ll{'r' * len(table.columns)}", head, body)
+
+
+def latex_table(title: str, rows: Sequence[Sequence[str]]) -> str:
+    r"""Rows as a LaTeX table for the package booktabs; the first row is the head.
+
+    >>> print(latex_table("Accuracy", [["loss", "%"], ["ce", "91.30"]]).splitlines()[-4].strip())
+    ce & 91.30 \\
+    """
+    head, *others = rows
+    body = [f"    {' & '.join(map(_latex, row))} \\\\" for row in others]
+    return _latex_frame(title, "l" * len(head), head, body)
+
+
+def _latex_frame(title: str, columns: str, head: Sequence[str], body: Sequence[str]) -> str:
     return "\n".join(
         [
             "% needs \\usepackage{booktabs}",
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{_latex(caption(table))}}}",
-            rf"  \begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
+            rf"  \caption{{{_latex(title)}}}",
+            rf"  \begin{{tabular}}{{{columns}}}",
             r"    \toprule",
-            rf"    {head} \\",
+            rf"    {' & '.join(map(_latex, head))} \\",
             r"    \midrule",
             *body,
             r"    \bottomrule",

@@ -1,0 +1,196 @@
+"""Runs of one's own side by side: what they differ in, and what they come to over their seeds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from labelproof.experiments.record_file import find_record_files, read_record_file
+from labelproof.training.configuration import Configuration
+from labelproof.training.record import RECORD, RunRecord
+from labelproof.training.saved import BEGUN_ON
+
+__all__ = ["Compared", "compare_runs", "find_unfinished", "read_records"]
+
+_FIRST = ("data", "noise", "imbalance", "algorithm", "loss")
+"""Settings that are read first, where they differ."""
+_METRICS = {"test": "test_accuracy", "validation": "validation_accuracy"}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Runs that differ in nothing but their seeds.
+
+    Attributes:
+        settings: What they have that others have otherwise, by name; the loss in any case.
+        measured_on: `"test"`, or `"validation"` where the data have no test part: held-out labels,
+            which may be wrong themselves.
+        accuracies: By seed, in percent, after the last epoch.
+        noise_rate: The mean share of wrong training labels, where the truth is known.
+        difference: By how much they are ahead of the first of those that were trained on the same,
+            on average over the seeds that both have, and the deviation of that; `None` for the
+            first itself, and without a common seed.
+    """
+
+    settings: Mapping[str, Any]
+    measured_on: str
+    accuracies: Mapping[int, float]
+    noise_rate: float
+    difference: tuple[float, float] | None = None
+
+    @property
+    def mean(self) -> float:
+        """The mean accuracy."""
+        return fmean(self.accuracies.values())
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation over seeds; NaN for one."""
+        return _deviation(list(self.accuracies.values()))
+
+
+def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
+    """The records of finished runs in some folders, at any depth.
+
+    Args:
+        *folders: Folders of runs, of records, or runs themselves.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+        ValueError: A file is no record.
+
+    Example:
+        >>> read_records(getfixture("tmp_path"))
+        []
+    """
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise FileNotFoundError(f"{folder}: there is no such folder")
+    found = {file.resolve(): file for folder in folders for file in find_record_files(Path(folder))}
+    return [read_record_file(file) for file in found.values()]
+
+
+def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
+    """Folders of runs that were begun and have no record yet.
+
+    Args:
+        *folders: As for `read_records`.
+
+    Example:
+        >>> find_unfinished(getfixture("tmp_path"))
+        []
+    """
+    return [
+        Path(parent)
+        for folder in folders
+        for parent, _, files in sorted(os.walk(folder))
+        if BEGUN_ON in files and RECORD not in files
+    ]
+
+
+def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
+    """Put runs that differ in nothing but their seeds together, and name what the others differ in.
+
+    Those of the same data and noise follow each other, the most accurate first. A run that is there
+    twice counts once.
+
+    Args:
+        records: Of finished runs, from `read_records`.
+
+    Raises:
+        ValueError: A run was neither tested nor validated.
+
+    Example:
+        >>> def made(loss, seed, accuracy):
+        ...     values = Configuration("digits", loss=loss, seed=seed, epochs=1).as_values()
+        ...     return RunRecord("a", values, 0.2, {"test_accuracy": [accuracy]}, 1.0, {})
+        >>> runs = [made("ce", 1, 80.0), made("ce", 2, 82.0), made("gce(q=0.5)", 2, 85.0)]
+        >>> for each in compare_runs(runs):
+        ...     print(each.settings, each.mean, each.difference)
+        {'loss': 'gce(q=0.5)'} 85.0 None
+        {'loss': 'ce'} 81.0 (-3.0, nan)
+    """
+    groups: dict[str, dict[int, RunRecord]] = {}
+    for record in records:
+        values = {name: value for name, value in record.configuration.items() if name != "seed"}
+        # Another measure is another group: of test labels and of held-out ones there is no mean.
+        key = json.dumps([values, _measured_on(record)], sort_keys=True)
+        groups.setdefault(key, {}).setdefault(int(record.configuration["seed"]), record)
+    runs = [list(group.values()) for group in groups.values()]
+    different = _different([group[0].configuration for group in runs])
+    compared = [_compared(group, different) for group in runs]
+    places = {_place(each): number for number, each in reversed(list(enumerate(compared)))}
+    compared.sort(key=lambda each: (places[_place(each)], -each.mean))
+    return _with_differences(compared)
+
+
+def _measured_on(record: RunRecord) -> str:
+    for name, metric in _METRICS.items():
+        if record.curve.get(metric):
+            return name
+    raise ValueError(f"{record.name}: expected a run that was tested or validated, got neither")
+
+
+def _different(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of settings that are not the same in all, and the loss."""
+    # What an earlier version did not write down had the value that is the default now.
+    defaults = Configuration("digits").as_values()
+    names = dict.fromkeys([*_FIRST, *(name for each in configurations for name in each)])
+    return [
+        name
+        for name in names
+        if name != "seed"
+        and (
+            name == "loss"
+            or len({str(_value(each, name, defaults)) for each in configurations}) > 1
+        )
+    ]
+
+
+def _value(configuration: Mapping[str, Any], name: str, defaults: Mapping[str, Any]) -> Any:
+    return configuration.get(name, defaults.get(name, ""))
+
+
+def _compared(runs: Sequence[RunRecord], different: Sequence[str]) -> Compared:
+    defaults = Configuration("digits").as_values()
+    measured_on = _measured_on(runs[0])
+    accuracies = {
+        int(run.configuration["seed"]): run.curve[_METRICS[measured_on]][-1] for run in runs
+    }
+    return Compared(
+        {name: _value(runs[0].configuration, name, defaults) for name in different},
+        measured_on,
+        dict(sorted(accuracies.items())),
+        fmean(run.noise_rate for run in runs),
+    )
+
+
+def _place(compared: Compared) -> tuple[str, ...]:
+    """What runs have to have in common to be compared by their accuracy."""
+    names = ("data", "noise", "imbalance")
+    return (compared.measured_on, *(str(compared.settings.get(name, "")) for name in names))
+
+
+def _with_differences(compared: Sequence[Compared]) -> list[Compared]:
+    first: dict[tuple[str, ...], Compared] = {}
+    found = []
+    for each in compared:
+        best = first.setdefault(_place(each), each)
+        seeds = sorted(best.accuracies.keys() & each.accuracies.keys())
+        # By seed: the same noise and first weights, so that what they share is no part of it.
+        ahead = [each.accuracies[seed] - best.accuracies[seed] for seed in seeds]
+        difference = None if best is each or not ahead else (fmean(ahead), _deviation(ahead))
+        found.append(
+            Compared(each.settings, each.measured_on, each.accuracies, each.noise_rate, difference)
+        )
+    return found
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else math.nan

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_records import made_record
+
+from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
+from labelproof.report.comparison import COMPARISONS
+from labelproof.training.configuration import Configuration
+from labelproof.training.durable import write_text
+from labelproof.training.record import RunRecord
+
+DIGITS = Configuration("digits", noise="symmetric:0.4", epochs=2)
+
+
+def record(accuracy: float, **changes: object) -> RunRecord:
+    return made_record(replace(DIGITS, **changes), accuracy)  # type: ignore[arg-type]
+
+
+RUNS = [
+    *(record(80.0 + seed, loss="ce", seed=seed) for seed in (1, 2, 3)),
+    *(record(85.0 + 2 * seed, loss="gce(q=0.5)", seed=seed) for seed in (2, 3, 4)),
+    record(95.0, loss="ce", noise="none"),
+]
+
+
+def test_runs_that_differ_in_their_seeds_alone_are_one() -> None:
+    best, plain, clean = compare_runs(RUNS)
+    assert best.settings == {"noise": "symmetric:0.4", "loss": "gce(q=0.5)"}
+    assert best.accuracies == {2: 89.0, 3: 91.0, 4: 93.0}
+    assert (best.mean, best.deviation) == (91.0, 2.0)
+    assert plain.mean == 82.0
+    assert clean.settings == {"noise": "none", "loss": "ce"}
+    assert math.isnan(clean.deviation)
+
+
+def test_the_difference_is_over_common_seeds_and_within_data_and_noise() -> None:
+    best, plain, clean = compare_runs(RUNS)
+    assert best.difference is None
+    assert clean.difference is None
+    assert plain.difference == (pytest.approx(-7.5), pytest.approx(math.sqrt(0.5)))
+
+
+def test_a_setting_that_was_not_written_down_is_the_default() -> None:
+    old, new = record(80.0, seed=1), record(81.0, seed=2)
+    del old.configuration["class_weight"]
+    compared = compare_runs([old, new])
+    # Two groups, since nothing says that they are the same; but no column for it.
+    assert [each.settings for each in compared] == [{"loss": "ce"}] * 2
+
+
+def test_a_copy_counts_once() -> None:
+    assert len(compare_runs([*RUNS, *RUNS])[0].accuracies) == 3
+
+
+def test_without_a_test_part_it_is_the_held_out_labels() -> None:
+    held = record(80.0)
+    held.curve["validation_accuracy"] = held.curve.pop("test_accuracy")
+    (compared,) = compare_runs([held])
+    assert compared.measured_on == "validation"
+    assert "which may be wrong themselves" in COMPARISONS["markdown"]([compared])
+    both = compare_runs([held, record(90.0)])
+    assert "80.00 (1), validation" in COMPARISONS["markdown"](both)
+    held.curve.clear()
+    with pytest.raises(ValueError, match="expected a run that was tested or validated"):
+        compare_runs([held])
+
+
+def test_records_are_read_from_runs_and_from_folders_of_records(tmp_path: Path) -> None:
+    for number, each in enumerate(RUNS[:2]):
+        write_text(tmp_path / "runs" / str(number) / "record.json", each.as_json())
+        write_text(tmp_path / "runs" / str(number) / "fingerprint.json", "{}")
+    write_text(tmp_path / "records" / "digits" / "a.json", RUNS[2].as_json())
+    write_text(tmp_path / "runs" / "begun" / "fingerprint.json", "{}")
+    assert len(read_records(tmp_path)) == 3
+    assert len(read_records(tmp_path / "runs" / "0", tmp_path / "runs")) == 2
+    assert find_unfinished(tmp_path) == [tmp_path / "runs" / "begun"]
+    with pytest.raises(FileNotFoundError, match="gone: there is no such folder"):
+        read_records(tmp_path / "gone")
+
+
+def test_every_format_has_every_group() -> None:
+    compared = compare_runs(RUNS)
+    csv = COMPARISONS["csv"](compared).splitlines()
+    assert csv[0].startswith("noise,loss,measured_on,mean,std,n,difference,")
+    assert csv[2] == "symmetric:0.4,ce,test,82,1,3,-7.5,0.707107,0.4"
+    assert csv[3] == "none,ce,test,95,,1,,,0.4"
+    assert r"82.00 $\pm$ 1.00 (3) & -7.50 $\pm$ 0.71 & 40.0\%" in COMPARISONS["latex"](compared)
+    assert "| 82.00 ± 1.00 (3)  | -7.50 ± 0.71 |" in COMPARISONS["markdown"](compared)
