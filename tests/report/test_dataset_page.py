@@ -58,6 +58,13 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
     assert "@import" not in page.text
 
 
+def test_of_labels_that_people_wrote_nothing_was_meant() -> None:
+    digits = load_digits()
+    drawn = corrupt(digits.train.labels, symmetric_matrix(10, 0.2), seed=1)
+    written = replace(drawn, matrix=drawn.empirical_matrix)
+    assert finding(digits, written).endswith(" of 1,347.")
+
+
 def test_the_rate_comes_first_and_in_words(tmp_path: Path) -> None:
     digits = load_digits()
     noisy = corrupt(digits.train.labels, symmetric_matrix(10, 0.6), seed=1)
@@ -72,9 +79,9 @@ def test_the_rate_comes_first_and_in_words(tmp_path: Path) -> None:
 def test_the_intended_rate_counts_the_classes_there_are() -> None:
     dataset = made_dataset(3, 30)
     matrix = np.array([[0.6, 0.4, 0], [0, 1, 0], [0, 0, 1]])
-    noisy = corrupt(dataset.train.labels, matrix, seed=1, exact=True)
-    assert "13.3% of the training labels are wrong: 4 of 30" in finding(dataset, noisy)
-    assert "make it 13.3%" in finding(dataset, noisy)
+    exact = corrupt(dataset.train.labels, matrix, seed=1, exact=True)
+    assert finding(dataset, exact) == "13.3% of the training labels are wrong: 4 of 30."
+    assert "make it 13.3%" in finding(dataset, corrupt(dataset.train.labels, matrix, seed=2))
 
 
 def test_wrong_labels_are_marked_in_words_and_not_by_colour_alone(tmp_path: Path) -> None:

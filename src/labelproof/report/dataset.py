@@ -154,14 +154,16 @@ def finding(dataset: Dataset, noisy: NoisyLabels | None) -> str:
         )
     wrong = int(noisy.flipped.sum())
     intended = float((1 - np.diag(noisy.matrix))[noisy.clean].mean())
-    meant = f"The noise was meant to make it {100 * intended:.1f}%."
+    # Where people wrote the labels nothing was meant, and the matrix is what came of it.
+    written = np.array_equal(noisy.matrix, noisy.empirical_matrix)
+    meant = "" if written else f" The noise was meant to make it {100 * intended:.1f}%."
     if dataset.clean:
         return (
-            f"{100 * noisy.rate:.1f}% of the training labels are wrong: {wrong:,} of {images:,}. "
+            f"{100 * noisy.rate:.1f}% of the training labels are wrong: {wrong:,} of {images:,}."
             f"{meant}"
         )
     return (
-        f"{100 * noisy.rate:.1f}% of the training labels were changed: {wrong:,} of {images:,}. "
+        f"{100 * noisy.rate:.1f}% of the training labels were changed: {wrong:,} of {images:,}."
         f"{meant} How many were wrong before is not known."
     )
 
