@@ -5,7 +5,8 @@
 
 The first file has `probabilities` and `given`, or names a `.npy` file of probabilities beside one
 of labels; the second gets `score` under each of cleanlab's three ways to score, the rate and count
-that it estimates, and the seconds and peak memory that it took. It needs nothing of labelproof.
+that it estimates, which labels it suspects, and the seconds and peak memory that it took. It needs
+nothing of labelproof.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def main() -> None:
         estimate_joint,
         num_label_issues,
     )
+    from cleanlab.filter import find_label_issues  # pyright: ignore[reportMissingImports]
     from cleanlab.rank import (  # pyright: ignore[reportMissingImports]
         get_label_quality_scores,
     )
@@ -50,8 +52,14 @@ def main() -> None:
         method: get_label_quality_scores(given, probabilities, method=method)
         for method in (methods[1:] if source.endswith(".npz") else ())
     }
+    suspected = (
+        find_label_issues(given, probabilities)
+        if source.endswith(".npz")
+        else np.empty(0, np.bool_)
+    )
     np.savez(
         answer,
+        suspected=suspected,
         rate=1 - np.trace(shares),
         issues=issues,
         seconds=seconds,

@@ -8,9 +8,9 @@ from labelproof.audit.noise_model import (
     NoiseModel,
     as_transition,
     fit_noise_model,
-    resample,
     sure_temperature,
 )
+from labelproof.audit.resampling import resample
 
 SAMPLES = {3: 4000, 10: 5000, 100: 8000}
 KINDS = {

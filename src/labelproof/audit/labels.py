@@ -8,14 +8,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labelproof.audit.anchors import anchor_temperature, read_through
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.findings import Findings
 from labelproof.audit.noise_model import (
     NoiseModel,
-    anchor_temperature,
     as_transition,
     fit_noise_model,
-    resample,
     sure_temperature,
 )
 from labelproof.audit.probabilities import (
@@ -24,6 +23,7 @@ from labelproof.audit.probabilities import (
     admit_given,
     admit_probabilities,
 )
+from labelproof.audit.resampling import resample
 from labelproof.audit.shared_doubts import share_of_doubts
 from labelproof.audit.suspicion import Suspicion, suspect
 from labelproof.intervals import NORMAL_95, wilson_interval
@@ -36,6 +36,8 @@ _RESAMPLED = 400_000
 """Of those, how many predictions of a class the draws behind the intervals are from, at most; but
 always of a few thousand samples."""
 _TIMES = 40
+_COULD_BE = 1.0
+"""In how many classes anchors may say more by chance, where it is about the most there could be."""
 
 
 def audit_labels(probabilities: ArrayLike, given: ArrayLike, *, seed: int = 0) -> Findings:
@@ -81,19 +83,22 @@ def audit_logits(
         drawn = np.random.default_rng(seed).choice(size, _FITTED, replace=False)
         chosen = np.sort(drawn)
     part, labels = np.asarray(logits[chosen], np.float32), given[chosen]
-    model = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
-    shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, model).score)
+    plain = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
+    model = plain if seen else read_through(part, labels, plain)
+    # By the plain model: noise that the network has learned would pass for shared doubts as well.
+    shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
     suspicion = suspect(logits, given, model, shared=shared)
     drawn_from = min(max(_RESAMPLED // logits.shape[1], 4_000), 10_000)
     few = np.random.default_rng(seed).permutation(len(part))[:drawn_from]
     again = resample(
         part[few],
         labels[few],
-        model,
+        plain,
         times=_TIMES,
         seed=seed,
         shared=shared,
         fixed=seen,
+        read=model.reading is not None,
         samples=size,
     )
     # Chance is less by the root of how many more samples there are than were drawn from.
@@ -107,7 +112,13 @@ def audit_logits(
         given=given,
         suggested=suspicion.suggested,
         score=suspicion.score,
-        noise_rate=_rate(suspicion, shared, spread, 0.0 if seen else _hidden(part, labels, model)),
+        noise_rate=_rate(
+            suspicion,
+            shared,
+            spread,
+            hidden=0.0 if seen else _hidden(part, labels, plain),
+            unread=None if model.reading is None else plain.noise_rate,
+        ),
         transition=transition,
         transition_low=np.clip(transition - wide, 0, 1),
         transition_high=np.clip(transition + wide, 0, 1),
@@ -120,13 +131,16 @@ def audit_logits(
 
 def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseModel) -> float:
     """What the share of wrong labels would be if the surest samples were beyond doubt."""
-    warmest = anchor_temperature(part)
-    if warmest >= model.temperature:
-        return model.noise_rate
-    return fit_noise_model(part, labels, temperature=warmest).noise_rate
+    read = read_through(part, labels, model, by_chance=_COULD_BE).noise_rate
+    coldest = anchor_temperature(part)
+    if coldest >= model.temperature:
+        return max(model.noise_rate, read)
+    return max(fit_noise_model(part, labels, temperature=coldest).noise_rate, read)
 
 
-def _rate(suspicion: Suspicion, shared: float, spread: float, hidden: float) -> Estimate:
+def _rate(
+    suspicion: Suspicion, shared: float, spread: float, *, hidden: float, unread: float | None
+) -> Estimate:
     """The share of wrong labels, and what it may be if doubts are read in another way.
 
     Chance moves it little where there are many labels. What is not known is whose the doubts are:
@@ -138,16 +152,18 @@ def _rate(suspicion: Suspicion, shared: float, spread: float, hidden: float) -> 
         shared: The share of doubts that was taken to be shared.
         spread: How far chance moves the rate.
         hidden: The rate by a network without doubts about its surest samples.
+        unread: The rate by the network's word as it is, where it is read in another way.
     """
     size = len(suspicion.score)
     rate = float(suspicion.score.mean(dtype=np.float64))
     differing = 1 - float(np.trace(suspicion.confusion)) / size
     own = (rate - shared * differing) / (1 - shared)
     counted_low, counted_high = wilson_interval(round(rate * size), size)
+    lowest = min(own, rate if unread is None else unread)
     highest = max(2 * rate - own, (1 - shared) * hidden + shared * differing, rate)
     return Estimate(
         rate,
-        max(min(own - spread, rate - spread, counted_low), 0.0),
+        max(min(lowest - spread, counted_low), 0.0),
         min(max(highest + spread, counted_high), 1.0),
     )
 

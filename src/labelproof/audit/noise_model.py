@@ -20,22 +20,22 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.surest import surest
 from labelproof.audit.temperature_prior import log_prior
 
 __all__ = [
+    "Groups",
     "NoiseModel",
-    "anchor_temperature",
     "as_transition",
     "fit_noise_model",
-    "resample",
+    "log_posterior",
+    "shift",
     "sure_temperature",
+    "warmest",
 ]
 
 _STEPS = 60
@@ -51,10 +51,6 @@ _PROBES = 9
 
 _SURE = 0.999
 """How sure a network is that has seen the labels, on average, of what it says."""
-
-_ANCHORS = 0.1
-"""Share of the samples of each predicted class that are beyond doubt, where there are such."""
-_BEYOND_DOUBT = 0.99
 
 _IMPOSSIBLE = -1e6
 """As far below the largest as a logit counts: a probability of 0 at any temperature. Classes that
@@ -74,12 +70,15 @@ class NoiseModel:
         likelihood: The mean log-likelihood of a given label.
         joint: The share of samples of each true class (row) with each label (column) among those
             it was fitted to, `(C, C)`; sums to 1.
+        reading: What the network's word has to be multiplied by, `(C, C)`, where it has learned the
+            noise; see `read_through`.
     """
 
     transition: NDArray[np.float64]
     temperature: float
     likelihood: float
     joint: NDArray[np.float64]
+    reading: NDArray[np.float64] | None = None
 
     @property
     def noise_rate(self) -> float:
@@ -107,8 +106,8 @@ def fit_noise_model(
         >>> bool(abs(np.diag(model.transition) - 0.7).max() < 0.03)
         True
     """
-    shifted = _shift(logits)
-    groups = _Groups(shifted, given)
+    shifted = shift(logits)
+    groups = Groups(shifted, given)
     if temperature is not None:
         return groups.fit(temperature, steps=_STEPS)
     step = max(-(-len(given) // _SEARCHED), 1)
@@ -118,7 +117,7 @@ def fit_noise_model(
 
 def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: int) -> NoiseModel:
     """The most probable temperature by the labels, in rounds of closer and closer probes."""
-    groups = _Groups(shifted, given)
+    groups = Groups(shifted, given)
     bounds = np.log(_COOLEST), np.log(_HOTTEST)
     best: NoiseModel | None = None
     for _ in range(_ROUNDS):
@@ -127,7 +126,7 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: 
         for probe in probes:
             best = groups.fit(float(probe), start=best, steps=_STEPS // 3)
             fits.append(best)
-        peak = int(np.argmax([_posterior(fit, samples) for fit in fits]))
+        peak = int(np.argmax([log_posterior(fit, samples) for fit in fits]))
         best = fits[peak]
         bounds = (
             np.log(probes[max(peak - 1, 0)]),
@@ -137,7 +136,7 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: 
     return best
 
 
-def _posterior(fit: NoiseModel, samples: int) -> float:
+def log_posterior(fit: NoiseModel, samples: int) -> float:
     """How probable a temperature is by the labels and beforehand: its logarithm, of one sample."""
     return fit.likelihood + log_prior(fit.temperature, samples) / samples
 
@@ -155,30 +154,10 @@ def sure_temperature(logits: NDArray[np.float32]) -> float:
         >>> sure_temperature(np.array([[9.0, 0.0]], np.float32)) < 9 / 4
         True
     """
-    return _warmest(_shift(logits), _SURE)
+    return warmest(shift(logits), _SURE)
 
 
-def anchor_temperature(logits: NDArray[np.float32]) -> float:
-    """The highest temperature at which the surest samples of each class are beyond doubt.
-
-    A network that has learned that one cat in three is called a dog explains the labels as well
-    without any noise: it doubts every cat. If some samples of every class are beyond doubt, as much
-    of the field assumes (anchor points), it ought not to.
-
-    Args:
-        logits: `(N, C)`.
-
-    Reference:
-        Patrini et al., "Making deep neural networks robust to label noise: a loss correction
-        approach", CVPR 2017.
-    """
-    shifted = _shift(logits)
-    predicted = shifted.argmax(axis=1)
-    margin = -np.partition(shifted, -2, axis=1)[:, -2]
-    return _warmest(shifted[surest(predicted, margin, _ANCHORS)], _BEYOND_DOUBT)
-
-
-def _warmest(shifted: NDArray[np.float32], wanted: float) -> float:
+def warmest(shifted: NDArray[np.float32], wanted: float) -> float:
     """The highest temperature at which the largest probability is so large, on average."""
     exact = shifted.astype(np.float64)
     low, high = _COOLEST, _HOTTEST
@@ -189,7 +168,7 @@ def _warmest(shifted: NDArray[np.float32], wanted: float) -> float:
     return low
 
 
-def _shift(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+def shift(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """The same logits with 0 for the largest of each sample."""
     with np.errstate(over="ignore"):
         return np.maximum(logits - logits.max(axis=1, keepdims=True), np.float32(_IMPOSSIBLE))
@@ -209,8 +188,13 @@ def as_transition(joint: NDArray[np.float64], samples: float) -> NDArray[np.floa
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-class _Groups:
-    """Samples sorted by their given label, so that a step of the fit is a few matrix products."""
+class Groups:
+    """Samples sorted by their given label, so that a step of the fit is a few matrix products.
+
+    Args:
+        logits: As `shift` gives them.
+        given: The labels as they came.
+    """
 
     def __init__(self, logits: NDArray[np.float32], given: NDArray[np.int64]):
         self.classes = logits.shape[1]
@@ -220,6 +204,7 @@ class _Groups:
         self.order = order
 
     def probabilities(self, temperature: float) -> NDArray[np.float32]:
+        """The network's word at a temperature, sorted likewise."""
         found = np.exp(self.logits / np.float32(temperature))
         found /= found.sum(axis=1, keepdims=True)
         return found
@@ -250,6 +235,16 @@ class _Groups:
             before = likelihood
         return NoiseModel(transition, temperature, float(likelihood), joint)
 
+    def expect(
+        self,
+        probabilities: NDArray[np.float32],
+        transition: NDArray[np.float64],
+        weight: NDArray[np.float32] | None = None,
+    ) -> NDArray[np.float64]:
+        """The share of samples of each true class (row) with each label (column)."""
+        expected, _ = self._step(probabilities, transition, weight)
+        return expected / (len(self.logits) if weight is None else float(weight.sum()))
+
     def _begin(self) -> NDArray[np.float64]:
         share = 0.2
         off = share / max(self.classes - 1, 1)
@@ -274,49 +269,3 @@ class _Groups:
             likelihood += float((each * np.log(told)).sum(dtype=np.float64))
             begin = end
         return expected, likelihood
-
-
-def resample(
-    logits: NDArray[np.float32],
-    given: NDArray[np.int64],
-    model: NoiseModel,
-    *,
-    times: int,
-    seed: int,
-    shared: float = 0.0,
-    fixed: bool = False,
-    samples: int | None = None,
-) -> Iterator[NDArray[np.float64]]:
-    """What comes out of samples drawn anew from the same samples, as a measure of chance.
-
-    Args:
-        logits: As `fit_noise_model` takes them.
-        given: Likewise.
-        model: What it came to.
-        times: How often.
-        seed: Of the draws.
-        shared: As `suspect` takes it.
-        fixed: Whether the temperature was decided beforehand.
-        samples: How many samples these were drawn from, where they are not all.
-
-    Yields:
-        For each time, the share of samples by true class and label.
-    """
-    groups = _Groups(_shift(logits), given)
-    steps = np.zeros(1) if fixed else np.array([-0.1, 0.0, 0.1])
-    nearby = np.exp(np.log(model.temperature) + steps).tolist()
-    tables = [groups.probabilities(temperature) for temperature in nearby]
-    said, labels = logits.argmax(axis=1)[groups.order], given[groups.order]
-    generator = np.random.default_rng(seed)
-    for _ in range(times):
-        weight = generator.poisson(1.0, len(given)).astype(np.float32)
-        if not weight.any():  # as happens with a handful of samples
-            weight[:] = 1
-        fits = [
-            groups.fit(temperature, start=model, steps=5, weight=weight, probabilities=table)
-            for temperature, table in zip(nearby, tables, strict=True)
-        ]
-        best = max(fits, key=lambda fit: _posterior(fit, samples or len(given)))
-        counted = np.zeros_like(best.joint)
-        np.add.at(counted, (said, labels), weight)
-        yield (1 - shared) * best.joint + shared * counted / weight.sum()

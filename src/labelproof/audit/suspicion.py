@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from labelproof.audit.anchors import read_word
 from labelproof.audit.findings import DOUBTFUL
 from labelproof.audit.noise_model import NoiseModel
 from labelproof.audit.probabilities import Table
@@ -37,13 +38,14 @@ def suspect(
     """Weigh what the network says about each sample against how labels come about.
 
     By Bayes' rule the true class is `j` with a probability in proportion to `q_j T_jk`, where `k`
-    is the given label. A label that is often put on another class by mistake is suspected sooner
+    is the given label, and `q` what the network says, read through the noise that it has learned. A
+    label that is often put on another class by mistake is suspected sooner
     than one that never is, though the network be of the same opinion.
 
     Args:
         logits: `(N, C)`; may be a file that is mapped, which is read part by part.
         given: The labels as they came, `(N)`.
-        model: From `fit_noise_model`.
+        model: From `fit_noise_model`, or from `read_through`.
         shared: From `share_of_doubts`: how probable it is that, where network and label differ,
             the network is right whatever its doubts.
 
@@ -64,7 +66,10 @@ def suspect(
         largest, predicted = chunk.max(dim=1)
         # First, so that no logit is too large a number once it is divided.
         chunk -= largest[:, None]
-        joint = torch.softmax(chunk / model.temperature, dim=1).mul_(transposed[labels])
+        word = torch.softmax(chunk / model.temperature, dim=1)
+        if model.reading is not None:
+            word = torch.from_numpy(read_word(word.numpy(), model.reading))
+        joint = word.mul_(transposed[labels])
         told = joint.sum(dim=1, keepdim=True)
         # A label that no class can have by the matrix is wrong, whatever the true one is.
         joint.mul_((1 - shared) / torch.clamp_(told, min=1e-30))

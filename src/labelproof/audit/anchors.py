@@ -1,0 +1,181 @@
+r"""Samples beyond doubt, and what their labels give away.
+
+A network that has learned that one cat in three is called a dog explains the labels as well without
+any noise: it doubts every cat. Predictions and labels alone cannot tell such a network from one
+whose doubts are its own. What can is an assumption that much of the field makes: that every class
+has samples beyond doubt, its *anchors*. The labels of those are the noise itself. If they differ
+from the network's word more often than the noise model has it, the network has learned the noise,
+and its word is read through it: with \(\eta = q\,T\) as the noise model has it, and the matrix
+\(A\) of the anchors, the true class has the probabilities \(\eta A^{-1}\).
+
+Reference:
+    Patrini et al., "Making deep neural networks robust to label noise: a loss correction approach",
+    CVPR 2017 (anchor points).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.audit.noise_model import Groups, NoiseModel, as_transition, shift, warmest
+from labelproof.audit.surest import surest
+
+__all__ = ["Anchors", "anchor_temperature", "find_anchors", "read_through", "read_word"]
+
+_ANCHORS = 0.1
+"""Share of the samples of each predicted class that are beyond doubt, where there are such."""
+_BEYOND_DOUBT = 0.99
+_ENOUGH = 100
+"""Anchors of a class from which its noise is known to some five points."""
+_MOST = 0.25
+"""For the sake of being enough, anchors are never more than this share of a class."""
+_BY_CHANCE = 0.1
+"""In how many classes, on average, anchors may say more than the noise model by chance."""
+_TANGLED = 20.0
+"""Condition number from which on a matrix is not taken back: its classes are labelled alike."""
+_LEAST = 1e-6
+
+
+def anchor_temperature(logits: NDArray[np.float32]) -> float:
+    """The highest temperature at which the surest samples of each class are beyond doubt.
+
+    Args:
+        logits: `(N, C)`.
+
+    Example:
+        >>> anchor_temperature(np.array([[9.0, 0.0], [0.0, 9.0]], np.float32)) < 2
+        True
+    """
+    shifted = shift(logits)
+    chosen = surest(shifted.argmax(axis=1), _margins(shifted), _ANCHORS)
+    return warmest(shifted[chosen], _BEYOND_DOUBT)
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Which samples are anchors, and for which class.
+
+    Attributes:
+        chosen: Whether each sample is one, `(N)`.
+        predicted: The class that is predicted for each sample, `(N)`.
+    """
+
+    chosen: NDArray[np.bool_]
+    predicted: NDArray[np.int64]
+
+    def count(
+        self, given: NDArray[np.int64], classes: int, weight: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float64]:
+        """How many anchors of each class (row) have each label (column)."""
+        counts = np.zeros((classes, classes))
+        each = 1.0 if weight is None else weight[self.chosen]
+        np.add.at(counts, (self.predicted[self.chosen], given[self.chosen]), each)
+        return counts
+
+
+def find_anchors(logits: NDArray[np.float32]) -> Anchors:
+    """The samples that a network is surest of: a tenth of each class, or a hundred.
+
+    Args:
+        logits: `(N, C)`.
+
+    Example:
+        >>> logits = np.linspace(0, 4, 800)[:, None] * np.array([1.0, 0.0])
+        >>> np.flatnonzero(find_anchors(logits.astype(np.float32)).chosen)[[0, -1]].tolist()
+        [700, 799]
+    """
+    shifted = shift(logits)
+    predicted, margin = shifted.argmax(axis=1), _margins(shifted)
+    sizes = np.bincount(predicted, minlength=logits.shape[1])
+    wanted = np.maximum(_ANCHORS * sizes, np.minimum(_ENOUGH, _MOST * sizes))
+    share = wanted / np.maximum(sizes, 1)
+    return Anchors(surest(predicted, margin, share), predicted)
+
+
+def _margins(shifted: NDArray[np.float32]) -> NDArray[np.float32]:
+    return -np.partition(shifted, -2, axis=1)[:, -2]
+
+
+def read_through(
+    logits: NDArray[np.float32],
+    given: NDArray[np.int64],
+    model: NoiseModel,
+    *,
+    by_chance: float = _BY_CHANCE,
+    anchors: Anchors | None = None,
+    weight: NDArray[np.float32] | None = None,
+) -> NoiseModel:
+    """The noise model with the noise taken out of the network's word, where that has learned it.
+
+    Args:
+        logits: `(N, C)`.
+        given: The labels as they came, `(N)`.
+        model: From `fit_noise_model`, of the same.
+        by_chance: In how many classes, on average, anchors may say more than the model by chance.
+            What they say less is chance, or the doubts of whoever wrote the labels.
+        anchors: From `find_anchors`, where they are known.
+        weight: How often each sample counts.
+
+    Returns:
+        The same model where anchors say nothing else.
+
+    Example:
+        >>> from labelproof.audit.noise_model import fit_noise_model
+        >>> generator = np.random.default_rng(2)
+        >>> cats = generator.random(4000) < 0.5
+        >>> given = np.where(cats & (generator.random(4000) < 0.35), 1, 1 - cats)
+        >>> # A network that has learned it: cats are dogs to it, by a third.
+        >>> share = 0.65 / (1 + np.exp(-4 * generator.normal(np.where(cats, 2, -2))))
+        >>> logits = np.log(np.stack([share, 1 - share], axis=1)).astype(np.float32)
+        >>> model = fit_noise_model(logits, given)
+        >>> read = read_through(logits, given, model)
+        >>> f"wrong {np.mean(given == cats):.0%}, {model.noise_rate:.0%}, {read.noise_rate:.0%}"
+        'wrong 18%, 1%, 18%'
+    """
+    classes = logits.shape[1]
+    anchors = find_anchors(logits) if anchors is None else anchors
+    counts = anchors.count(given, classes, weight)
+    matrix = _raised(model.transition, counts, by_chance)
+    if matrix is None or np.linalg.cond(matrix) > _TANGLED:
+        return model
+    reading = model.transition @ np.linalg.inv(matrix)
+    groups = Groups(shift(logits), given)
+    word = read_word(groups.probabilities(model.temperature), reading)
+    joint = groups.expect(word, matrix, None if weight is None else weight[groups.order])
+    return replace(model, transition=matrix, joint=joint, reading=reading)
+
+
+def read_word(word: NDArray[np.floating], reading: NDArray[np.float64]) -> NDArray[np.float32]:
+    """What a network would say that had not learned the noise, `(N, C)`.
+
+    >>> read_word(np.array([[0.65, 0.35]]), np.linalg.inv([[0.65, 0.35], [0.0, 1.0]])).round(3)
+    array([[1., 0.]], dtype=float32)
+    """
+    read = np.maximum(word @ reading, _LEAST)
+    return (read / read.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def _raised(
+    transition: NDArray[np.float64], counts: NDArray[np.float64], by_chance: float
+) -> NDArray[np.float64] | None:
+    """The matrix with more noise in the rows whose anchors have clearly more; `None` if none has.
+
+    By whole rows: with a hundred classes, single entries of a few anchors are chance.
+    """
+    number = np.maximum(counts.sum(axis=1), 1.0)
+    told = as_transition(counts / number.sum(), number.sum())
+    wrong, known = 1 - np.diag(told), 1 - np.diag(transition)
+    deviation = np.sqrt(wrong * (1 - wrong) / number)
+    # Of a hundred classes one has many mistakes among its anchors by chance.
+    clearly = NormalDist().inv_cdf(1 - by_chance / len(transition))
+    more = np.where(wrong - known > clearly * deviation, wrong - known, 0.0)
+    if not (more > 0).any():
+        return None
+    towards = np.maximum(told - transition, 0.0)
+    np.fill_diagonal(towards, 0.0)
+    towards /= np.maximum(towards.sum(axis=1, keepdims=True), 1e-12)
+    return transition + more[:, None] * (towards - np.eye(len(transition)))
