@@ -89,3 +89,26 @@ def test_classes_that_are_labelled_alike_are_not_taken_apart() -> None:
     read = read_through(logits, given, model)
     assert np.isfinite(read.joint).all()
     assert 0.3 < read.noise_rate < 0.7
+
+
+def test_a_class_that_was_hardly_learned_says_nothing() -> None:
+    generator = np.random.default_rng(0)
+    given = (generator.random(2000) < 0.03).astype(np.int64)
+    # The rare class is predicted of a dozen samples, nearly all of which are of the other one.
+    score = generator.normal(-3, 1, 2000)
+    score[np.flatnonzero(given == 0)[:12]] = 1.0
+    logits = np.stack([np.zeros(2000), score], axis=1).astype(np.float32)
+    model = fit_noise_model(logits, given)
+    assert read_through(logits, given, model) is model
+
+
+def test_not_many_more_labels_are_wrong_than_differ() -> None:
+    for seed in range(5):
+        generator = np.random.default_rng(seed)
+        given = (generator.random(1500) < 0.1).astype(np.int64)
+        logits = generator.normal(0, 1, (1500, 2)).astype(np.float32)
+        logits[:, 0] += 2
+        model = fit_noise_model(logits, given)
+        read = read_through(logits, given, model, by_chance=1.0)
+        differing = np.mean(logits.argmax(axis=1) != given)
+        assert read is model or read.noise_rate <= 2 * differing

@@ -35,6 +35,12 @@ _MOST = 0.25
 """For the sake of being enough, anchors are never more than this share of a class."""
 _BY_CHANCE = 0.1
 """In how many classes, on average, anchors may say more than the noise model by chance."""
+_FEWEST = 10
+"""Anchors that a class must have: of a class that was not learned, a few samples are predicted, and
+they may have any label."""
+_MORE_THAN_DIFFER = 2.0
+"""Times as many labels may be wrong as differ from what the network says; more is a matrix that
+was taken back too far."""
 _TANGLED = 20.0
 """Condition number from which on a matrix is not taken back: its classes are labelled alike."""
 _LEAST = 1e-6
@@ -146,6 +152,9 @@ def read_through(
     groups = Groups(shift(logits), given)
     word = read_word(groups.probabilities(model.temperature), reading)
     joint = groups.expect(word, matrix, None if weight is None else weight[groups.order])
+    differing = float(np.average(anchors.predicted != given, weights=weight))
+    if 1 - np.trace(joint) > _MORE_THAN_DIFFER * differing:
+        return model
     return replace(model, transition=matrix, joint=joint, reading=reading)
 
 
@@ -172,7 +181,10 @@ def _raised(
     deviation = np.sqrt(wrong * (1 - wrong) / number)
     # Of a hundred classes one has many mistakes among its anchors by chance.
     clearly = NormalDist().inv_cdf(1 - by_chance / len(transition))
-    more = np.where(wrong - known > clearly * deviation, wrong - known, 0.0)
+    raised = wrong - known > clearly * deviation
+    # A class whose surest samples are nearly all called something else was not learned.
+    raised &= (number >= _FEWEST) & (2 * np.diag(told) >= told.max(axis=1))
+    more = np.where(raised, wrong - known, 0.0)
     if not (more > 0).any():
         return None
     towards = np.maximum(told - transition, 0.0)
