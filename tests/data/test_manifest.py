@@ -7,7 +7,8 @@ import pytest
 from made_images import write_images
 
 from labelproof.data import Dataset
-from labelproof.data.manifest import load_manifest, read_beside
+from labelproof.data.listing import read_beside
+from labelproof.data.manifest import load_manifest
 from labelproof.data.notices import DataWarning
 
 IMAGES = ["1.png", "2.png", "sub/3.png", "4.jpg"]

@@ -9,8 +9,8 @@ from pathlib import Path
 from labelproof.audit.row_matching import SampleFiles
 from labelproof.data.dataset import Dataset
 from labelproof.data.encoded import SUFFIXES
+from labelproof.data.listing import read_beside
 from labelproof.data.loading import TABLES
-from labelproof.data.manifest import read_beside
 from labelproof.data.sample_names import sample_folder, sample_paths
 from labelproof.data.table_kind import COLUMNS
 from labelproof.data.tables import read_table

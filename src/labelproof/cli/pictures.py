@@ -21,7 +21,7 @@ from labelproof.cli.lines import told
 from labelproof.data.encoded import SUFFIXES, Mode, UnreadableImageError, decode_image
 from labelproof.data.examination import examine_images, report_grey_levels
 from labelproof.data.foreign_kinds import report_foreign_kinds
-from labelproof.data.manifest import read_listing
+from labelproof.data.listing import read_listing
 from labelproof.data.notices import count, few, readable
 from labelproof.data.table_files import table_kind
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,16 +16,15 @@ from labelproof.data.labelled_files import (
     check_on_error,
     dataset_from_files,
 )
+from labelproof.data.listing import find_columns, resolve
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.row_labels import find_column
 from labelproof.data.splits import split_name
 from labelproof.data.table_files import table_stem
-from labelproof.data.table_kind import COLUMNS, find_image_column
-from labelproof.data.tables import Table, read_table
+from labelproof.data.tables import read_table
 from labelproof.data.unicode_forms import StoredFiles
 from labelproof.data.unusable import UnusableSamplesError
 
-__all__ = ["ListedFile", "load_manifest", "read_beside", "read_listing"]
+__all__ = ["load_manifest"]
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def load_manifest(
 
 def _read_rows(path: Path, place: str, label: str | None) -> list[_Row]:
     table = read_table(path)
-    names = _find_columns(table, path, label)
+    names = find_columns(table, path, label)
     rows: list[_Row] = []
     for row in table.read(list(names.values())):
         cells = dict(zip(names, row.cells, strict=True))
@@ -132,124 +131,12 @@ def _read_rows(path: Path, place: str, label: str | None) -> list[_Row]:
     return rows
 
 
-@dataclass(frozen=True)
-class ListedFile:
-    """An image that a table names.
-
-    Attributes:
-        place: The row, as a person finds it.
-        written: How the table names the file.
-        path: Where the file is; `None` if there is none.
-        beside: What else was asked for of the row.
-    """
-
-    place: str
-    written: str
-    path: str | None
-    beside: str = ""
-
-
-def read_listing(path: Path, column: str | None = None) -> Iterator[ListedFile]:
-    r"""The images that a table names, row by row; labels need not be there.
-
-    Args:
-        path: The table.
-        column: One more column to read, in upper or lower case.
-
-    Raises:
-        ValueError: The table cannot be read, names no images, or has no such column.
-
-    Example:
-        >>> table = getfixture("tmp_path") / "new.csv"
-        >>> _ = table.write_text("file,key\n1.png,k7\n2.png,k8\n")
-        >>> _ = (table.parent / "1.png").write_bytes(b"")
-        >>> [(each.written, each.path is None, each.beside) for each in read_listing(table, "Key")]
-        [('1.png', False, 'k7'), ('2.png', True, 'k8')]
-    """
-    table, place = read_table(path), readable(str(path))
-    names = [_find_paths(table, path)]
-    if column is not None:
-        written = {name.strip(): name for name in table.columns}
-        names.append(written[find_column(list(written), column, place, argument="id")])
-    files = StoredFiles()
-    for row in table.read(names):
-        file = _resolve(path.parent, row.cells[0], files)
-        yield ListedFile(row.place, row.cells[0], file, *row.cells[1:])
-
-
-def read_beside(path: Path, column: str) -> dict[str, str]:
-    r"""What a table of images has in one more column, for the whole path of each image.
-
-    Args:
-        path: The table.
-        column: The column's name.
-
-    Example:
-        >>> table = getfixture("tmp_path") / "labels.csv"
-        >>> _ = table.write_text("file,label,key\n1.png,cat,k7\n")
-        >>> _ = (table.parent / "1.png").write_bytes(b"")
-        >>> [(Path(file).name, key) for file, key in read_beside(table, "key").items()]
-        [('1.png', 'k7')]
-    """
-    beside: dict[str, str] = {}
-    for listed in read_listing(path, column):
-        if listed.path is not None:
-            # The first of several rows of an image is the one that is kept.
-            beside.setdefault(os.path.abspath(listed.path), listed.beside)
-    return beside
-
-
-def _find_columns(table: Table, path: Path, label: str | None) -> dict[str, str]:
-    """For each kind of column the name that it has in this table."""
-    place = readable(str(path))
-    found = {"path": _find_paths(table, path, label)}
-    if label is not None:
-        written = {name.strip(): name for name in table.columns}
-        found["label"] = written[find_column(list(written), label, place, argument="label")]
-    else:
-        images = find_image_column(table, path.parent)
-        chosen = _named(table, "label") if images is None else images.label
-        if chosen is None:
-            raise ValueError(
-                f"{place}: expected a column {_usual_names('label')}, found {_listed(table)}; "
-                "the argument label names any other"
-            )
-        found["label"] = chosen
-    split = _named(table, "split")
-    return found if split is None else found | {"split": split}
-
-
-def _find_paths(table: Table, path: Path, label: str | None = None) -> str:
-    images = find_image_column(table, path.parent, label=label)
-    name = _named(table, "path") if images is None else images.name
-    if name is None:
-        raise ValueError(
-            f"{readable(str(path))}: expected a column {_usual_names('path')}, or one with names "
-            f"of images that are there, found {_listed(table)}"
-        )
-    return name
-
-
-def _named(table: Table, kind: str) -> str | None:
-    folded = {name.strip().casefold(): name for name in reversed(table.columns)}
-    return next((folded[word] for word in COLUMNS[kind] if word in folded), None)
-
-
-def _usual_names(kind: str) -> str:
-    first, *others = COLUMNS[kind][:4]
-    return f"{first} (or {', '.join(others)})"
-
-
-def _listed(table: Table) -> str:
-    return few([repr(name) for name in table.columns], shown=8) or "none"
-
-
 def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -> list[_Row]:
     """Rows with a label and a file, their paths made whole."""
     unlabelled, missing, usable = [], [], []
     files = StoredFiles()
     for row in rows:
-        path = _resolve(folder, row.path, files)
+        path = resolve(folder, row.path, files)
         if not row.label:
             unlabelled.append(row)
         elif path is None:
@@ -272,16 +159,6 @@ def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -
     if not usable:
         raise ValueError(f"{place}: no row can be used")
     return usable
-
-
-def _resolve(folder: Path, text: str, files: StoredFiles) -> str | None:
-    """Where the file is, or `None`; a table may have been written on a system with backslashes."""
-    for written in dict.fromkeys((text, text.replace("\\", "/"))):
-        path = os.path.normpath(os.path.join(folder, written))
-        found = files.find(path) if written else None
-        if found is not None:
-            return found
-    return None
 
 
 def _without_repeats(rows: Sequence[_Row], place: str, on_error: OnError) -> list[_Row]:
