@@ -135,6 +135,13 @@ def test_without_its_column_of_images_a_list_is_a_table_of_features(tmp_path: Pa
         load_dataset(path, drop=["x"])
 
 
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_what_is_dropped_does_not_make_a_feature_a_list(tmp_path: Path) -> None:
+    rows = [f"{'yes' if number % 3 else 'no'},{row}" for number, row in enumerate(ROWS)]
+    path = write(tmp_path, "image,x,z,label\n" + "\n".join(rows) + "\n")
+    assert load_dataset(path, drop=["x", "z"]).tabular
+
+
 def test_a_column_with_another_name_that_is_no_file_does_not_hide_the_images(
     tmp_path: Path,
 ) -> None:

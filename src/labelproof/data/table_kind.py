@@ -74,17 +74,19 @@ def find_image_column(
         ImageColumn(name='image', label='label', files=False, features=True)
         >>> find_image_column(read_table(file), file.parent, drop=["Image"])
     """
-    dropped = {word.strip().casefold() for word in drop}
     folded = {name.strip().casefold(): name for name in reversed(table.columns)}
-    folded = {word: name for word, name in folded.items() if word and word not in dropped}
+    folded.pop("", None)
     splits = [folded[word] for word in COLUMNS["split"][:1] if word in folded]
     rest = [name for name in table.columns if name in folded.values() and name not in splits]
+    # One column holds the labels, so of two only one is left.
+    only = len(rest) <= 2
+    for word in drop:
+        folded.pop(word.strip().casefold(), None)
+    rest = [name for name in rest if name in folded.values()]
     # A column that is not there is refused by whoever reads the labels.
     wanted = None if label is None else folded.get(label.strip().casefold())
     given = wanted or _usual(folded, "label")
     named = _usual(folded, "path")
-    # One column holds the labels, so of two only one is left.
-    only = len(rest) <= 2
     for name, seen in _looked_at(table, rest, named, folder):
         if name == named:
             taken = only or not seen.cells or seen.likely * 2 >= seen.cells
