@@ -146,9 +146,12 @@ def read_through(
     anchors = find_anchors(logits) if anchors is None else anchors
     counts = anchors.count(given, classes, weight)
     matrix = _raised(model.transition, counts, by_chance)
-    if matrix is None or np.linalg.cond(matrix) > _TANGLED:
+    if matrix is None:
         return model
-    reading = model.transition @ np.linalg.inv(matrix)
+    inverse = _inverse(matrix)
+    if inverse is None:
+        return model
+    reading = model.transition @ inverse
     groups = Groups(shift(logits), given)
     word = read_word(groups.probabilities(model.temperature), reading)
     joint = groups.expect(word, matrix, None if weight is None else weight[groups.order])
@@ -166,6 +169,17 @@ def read_word(word: NDArray[np.floating], reading: NDArray[np.float64]) -> NDArr
     """
     read = np.maximum(word @ reading, _LEAST)
     return (read / read.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """What takes a matrix back; `None` where it cannot be."""
+    try:
+        inverse = np.asarray(np.linalg.inv(matrix), np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    # Of the norm that costs nothing: this is done again for every draw, of a thousand classes too.
+    condition = np.abs(matrix).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max()
+    return inverse if condition <= _TANGLED else None
 
 
 def _raised(
