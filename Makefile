@@ -15,7 +15,8 @@ help:  ## List the commands
 demo: $(VENV)/.runtime  ## Train on noisy digits with and without sparse regularization; write a page
 	@$(BIN)/labelproof demo $(ARGS)
 
-test: $(VENV)/.developer lint types docs  ## Lint, types, docs, wheel, and all tests with coverage
+test: $(VENV)/.developer  ## Lint, types, docs, wheel, and all tests with coverage
+	@$(MAKE) --no-print-directory --jobs=2 lint types docs
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
 
 lint: $(VENV)/.developer  ## Style, formatting and the one-way dependencies
