@@ -320,31 +320,23 @@ def rival(path: Path, python: Path) -> dict[str, Any]:
     logits, given, true, _ = read(path)
     wrong = given != true
     probabilities = torch.softmax(torch.from_numpy(logits), dim=1).numpy()
-    with tempfile.TemporaryDirectory() as folder:
-        source, answer = Path(folder) / "source.npz", Path(folder) / "answer.npz"
-        np.savez(source, probabilities=probabilities, given=given)
-        _run_rival(python, source, answer)
-        with np.load(answer) as found:
-            scores = {name[6:]: found[name] for name in found.files if name.startswith("score_")}
-            measured = {
-                name: measures(each, wrong, int(found["issues"])) for name, each in scores.items()
-            }
-            best = max(measured, key=lambda name: measured[name]["average_precision"])
-            return {
-                **measured[best],
-                "score": best,
-                "average_precision_by_default": measured["self_confidence"]["average_precision"],
-                "rate": float(found["rate"]),
-                "issues": int(found["issues"]),
-                "seconds": round(float(found["seconds"]), 3),
-                "accuracy": float((logits.argmax(axis=1) == true).mean()),
-                "version": str(found["version"]),
-            }
+    # Not above: the tests look at the tables alone, from another folder.
+    from audit_cleanlab import ask
 
-
-def _run_rival(python: Path, source: Path, answer: Path) -> None:
-    script = Path(__file__).with_name("audit_cleanlab.py")
-    subprocess.run([python, script, source, answer], check=True)
+    found = ask(python, probabilities, given)
+    scores = {name[6:]: each for name, each in found.items() if name.startswith("score_")}
+    measured = {name: measures(each, wrong, int(found["issues"])) for name, each in scores.items()}
+    best = max(measured, key=lambda name: measured[name]["average_precision"])
+    return {
+        **measured[best],
+        "score": best,
+        "average_precision_by_default": measured["self_confidence"]["average_precision"],
+        "rate": float(found["rate"]),
+        "issues": int(found["issues"]),
+        "seconds": round(float(found["seconds"]), 3),
+        "accuracy": float((logits.argmax(axis=1) == true).mean()),
+        "version": str(found["version"]),
+    }
 
 
 # How it grows.
@@ -352,11 +344,13 @@ def _run_rival(python: Path, source: Path, answer: Path) -> None:
 
 def scale(python: Path, samples: int = 1_000_000, classes: int = 100) -> dict[str, Any]:
     """Seconds and peak memory on a million predictions by a hundred classes."""
+    from audit_cleanlab import run
+
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "probabilities.npy"
         make_predictions(source, samples, classes)
         answer = Path(folder) / "answer.npz"
-        _run_rival(python, source, answer)
+        run(python, source, answer)
         with np.load(answer) as found:
             theirs = {
                 "seconds": round(float(found["seconds"]), 2),

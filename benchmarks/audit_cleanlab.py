@@ -6,16 +6,38 @@
 The first file has `probabilities` and `given`, or names a `.npy` file of probabilities beside one
 of labels; the second gets `score` under each of cleanlab's three ways to score, the rate and count
 that it estimates, which labels it suspects, and the seconds and peak memory that it took. It needs
-nothing of labelproof.
+nothing of labelproof. `ask` does all this from a Python that has labelproof and no cleanlab.
 """
 
 from __future__ import annotations
 
 import resource
+import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+
+def ask(
+    python: Path, probabilities: NDArray[np.floating], given: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """What cleanlab answers, by another Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, answer = Path(folder) / "source.npz", Path(folder) / "answer.npz"
+        np.savez(source, probabilities=probabilities, given=given)
+        run(python, source, answer)
+        with np.load(answer) as found:
+            return {name: found[name] for name in found.files}
+
+
+def run(python: Path, source: Path, answer: Path) -> None:
+    """Run this file by another Python."""
+    subprocess.run([python, __file__, source, answer], check=True)
 
 
 def main() -> None:

@@ -132,10 +132,10 @@ def audit_logits(
 def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseModel) -> float:
     """What the share of wrong labels would be if the surest samples were beyond doubt."""
     read = read_through(part, labels, model, by_chance=_COULD_BE).noise_rate
-    coldest = anchor_temperature(part)
-    if coldest >= model.temperature:
+    warmest = anchor_temperature(part)
+    if warmest >= model.temperature:
         return max(model.noise_rate, read)
-    return max(fit_noise_model(part, labels, temperature=coldest).noise_rate, read)
+    return max(fit_noise_model(part, labels, temperature=warmest).noise_rate, read)
 
 
 def _rate(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from labelproof.cli.lines import told
+from labelproof.data.arrays import FEATURES
 from labelproof.data.encoded import SUFFIXES, Mode, UnreadableImageError, decode_image
 from labelproof.data.examination import examine_images, report_grey_levels
 from labelproof.data.foreign_kinds import report_foreign_kinds
@@ -31,7 +32,6 @@ ARRAYS = (".npy", ".npz")
 """Endings of the files that hold arrays."""
 
 _IMAGES = ("images", "x", "data")
-_FEATURES = ("embeddings", "features")
 _ROUND = 64
 _TAKEN = "(N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels"
 
@@ -171,7 +171,7 @@ def load_array(path: Path) -> NDArray[Any]:
             if isinstance(loaded, np.ndarray):
                 return loaded
             named = {key.lower(): key for key in loaded.files}
-            for names in (_IMAGES, _FEATURES, named):
+            for names in (_IMAGES, FEATURES, named):
                 chosen = [named[name] for name in names if name in named]
                 if len(chosen) == 1:
                     return loaded[chosen[0]]

@@ -24,14 +24,14 @@ from labelproof.data.row_labels import check_labels
 from labelproof.data.rows import dataset_from_rows
 from labelproof.data.splits import SPLITS
 
-__all__ = ["Layout", "load_arrays"]
+__all__ = ["FEATURES", "Layout", "load_arrays"]
 
 Layout: TypeAlias = Literal["NCHW", "NHWC"]
 """The order of the axes: images, channels, height, width."""
 
 _IMAGES = ("x", "images", "data", "img", "imgs")
-# Looked for where none of the above is there, since images may have them beside.
-_FEATURES = ("embeddings", "features")
+FEATURES = ("embeddings", "features")
+"""What rows are called; looked for where there are no images, which may have them beside."""
 _LABELS = ("y", "labels", "label", "targets", "target")
 # What damage to an archive, its compression or an array's header can raise.
 _CLASS_NAMES = ("class_names", "classes", "names")
@@ -215,7 +215,7 @@ def _input_words(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
     """What the arrays that are learned from are called in this file."""
     parts = [word for words in SPLITS.values() for word in words]
     forms = {*_IMAGES, *(form for part in parts for form in _forms(_IMAGES, part))}
-    return _IMAGES if forms & arrays.keys() else _FEATURES
+    return _IMAGES if forms & arrays.keys() else FEATURES
 
 
 def _forms(words: tuple[str, ...], split: str) -> list[str]:

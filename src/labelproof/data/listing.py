@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labelproof.data.notices import few, readable
-from labelproof.data.row_labels import find_column
-from labelproof.data.table_kind import COLUMNS, find_image_column
+from labelproof.data.row_labels import written_column
+from labelproof.data.table_kind import COLUMNS, ImageColumn, find_image_column, usual_column
 from labelproof.data.tables import Table, read_table
 from labelproof.data.unicode_forms import StoredFiles
 
@@ -51,10 +51,9 @@ def read_listing(path: Path, column: str | None = None) -> Iterator[ListedFile]:
         [('1.png', False, 'k7'), ('2.png', True, 'k8')]
     """
     table, place = read_table(path), readable(str(path))
-    names = [_find_paths(table, path)]
+    names = [_paths(table, place, find_image_column(table, path.parent))]
     if column is not None:
-        written = {name.strip(): name for name in table.columns}
-        names.append(written[find_column(list(written), column, place, argument="id")])
+        names.append(written_column(table, column, place, argument="id"))
     files = StoredFiles()
     for row in table.read(names):
         file = resolve(path.parent, row.cells[0], files)
@@ -95,37 +94,30 @@ def find_columns(table: Table, path: Path, label: str | None) -> dict[str, str]:
         ValueError: There is no such column, or it cannot be told which one is meant.
     """
     place = readable(str(path))
-    found = {"path": _find_paths(table, path, label)}
+    images = find_image_column(table, path.parent, label=label)
+    found = {"path": _paths(table, place, images)}
     if label is not None:
-        written = {name.strip(): name for name in table.columns}
-        found["label"] = written[find_column(list(written), label, place, argument="label")]
+        found["label"] = written_column(table, label, place, argument="label")
     else:
-        images = find_image_column(table, path.parent)
-        chosen = _named(table, "label") if images is None else images.label
+        chosen = usual_column(table.columns, "label") if images is None else images.label
         if chosen is None:
             raise ValueError(
                 f"{place}: expected a column {_usual_names('label')}, found {_listed(table)}; "
                 "the argument label names any other"
             )
         found["label"] = chosen
-    split = _named(table, "split")
+    split = usual_column(table.columns, "split")
     return found if split is None else found | {"split": split}
 
 
-def _find_paths(table: Table, path: Path, label: str | None = None) -> str:
-    images = find_image_column(table, path.parent, label=label)
-    name = _named(table, "path") if images is None else images.name
+def _paths(table: Table, place: str, images: ImageColumn | None) -> str:
+    name = usual_column(table.columns, "path") if images is None else images.name
     if name is None:
         raise ValueError(
-            f"{readable(str(path))}: expected a column {_usual_names('path')}, or one with names "
-            f"of images that are there, found {_listed(table)}"
+            f"{place}: expected a column {_usual_names('path')}, or one with names of images that "
+            f"are there, found {_listed(table)}"
         )
     return name
-
-
-def _named(table: Table, kind: str) -> str | None:
-    folded = {name.strip().casefold(): name for name in reversed(table.columns)}
-    return next((folded[word] for word in COLUMNS[kind] if word in folded), None)
 
 
 def _usual_names(kind: str) -> str:

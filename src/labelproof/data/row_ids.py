@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labelproof.data.columns import Columns
 from labelproof.data.notices import readable
-from labelproof.data.row_labels import find_column
+from labelproof.data.row_labels import written_column
 from labelproof.data.row_numbers import is_counter_name
 from labelproof.data.tables import read_table
 
@@ -32,9 +32,8 @@ def read_ids(path: str | os.PathLike[str], column: str) -> list[str]:
     """
     file = Path(path)
     table = read_table(file)
-    written = {name.strip(): name for name in table.columns}
-    name = find_column(list(written), column, readable(str(file)), argument="id")
-    return [row.cells[0] for row in table.read([written[name]])]
+    name = written_column(table, column, readable(str(file)), argument="id")
+    return [row.cells[0] for row in table.read([name])]
 
 
 def id_of(columns: Columns) -> str | None:

@@ -12,6 +12,7 @@ from labelproof.data.cells import parse_numbers
 from labelproof.data.classes import check_classes
 from labelproof.data.labelled_files import OnError
 from labelproof.data.notices import count, few, notice
+from labelproof.data.tables import Table
 from labelproof.data.unseen_values import spelled_otherwise
 from labelproof.data.unusable import UnusableSamplesError
 from labelproof.data.whole_numbers import is_whole, plain_number
@@ -24,6 +25,7 @@ __all__ = [
     "find_label",
     "plain_labels",
     "read_labels",
+    "written_column",
 ]
 
 # The first that a table has is taken.
@@ -65,6 +67,22 @@ def find_column(names: Sequence[str], wanted: str, place: str, *, argument: str)
             f"{suggest(word, names)}"
         )
     return found[0]
+
+
+def written_column(table: Table, wanted: str, place: str, *, argument: str) -> str:
+    """As `find_column`, by the name as the table writes it, spaces and all, to read it by.
+
+    Args:
+        table: The table.
+        wanted: The one that was asked for.
+        place: What the table is called in messages.
+        argument: What it was asked for as.
+
+    >>> written_column(Table([" Age", "label"], lambda _: iter(())), "age", "t.csv", argument="id")
+    ' Age'
+    """
+    written = {name.strip(): name for name in table.columns}
+    return written[find_column(list(written), wanted, place, argument=argument)]
 
 
 def find_label(names: Sequence[str], label: str | None, place: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from labelproof.data.encoded import SUFFIXES
 from labelproof.data.tables import Table, TableRow
 from labelproof.data.unicode_forms import StoredFiles
 
-__all__ = ["COLUMNS", "ImageColumn", "find_image_column"]
+__all__ = ["COLUMNS", "ImageColumn", "find_image_column", "usual_column"]
 
 COLUMNS = {
     "path": (
@@ -25,6 +25,20 @@ COLUMNS = {
 """What columns of a list of images are called; the first that a table has is taken."""
 
 _LOOKED_AT = 200
+
+
+def usual_column(names: Iterable[str], kind: str) -> str | None:
+    """The column that has the first of the usual names, in upper or lower case.
+
+    Args:
+        names: All columns.
+        kind: One of `COLUMNS`.
+
+    >>> usual_column(["size", " Class", "target"], "label")
+    ' Class'
+    """
+    folded = {name.strip().casefold(): name for name in reversed(list(names))}
+    return next((folded[word] for word in COLUMNS[kind] if word in folded), None)
 
 
 @dataclass(frozen=True)
@@ -85,8 +99,8 @@ def find_image_column(
     rest = [name for name in rest if name in folded.values()]
     # A column that is not there is refused by whoever reads the labels.
     wanted = None if label is None else folded.get(label.strip().casefold())
-    given = wanted or _usual(folded, "label")
-    named = _usual(folded, "path")
+    given = wanted or usual_column(rest, "label")
+    named = usual_column(rest, "path")
     for name, seen in _looked_at(table, rest, named, folder):
         if name == named:
             taken = only or not seen.cells or seen.likely * 2 >= seen.cells
@@ -150,7 +164,3 @@ def _is_file(folder: Path, text: str, stored: StoredFiles) -> bool:
         return stored.find(os.path.join(folder, text.replace("\\", "/"))) is not None
     except ValueError:  # a cell may hold what no file can be called
         return False
-
-
-def _usual(folded: dict[str, str], kind: str) -> str | None:
-    return next((folded[word] for word in COLUMNS[kind] if word in folded), None)

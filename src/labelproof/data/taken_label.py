@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labelproof.data.columns import Columns
 from labelproof.data.notices import DataWarning, readable
-from labelproof.data.row_labels import find_label
+from labelproof.data.row_labels import find_column, find_label
 from labelproof.data.table_files import table_kind
 from labelproof.data.table_kind import COLUMNS, find_image_column
 from labelproof.data.tables import Table, read_table
@@ -86,7 +86,5 @@ def taken_label(path: Path, columns: Columns | None, label: str | None = None) -
         return None
     table = read_table(path)
     if label is not None:
-        names, word = column_names(table), label.strip()
-        alike = [name for name in names if name.casefold() == word.casefold()]
-        return next((name for name in (word, *alike) if name in names), None)
+        return find_column(column_names(table), label, readable(str(path)), argument="label")
     return found_label(table, path) if columns is None else left_label(table, columns)

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -186,9 +186,7 @@ def _with_differences(compared: Sequence[Compared]) -> list[Compared]:
         # By seed: the same noise and first weights, so that what they share is no part of it.
         ahead = [each.accuracies[seed] - best.accuracies[seed] for seed in seeds]
         difference = None if best is each or not ahead else (fmean(ahead), _deviation(ahead))
-        found.append(
-            Compared(each.settings, each.measured_on, each.accuracies, each.noise_rate, difference)
-        )
+        found.append(replace(each, difference=difference))
     return found
 
 
