@@ -257,7 +257,7 @@ def test_a_path_is_given_to_the_reader_of_its_kind(
     # WebVision has the classes of its list, whatever images there are; only tables have columns.
     expected = {
         "webvision": {"on_error": "skip"},
-        "manifest": {**asked, "label": None},
+        "manifest": {**asked, "label": None, "group": None},
     }.get(module, asked)
     assert options == expected
 

@@ -111,6 +111,7 @@ def open_samples(audit: Audit) -> Samples:
         label=options.get("label"),
         labels=options.get("labels"),
         drop=options.get("drop", ()),
+        group=options.get("group"),
         # Nothing is learned from what someone else's model has predicted already.
         features=audit.method.get("predictions") != "given",
     )

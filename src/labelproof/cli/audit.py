@@ -74,6 +74,7 @@ def audit(
     label: flags.Label = None,
     labels: flags.Labels = None,
     drop: flags.Drop = None,
+    group: flags.Group = None,
     folds: Annotated[
         int | None,
         typer.Option(
@@ -152,7 +153,7 @@ def audit(
     the suspects one by one. Stopped in the middle, the same command goes on.
     """
     console = Console()
-    learns = {"--folds": folds, "--loss": loss, "--drop": drop or None}
+    learns = {"--folds": folds, "--loss": loss, "--drop": drop or None, "--group": group}
     settings = {
         "--network": network,
         "--epochs": epochs,
@@ -226,9 +227,14 @@ def audit(
             label=label,
             labels=labels,
             drop=drop or (),
+            group=group,
         )
     options = reading_options(
-        label=label, labels=labels, data_root=data_root, drop=dropped_columns(dataset.columns)
+        label=label,
+        labels=labels,
+        data_root=data_root,
+        drop=dropped_columns(dataset.columns),
+        group=dataset.group,
     )
     if epochs is None and network is None and execution.device.type == "cpu":
         # Several trainings instead of one, and a loss that learns at once what is to be learned.
@@ -240,12 +246,13 @@ def audit(
         loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
         **{name[2:].replace("-", "_"): value for name, value in settings.items()},
     )
-    parts = choose_folds(folds, len(dataset.train))
+    parts = choose_folds(folds, dataset.train)
     say(console, describe_plan(dataset, configuration, parts))
     asked = configuration.as_values() | {
         "folds": parts,
         "label": label,
         "labels": None if labels is None else str(labels),
+        "group": dataset.group,
         "fingerprint": fingerprint(dataset),
     }
     refuse_foreign(folder, kind="an audit")

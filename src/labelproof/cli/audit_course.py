@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -17,7 +18,7 @@ from labelproof.cli.decoding import decode_images
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.cli.lines import say
 from labelproof.cli.progress import RunDisplay
-from labelproof.data.dataset import Dataset
+from labelproof.data.dataset import Dataset, Split
 from labelproof.fitting.attempts import go_on
 from labelproof.training.configuration import Configuration
 from labelproof.training.durable import remove_folder, settle
@@ -33,12 +34,17 @@ _AT_ONCE = 6
 """Networks that are trained at a time on a GPU."""
 
 
-def choose_folds(asked: int | None, samples: int) -> int:
+def choose_folds(asked: int | None, split: Split) -> int:
     """Number of parts: as many as are asked for, or by how many samples there are."""
+    what, most = "samples", len(split)
+    if split.groups is not None:
+        what, most = "groups", len(np.unique(split.groups))
+    if most == 1 and len(split) > 1:
+        raise ValueError("--group: expected at least two groups to cut between, got one")
     if asked is None:
-        return max(min(5 if samples < _FEW else 3, samples), 2)
-    if asked > samples:
-        raise ValueError(f"--folds: expected 2 to {samples:,}, the number of samples, got {asked}")
+        return max(min(5 if len(split) < _FEW else 3, most), 2)
+    if asked > most:
+        raise ValueError(f"--folds: expected 2 to {most:,}, the number of {what}, got {asked}")
     return asked
 
 

@@ -27,10 +27,12 @@ def reading_options(
     labels: str | Path | None,
     data_root: str | Path | None,
     drop: Sequence[str] = (),
+    group: str | None = None,
 ) -> dict[str, Any]:
     """What is needed to read the data again, as an audit keeps it."""
     options = {"label": label, "labels": _absolute(labels), "data_root": _absolute(data_root)}
-    return options | ({"drop": list(drop)} if drop else {})
+    chosen = {"drop": list(drop), "group": group}
+    return options | {name: value for name, value in chosen.items() if value}
 
 
 def _absolute(path: str | Path | None) -> str | None:

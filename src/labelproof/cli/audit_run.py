@@ -47,6 +47,7 @@ def audit_run(
             label=label,
             labels=labels,
             drop=asked.get("drop") or (),
+            group=asked.get("group"),
         )
     found = ask_run(
         run,
@@ -114,5 +115,6 @@ def ask_run(
             labels=labels,
             data_root=root,
             drop=dropped_columns(dataset.columns),
+            group=dataset.group,
         ),
     )

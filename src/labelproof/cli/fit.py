@@ -58,6 +58,7 @@ def fit(
     label: flags.Label = None,
     labels: flags.Labels = None,
     drop: flags.Drop = None,
+    group: flags.Group = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -173,6 +174,7 @@ def fit(
             label=label,
             labels=labels,
             drop=drop or (),
+            group=group,
         )
     given: dict[str, Any] = {
         "network": network,
@@ -202,6 +204,7 @@ def fit(
         "label": label,
         "labels": None if labels is None else str(labels),
         "drop": dropped,
+        "group": dataset.group,
         "auto": auto,
         "image_memory": image_memory,
         "fingerprint": fingerprint(dataset),
@@ -210,7 +213,7 @@ def fit(
         typer.echo(
             "".join(f"# {line}\n" for line in seen) + format_settings(configuration), nl=False
         )
-        if beside := reading_flags(label=label, labels=labels, drop=dropped):
+        if beside := reading_flags(label=label, labels=labels, drop=dropped, group=group):
             typer.echo(f"# and on the command line: {shlex.join(beside)}")
         if not fresh:
             tell_of_another(folder, asked, configuration.loss)

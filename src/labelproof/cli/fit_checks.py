@@ -33,7 +33,8 @@ def tell_of_another(folder: Path, asked: dict[str, Any], loss: str) -> None:
 
 def check_enough(dataset: Dataset, share: float) -> None:
     """Refuse data of which nothing could be held out, before there is a folder for them."""
-    if len(hold_out(dataset.train.labels, share, seed=0).validation):
+    train = dataset.train
+    if len(hold_out(train.labels, share, seed=0, groups=train.groups).validation):
         return
     what = count(len(dataset.train), "row" if dataset.tabular else "image")
     raise ValueError(

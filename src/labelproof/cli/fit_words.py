@@ -57,7 +57,11 @@ def describe_data(dataset: Dataset) -> str:
     # Of a class with a handful of samples little can be learned, and less be told.
     hidden = len(pairs) > _NAMED and pairs[-1][0] < _HANDFUL
     rare = f"; fewest: {readable(sizes[-1])}" if hidden else ""
-    return f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
+    told = f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
+    if dataset.group is None or dataset.train.groups is None:
+        return told
+    groups = count(len(np.unique(dataset.train.groups)), "group")
+    return f"{told}\nKept together: {groups} by {readable(dataset.group)}"
 
 
 def of_parts(dataset: Dataset, names: Sequence[str]) -> str:

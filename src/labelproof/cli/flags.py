@@ -191,6 +191,16 @@ Drop = Annotated[
         rich_help_panel="What is trained",
     ),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="A column of a table that says which samples belong together, such as a patient or a "
+        "video: they stay on one side wherever the data are cut. Nothing is learned from it.",
+        show_default="only copies stay together",
+        rich_help_panel="What is trained",
+    ),
+]
 HOW = "How it is carried out"
 Device = Annotated[
     str,

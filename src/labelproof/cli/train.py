@@ -46,6 +46,7 @@ def train(
     label: flags.Label = None,
     labels: flags.Labels = None,
     drop: flags.Drop = None,
+    group: flags.Group = None,
     noise: flags.Noise = None,
     loss: flags.LossText = None,
     loss_file: LossFiles = None,
@@ -190,6 +191,7 @@ def train(
                 label=label,
                 labels=labels,
                 drop=drop or (),
+                group=group,
             )
 
     configuration = choose_configuration(values, preset=preset, look=dataset)
@@ -226,6 +228,7 @@ def train(
         "label": label,
         "labels": None if labels is None else str(labels),
         "drop": dropped_columns(chosen.dataset.columns),
+        "group": chosen.dataset.group,
     }
     reading = Attempts(told_of, configuration.loss)
     scalars = Scalars(folder) if tensorboard else None

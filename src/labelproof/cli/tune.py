@@ -85,6 +85,7 @@ def tune(
     label: flags.Label = None,
     labels: flags.Labels = None,
     drop: flags.Drop = None,
+    group: flags.Group = None,
     network: flags.RecipeNetwork = None,
     epochs: flags.RecipeEpochs = None,
     batch_size: flags.RecipeBatchSize = None,
@@ -140,6 +141,7 @@ def tune(
             label=label,
             labels=labels,
             drop=drop or (),
+            group=group,
         )
     data = plain_name(data)
     fast = execution.device.type != "cpu"
@@ -166,7 +168,8 @@ def tune(
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
-    reading = reading_flags(label=label, labels=labels, drop=dropped_columns(dataset.columns))
+    dropped = dropped_columns(dataset.columns)
+    reading = reading_flags(label=label, labels=labels, drop=dropped, group=group)
     say(console, describe(found, num_classes=dataset.num_classes))
     if found.stopped:
         say(console, f"Stopped; the same command goes on from {output}.")

@@ -17,6 +17,11 @@ _MORE_THAN_CHANCE = 10
 """How many times as many pairs must be alike as would be if columns had nothing to do with each
 other, which they have."""
 
+_FEW_COPIES = 10
+_COMMON = 0.02
+"""Rows that are alike are copies up to so many, or up to this share of all; of more, what they say
+is simply common, and whoever kept them together would take it from those who learn."""
+
 _TELLING = 0.25
 """The values that a column has for each row, at least, if it tells rows apart."""
 
@@ -63,7 +68,7 @@ def report_alike(
     labels: Sequence[str],
     splits: Sequence[str],
     places: Sequence[str],
-) -> None:
+) -> list[list[int]]:
     """Warn of rows that are alike: with different labels, in two splits, or just so.
 
     Args:
@@ -73,17 +78,22 @@ def report_alike(
         splits: Its split.
         places: How a person finds it.
 
+    Returns:
+        Groups of rows that are copies of each other.
+
     Example:
         >>> import warnings
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
         ...     ages, plans = [*map(str, range(30)), "3"], [*"abc" * 10, "a"]
         ...     report_alike("t.csv", [ages, plans], ["yes"] * 30 + ["no"], ["train"] * 31, ages)
+        [[3, 30]]
         >>> print(caught[0].message)
         t.csv: 2 rows found with more than one label, such as 3 (yes) with 3 (no): all ...
     """
     in_conflict, conflicts, shared, copies = 0, [], [], []
-    for group in find_alike(columns):
+    groups = find_alike(columns)
+    for group in groups:
         first = group[0]
         relabelled = [row for row in group if labels[row] != labels[first]]
         if relabelled:
@@ -115,13 +125,16 @@ def report_alike(
             f"{place}: {count(len(shared), 'row')} found in the training split too, such as "
             f"{few(shared, shown=2)}; accuracy on them says little"
         )
+    most = max(_FEW_COPIES, int(_COMMON * len(labels)))
+    few_alike = [group for group in groups if len(group) <= most]
     if copies:
+        together = ", and stay on one side of every cut" * (len(few_alike) == len(groups))
         are = "is a copy of another" if len(copies) == 1 else "are copies of others"
         notice(
             f"{place}: {count(len(copies), 'row')} {are} in all columns that are learned from, "
-            f"such as {few(copies, shown=2)}; all are kept. Where a copy is validated on that was "
-            "learned from, the result looks better than it is"
+            f"such as {few(copies, shown=2)}; all are kept{together}"
         )
+    return few_alike
 
 
 def _chance(columns: Sequence[Sequence[str]], rows: Sequence[int]) -> float:

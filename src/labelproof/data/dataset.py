@@ -43,6 +43,8 @@ class Split:
         places: How a person finds each sample where the index does not tell: `line 7` of a table,
             or the index of before some were left out. `None` where the place is the index, or an
             image's file.
+        groups: A number for each sample, `(N)`, the same for those that are never cut apart: copies
+            of each other, or what is of one patient. `None` where each is alone.
 
     Example:
         >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
@@ -52,6 +54,7 @@ class Split:
     images: Images | Rows
     labels: NDArray[np.int64]
     places: Sequence[str] | None = None
+    groups: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if self.tabular:
@@ -112,6 +115,7 @@ class Dataset:
             only noise there is. A user's own labels are not.
         columns: How the columns of a table became features; `None` for images.
         left_out: Names of training samples that a file of labels leaves out.
+        group: The column of a table by which samples belong together, where one was named.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -127,6 +131,7 @@ class Dataset:
     clean: bool = True
     columns: Columns | None = None
     left_out: tuple[str, ...] = ()
+    group: str | None = None
 
     def __repr__(self) -> str:
         sizes = [

@@ -36,20 +36,27 @@ def find_duplicates(paths: Sequence[str]) -> list[list[int]]:
     return sorted(groups)
 
 
-def report_duplicates(place: str, splits: Mapping[str, LabelledFiles]) -> None:
+def report_duplicates(
+    place: str, splits: Mapping[str, LabelledFiles]
+) -> dict[str, list[list[int]]]:
     """Warn of images that are there twice: with two labels, in two splits, or just so.
 
     Args:
         place: What was loaded, for the message.
         splits: For each split, its files and labels; only files on disk are compared.
+
+    Returns:
+        For each split that has any, groups of its indices whose files are the same.
     """
     files: list[str] = []
     tags: list[tuple[str, int]] = []
+    within: list[int] = []
     for split, content in splits.items():
         for index, label in enumerate(content.labels):
             if isinstance(file := content.files[index], str):
                 files.append(file)
                 tags.append((split, label))
+                within.append(index)
     groups = find_duplicates(files)
     plain: list[list[int]] = []
     conflicts: list[tuple[int, int]] = []
@@ -78,8 +85,15 @@ def report_duplicates(place: str, splits: Mapping[str, LabelledFiles]) -> None:
         extra = sum(len(group) - 1 for group in plain)
         notice(
             f"{place}: {count(extra, 'image')} found again in the same class, such as "
-            f"{_named(files, plain[0])}; all are kept"
+            f"{_named(files, plain[0])}; all are kept, and stay on one side of every cut"
         )
+    copies: dict[str, list[list[int]]] = {}
+    for group in groups:
+        for split in splits:
+            alike = [within[index] for index in group if tags[index][0] == split]
+            if len(alike) > 1:
+                copies.setdefault(split, []).append(alike)
+    return copies
 
 
 def _parts(

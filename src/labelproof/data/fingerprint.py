@@ -48,6 +48,10 @@ def fingerprint(dataset: Dataset, *, given: NDArray[np.int64] | None = None) -> 
         elif isinstance(images, ImageFiles):
             for file in _file_names(images):
                 digest.update(file.encode("utf-8", "surrogateescape") + b"\0")
+    if dataset.group is not None:
+        digest.update(
+            b"group" + dataset.group.strip().casefold().encode("utf-8", "surrogateescape")
+        )
     if given is not None:
         digest.update(b"given" + _label_bytes(given))
     return digest.hexdigest()[:16]

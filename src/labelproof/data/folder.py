@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from labelproof.data.classes import check_classes, order_classes
@@ -13,6 +13,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.encoded import SUFFIXES
 from labelproof.data.foreign_kinds import FOREIGN, report_foreign_kinds
+from labelproof.data.groups import join_groups
 from labelproof.data.labelled_files import (
     LabelledFiles,
     OnError,
@@ -121,7 +122,9 @@ def load_folder(
         for split, classes in listing.splits.items()
     }
     if on_error != "later":
-        report_duplicates(place, splits)
+        for split, copies in report_duplicates(place, splits).items():
+            groups = join_groups(len(splits[split].labels), copies)
+            splits[split] = replace(splits[split], groups=groups)
     return dataset_from_files(
         readable(Path(path).resolve().name),
         splits,

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labelproof.data.grouped_cuts import deal_groups, draw_groups
+from labelproof.data.groups import admit_groups
 from labelproof.ranges import finite
 from labelproof.seeds import Seed, as_generator
 
@@ -29,7 +31,12 @@ class Holdout(NamedTuple):
 
 
 def hold_out(
-    labels: ArrayLike, share: float, *, seed: Seed, indices: ArrayLike | None = None
+    labels: ArrayLike,
+    share: float,
+    *,
+    seed: Seed,
+    indices: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> Holdout:
     """Hold out a share of every class to validate on.
 
@@ -43,6 +50,8 @@ def hold_out(
         seed: Decides which samples, alike on every platform: a number, or a generator that is moved
             on.
         indices: What to split, where it is not the whole training set.
+        groups: What each sample belongs to, `(N)`, such as a patient. Samples of one group stay on
+            one side, so that shares are only as near as whole groups come to them.
 
     Example:
         >>> train, validation = hold_out([0, 0, 0, 0, 1, 1, 1, 1, 2], 0.25, seed=1)
@@ -55,6 +64,9 @@ def hold_out(
     given = admit_labels(labels)
     chosen = _admit_indices(indices, len(given))
     generator = as_generator(seed)
+    together = _together(groups, chosen, len(given))
+    if together is not None:
+        return _split(chosen, draw_groups(given[chosen], together, share, generator))
     order = order_by_class(given[chosen], generator)
     sizes = np.bincount(given[chosen])
     # To the decimals that a share can mean: 0.29 * 100 is 28.999999999999996 in floats.
@@ -70,7 +82,12 @@ def hold_out(
 
 
 def folds(
-    labels: ArrayLike, count: int, *, seed: Seed, indices: ArrayLike | None = None
+    labels: ArrayLike,
+    count: int,
+    *,
+    seed: Seed,
+    indices: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> list[Holdout]:
     """Cut a training set into parts, each validated on once while the others are learned from.
 
@@ -85,6 +102,8 @@ def folds(
         seed: Decides which samples go together, alike on every platform: a number, or a generator
             that is moved on.
         indices: What to cut, where it is not the whole training set.
+        groups: What each sample belongs to, `(N)`, such as a patient. Samples of one group are in
+            one part, so that parts are only as equal as whole groups can be.
 
     Example:
         >>> for fold in folds([0, 0, 0, 1, 1, 1], 3, seed=1):
@@ -99,6 +118,10 @@ def folds(
         raise TypeError(f"count: expected a whole number, got {count!r}")
     if not 2 <= count <= len(chosen):
         raise ValueError(f"count: expected 2 to {len(chosen)} folds, got {count}")
+    together = _together(groups, chosen, len(given))
+    if together is not None:
+        dealt = deal_groups(given[chosen], together, int(count), as_generator(seed))
+        return [_split(chosen, np.flatnonzero(dealt == fold)) for fold in range(count)]
     order = order_by_class(given[chosen], as_generator(seed))
     # Dealt like cards, class after class: the next class goes on where the last one ended.
     return [_split(chosen, order[fold::count]) for fold in range(count)]
@@ -149,6 +172,16 @@ def _admit_indices(indices: ArrayLike | None, length: int) -> NDArray[np.int64]:
             f"indices: expected each sample once, got {len(given)} of which {len(unique)} differ"
         )
     return unique
+
+
+def _together(
+    groups: ArrayLike | None, chosen: NDArray[np.int64], length: int
+) -> NDArray[np.int64] | None:
+    """The groups of what is cut; `None` where each of it is alone."""
+    admitted = admit_groups(groups, length)
+    if admitted is None or len(np.unique(admitted[chosen])) == len(chosen):
+        return None
+    return admitted[chosen]
 
 
 def _split(indices: NDArray[np.int64], held: NDArray[np.int64]) -> Holdout:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.examination import Examination, examine_images, sample_statistics
@@ -29,10 +30,11 @@ Statistics: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True)
 class LabelledFiles:
-    """Stored images and the class of each."""
+    """Stored images and the class of each; samples with the same group belong together."""
 
     files: EncodedImages
     labels: Sequence[int]
+    groups: NDArray[np.int64] | None = None
 
 
 def check_on_error(value: str) -> None:
@@ -96,7 +98,11 @@ def dataset_from_files(
     return Dataset(
         name=name,
         splits={
-            split: Split(source, np.asarray(kept[split].labels, dtype=np.int64))
+            split: Split(
+                source,
+                np.asarray(kept[split].labels, dtype=np.int64),
+                groups=kept[split].groups,
+            )
             for split, source in sources.items()
         },
         class_names=tuple(class_names),
@@ -136,4 +142,5 @@ def _select(content: LabelledFiles, indices: Sequence[int]) -> LabelledFiles:
     if len(indices) == len(content.files):
         return content
     chosen = select_images(content.files, indices)
-    return LabelledFiles(chosen, [content.labels[index] for index in indices])
+    groups = None if content.groups is None else content.groups[list(indices)]
+    return LabelledFiles(chosen, [content.labels[index] for index in indices], groups)

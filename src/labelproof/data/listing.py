@@ -82,20 +82,26 @@ def read_beside(path: Path, column: str) -> dict[str, str]:
     return beside
 
 
-def find_columns(table: Table, path: Path, label: str | None) -> dict[str, str]:
-    """For each kind of column the name that it has in a table: path, label and perhaps split.
+def find_columns(
+    table: Table, path: Path, label: str | None, group: str | None = None
+) -> dict[str, str]:
+    """For each kind of column its name in a table: path, label and perhaps split and group.
 
     Args:
         table: It.
         path: Where it is, which its paths are relative to.
         label: The column with the labels, in upper or lower case; without it, it is found.
+        group: The column by which images belong together, likewise; without it there is none.
 
     Raises:
         ValueError: There is no such column, or it cannot be told which one is meant.
     """
     place = readable(str(path))
-    images = find_image_column(table, path.parent, label=label)
-    found = {"path": _paths(table, place, images)}
+    found: dict[str, str] = {}
+    if group is not None:
+        found["group"] = written_column(table, group, place, argument="group")
+    images = find_image_column(table, path.parent, label=label, group=group)
+    found["path"] = _paths(table, place, images)
     if label is not None:
         found["label"] = written_column(table, label, place, argument="label")
     else:
@@ -106,6 +112,10 @@ def find_columns(table: Table, path: Path, label: str | None) -> dict[str, str]:
                 "the argument label names any other"
             )
         found["label"] = chosen
+    if found.get("group") in (found["path"], found["label"]):
+        raise ValueError(
+            f"group: expected a column beside the images and labels of {place}, got {group!r}"
+        )
     split = usual_column(table.columns, "split")
     return found if split is None else found | {"split": split}
 

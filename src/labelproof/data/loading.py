@@ -35,6 +35,7 @@ class _Choice:
     drop: tuple[str, ...]
     features: bool
     few_classes: bool = False
+    group: str | None = None
 
     def refuse(self, what: object) -> None:
         """Refuse a choice of columns where there are none to choose from."""
@@ -42,6 +43,11 @@ class _Choice:
             raise ValueError(
                 f"label: expected a table whose columns can be chosen from, got {what} (with the "
                 f"label {self.label!r})"
+            )
+        if self.group is not None:
+            raise ValueError(
+                f"group: expected a table with a column {self.group!r}, got {what}; images in "
+                "folders can be listed in a table, with their paths and labels"
             )
         if self.drop:
             raise ValueError(
@@ -58,6 +64,7 @@ def load_dataset(
     label: str | None = None,
     labels: str | os.PathLike[str] | None = None,
     drop: Sequence[str] = (),
+    group: str | None = None,
     features: bool = True,
     few_classes: bool = False,
 ) -> Dataset:
@@ -84,6 +91,9 @@ def load_dataset(
             `labelproof.data.relabelling`.
         drop: Columns of a table of features that nothing is to be learned from. Without its column
             of images, a list of images is a table of features.
+        group: The column of a table by which samples belong together, such as a patient or a video:
+            those that have the same in it are never cut apart, neither for validation nor for an
+            audit. Nothing is learned from it.
         features: Whether anything is to be learned from a table. Without them its rows have labels
             and places and nothing else, so that labels alone will do, or text, or the names of
             images that are not here.
@@ -99,7 +109,7 @@ def load_dataset(
         >>> load_dataset("digits").image_shape
         (1, 8, 8)
     """
-    choice = _Choice(label, tuple(drop), features, few_classes)
+    choice = _Choice(label, tuple(drop), features, few_classes, group)
     dataset = _load(name_or_path, root, on_error, choice)
     if labels is None:
         return dataset
@@ -202,7 +212,9 @@ def _load_table(path: Path, on_error: OnError, choice: _Choice) -> Dataset:
     from labelproof.data.rows import rows_from_table
 
     table, label = read_table(path), choice.label
-    images = find_image_column(table, path.parent, label=label, drop=choice.drop)
+    images = find_image_column(
+        table, path.parent, label=label, drop=choice.drop, group=choice.group
+    )
     if images is None or not (choice.features or images.files):
         return rows_from_table(
             path,
@@ -210,6 +222,7 @@ def _load_table(path: Path, on_error: OnError, choice: _Choice) -> Dataset:
             label=label,
             on_error=on_error,
             drop=choice.drop,
+            group=choice.group,
             features=choice.features,
         )
     _Choice(None, choice.drop, choice.features).refuse(f"a list of images in {path}")
@@ -219,7 +232,13 @@ def _load_table(path: Path, on_error: OnError, choice: _Choice) -> Dataset:
             "from in place of the other columns; drop it to learn from those"
         )
     try:
-        return load_manifest(path, on_error=on_error, few_classes=choice.few_classes, label=label)
+        return load_manifest(
+            path,
+            on_error=on_error,
+            few_classes=choice.few_classes,
+            label=label,
+            group=choice.group,
+        )
     except ValueError as error:
         if images.files or not images.features:
             raise

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset
 from labelproof.data.duplicates import report_duplicates
+from labelproof.data.groups import (
+    group_values,
+    join_groups,
+    likely_group,
+    report_likely_group,
+    report_shared_groups,
+)
 from labelproof.data.labelled_files import (
     LabelledFiles,
     OnError,
@@ -35,6 +42,7 @@ class _Row:
     path: str
     label: str
     split: str
+    group: str = ""
 
 
 def load_manifest(
@@ -44,6 +52,7 @@ def load_manifest(
     short_side: int | None = None,
     few_classes: bool = False,
     label: str | None = None,
+    group: str | None = None,
 ) -> Dataset:
     r"""Read a table with a row for each image: its path, its label and, if you like, its split.
 
@@ -63,6 +72,8 @@ def load_manifest(
         few_classes: Whether fewer than two classes will do, and as many as images: to measure on,
             and not to learn from.
         label: The column with the labels, in upper or lower case, whatever it is called.
+        group: The column by which images belong together, such as a patient: those that have the
+            same in it are never validated on apart.
 
     Returns:
         A dataset whose images are decoded when they are asked for, in the table's order. Its
@@ -89,7 +100,7 @@ def load_manifest(
     check_on_error(on_error)
     table = Path(path)
     place = readable(str(table))
-    rows = _read_rows(table, place, label)
+    rows = _read_rows(table, place, label, group)
     rows = _usable(rows, place, table.parent, on_error)
     rows = _without_repeats(rows, place, on_error)
     names = order_classes(row.label for row in rows)
@@ -106,16 +117,27 @@ def load_manifest(
         )
         for split in sorted(splits, key=lambda split: (split != "train", splits.index(split)))
     }
+    copies: dict[str, list[list[int]]] = {}
     if on_error != "later":
-        report_duplicates(place, contents)
-    return dataset_from_files(
+        copies = report_duplicates(place, contents)
+        if group is not None:
+            values = [row.group for row in rows]
+            report_shared_groups(place, group, values, [row.split for row in rows])
+        else:
+            _report_likely_groups(table, place)
+    for split, content in contents.items():
+        values = [row.group for row in rows if row.split == split]
+        joined = join_groups(len(values), group_values(values), copies.get(split, ()))
+        contents[split] = replace(content, groups=joined)
+    dataset = dataset_from_files(
         readable(table_stem(table)), contents, names, on_error=on_error, short_side=short_side
     )
+    return replace(dataset, group=group)
 
 
-def _read_rows(path: Path, place: str, label: str | None) -> list[_Row]:
+def _read_rows(path: Path, place: str, label: str | None, group: str | None) -> list[_Row]:
     table = read_table(path)
-    names = find_columns(table, path, label)
+    names = find_columns(table, path, label, group)
     rows: list[_Row] = []
     for row in table.read(list(names.values())):
         cells = dict(zip(names, row.cells, strict=True))
@@ -125,10 +147,17 @@ def _read_rows(path: Path, place: str, label: str | None) -> list[_Row]:
                 f"{place}: expected a split in {row.place}, such as train, got nothing"
             )
         split = split_name(word) or word.casefold()
-        rows.append(_Row(row.place, cells["path"], cells["label"], split))
+        belongs = cells.get("group", "")
+        rows.append(_Row(row.place, cells["path"], cells["label"], split, belongs))
     if not rows:
         raise ValueError(f"{place}: expected a row for each image, got none")
     return rows
+
+
+def _report_likely_groups(path: Path, place: str) -> None:
+    table = read_table(path)
+    for name in filter(likely_group, table.columns):
+        report_likely_group(place, name.strip(), [row.cells[0] for row in table.read([name])])
 
 
 def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -> list[_Row]:
@@ -142,7 +171,7 @@ def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -
         elif path is None:
             missing.append(row)
         else:
-            usable.append(_Row(row.place, path, row.label, row.split))
+            usable.append(replace(row, path=path))
     if unlabelled:
         _complain(
             f"{place}: {len(unlabelled):,} of {count(len(rows), 'row')} without a label: "

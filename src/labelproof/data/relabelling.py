@@ -209,7 +209,8 @@ def _select(split: Split, kept: NDArray[np.int64]) -> Split:
     elif not isinstance(split.images, ImageFiles):
         # What is called by its index keeps the one it had.
         places = [str(index) for index in chosen]
-    return Split(_images(split.images, kept), split.labels[kept], places)
+    groups = None if split.groups is None else split.groups[kept]
+    return Split(_images(split.images, kept), split.labels[kept], places, groups)
 
 
 def _images(images: Images | Rows, kept: NDArray[np.int64]) -> Images | Rows:

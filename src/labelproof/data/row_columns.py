@@ -12,10 +12,20 @@ from labelproof.data.splits import split_name
 from labelproof.data.table_kind import COLUMNS
 from labelproof.data.tables import Table
 
-__all__ = ["DROPPED", "drop_columns", "dropped_columns", "read_columns", "take_splits"]
+__all__ = [
+    "DROPPED",
+    "GROUPED",
+    "drop_columns",
+    "dropped_columns",
+    "read_columns",
+    "take_column",
+    "take_splits",
+]
 
 DROPPED = "as was asked for"
 """Why a column is left out that a person does not want."""
+GROUPED = "rows belong together by it"
+"""Why the column is left out that says which rows stay on one side."""
 
 
 def read_columns(
@@ -94,6 +104,30 @@ def drop_columns(
     for name in dropped:
         table.pop(name, None)
     return list(dict.fromkeys(dropped))
+
+
+def take_column(
+    table: dict[str, Sequence[str]], wanted: str, label: str, place: str, *, argument: str
+) -> tuple[str, Sequence[str]]:
+    """Take a column out of a table that is no feature: its name, and its cells.
+
+    Args:
+        table: Its columns.
+        wanted: The column's name, in upper or lower case.
+        label: The column of the labels, which cannot be it.
+        place: What the table is called in messages.
+        argument: What it was asked for as.
+
+    >>> table = {"size": ["3"], "Patient": ["ann"]}
+    >>> take_column(table, "patient", "kind", "t.csv", argument="group"), table
+    (('Patient', ['ann']), {'size': ['3']})
+    """
+    name = find_column([*table, label], wanted, place, argument=argument)
+    if name == label:
+        raise ValueError(
+            f"{argument}: expected a column beside the labels of {place}, got {label!r}"
+        )
+    return name, table.pop(name)
 
 
 def take_splits(

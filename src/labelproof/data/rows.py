@@ -8,16 +8,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labelproof.data.alike_rows import report_alike
 from labelproof.data.classes import order_classes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Rows, Split
 from labelproof.data.giveaways import report_giveaways
+from labelproof.data.groups import (
+    group_values,
+    join_groups,
+    likely_group,
+    report_likely_group,
+    report_shared_groups,
+)
 from labelproof.data.headers import refuse_missing
 from labelproof.data.labelled_files import OnError, check_on_error
 from labelproof.data.notices import few, readable
-from labelproof.data.row_columns import DROPPED, drop_columns, read_columns, take_splits
+from labelproof.data.row_columns import (
+    DROPPED,
+    GROUPED,
+    drop_columns,
+    read_columns,
+    take_column,
+    take_splits,
+)
 from labelproof.data.row_labels import check_labels, find_label, read_labels
 from labelproof.data.table_files import table_stem
 from labelproof.data.tables import Table, read_table
@@ -36,6 +51,7 @@ def load_rows(
     on_error: OnError = "raise",
     like: tuple[Columns, Sequence[str]] | None = None,
     drop: Sequence[str] = (),
+    group: str | None = None,
 ) -> Dataset:
     r"""Read a table with a row for each example: its features, its label and, if you like, a split.
 
@@ -56,6 +72,8 @@ def load_rows(
         like: Columns and class names that were learned elsewhere, to read a further table of the
             same kind by; some of the classes may be missing here.
         drop: Columns that nothing is to be learned from.
+        group: The column by which rows belong together, such as a patient: those that have the same
+            in it are never validated on apart. Nothing is learned from it.
 
     Returns:
         A dataset in memory, with the rows in the table's order. Its labels count as not clean.
@@ -80,7 +98,9 @@ def load_rows(
     """
     file = Path(path)
     table = read_table(file)
-    return rows_from_table(file, table, label=label, on_error=on_error, like=like, drop=drop)
+    return rows_from_table(
+        file, table, label=label, on_error=on_error, like=like, drop=drop, group=group
+    )
 
 
 def rows_from_table(
@@ -91,6 +111,7 @@ def rows_from_table(
     on_error: OnError = "raise",
     like: tuple[Columns, Sequence[str]] | None = None,
     drop: Sequence[str] = (),
+    group: str | None = None,
     features: bool = True,
 ) -> Dataset:
     """As `load_rows`, of a table that is open already; without `features`, of its labels alone."""
@@ -104,7 +125,12 @@ def rows_from_table(
     chosen = find_label(list(table), label, place)
     labels = read_labels(table.pop(chosen), places, chosen, place, on_error)
     splits = take_splits(table, places, place)
-    dropped = drop_columns(table, drop, chosen, place)
+    asked = []
+    values: Sequence[str] = [""] * len(places)
+    if group is not None:
+        group, values = take_column(table, group, chosen, place, argument="group")
+        asked.append((group, GROUPED))
+    asked += [(name, DROPPED) for name in drop_columns(table, drop, chosen, place)]
     if not table and label is None and chosen in labels:
         raise ValueError(
             f"{place}: expected the names of the columns first, got {chosen!r}, which is a label "
@@ -114,6 +140,7 @@ def rows_from_table(
         raise ValueError(f"{place}: expected columns beside the labels in {chosen!r}, found none")
     kept = [index for index, text in enumerate(labels) if text]
     train = [index for index in kept if splits[index] == "train"]
+    copies: list[list[int]] = []
     if not train:
         found = few(sorted({splits[index] for index in kept})) or "rows without a label"
         raise ValueError(f"{place}: expected rows of the split train, got only {found}")
@@ -140,10 +167,12 @@ def rows_from_table(
                 places=_pick(places, train),
                 on_error=on_error,
             )
-            asked = tuple((name, DROPPED) for name in dropped)
             columns = replace(columns, left_out=(*columns.left_out, *asked))
             if not looked_at:
-                report_alike(
+                if group is None:
+                    for name in filter(likely_group, table):
+                        report_likely_group(place, name, _pick(table[name], train))
+                copies = report_alike(
                     place,
                     [_pick(table[name], kept) for name in columns.names],
                     _pick(labels, kept),
@@ -169,10 +198,16 @@ def rows_from_table(
             np.array([numbers[labels[index]] for index in chosen_rows], dtype=np.int64),
             _pick(places, chosen_rows),
         )
+    if group is not None and not looked_at:
+        report_shared_groups(place, group, _pick(values, kept), _pick(splits, kept))
+    contents["train"] = replace(
+        contents["train"], groups=_training_groups(kept, train, copies, values)
+    )
     if columns is not None and like is None and not looked_at:
         train_rows, train_labels = contents["train"].array, contents["train"].labels
         report_giveaways(place, columns, train_rows, train_labels, class_names)
-    return dataset_from_rows(readable(table_stem(path)), contents, class_names, columns)
+    dataset = dataset_from_rows(readable(table_stem(path)), contents, class_names, columns)
+    return replace(dataset, group=group)
 
 
 def read_features(
@@ -251,6 +286,20 @@ def row_statistics(rows: Rows) -> tuple[tuple[float, ...], tuple[float, ...]]:
     # Not std == 0: rounding gives equal numbers a little spread.
     flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < _SMALLEST)
     return tuple(mean.tolist()), tuple(np.where(flat, 1.0, std).tolist())
+
+
+def _training_groups(
+    kept: Sequence[int],
+    train: Sequence[int],
+    copies: Sequence[Sequence[int]],
+    values: Sequence[str],
+) -> NDArray[np.int64] | None:
+    """Which training rows belong together: as copies, by their place in `kept`, or by a value."""
+    number = {row: index for index, row in enumerate(train)}
+    alike = [[number[kept[place]] for place in group if kept[place] in number] for group in copies]
+    return join_groups(
+        len(train), [each for each in alike if each], group_values(_pick(values, train))
+    )
 
 
 def _pick(cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:

@@ -59,7 +59,12 @@ class ImageColumn:
 
 
 def find_image_column(
-    table: Table, folder: Path, *, label: str | None = None, drop: Sequence[str] = ()
+    table: Table,
+    folder: Path,
+    *,
+    label: str | None = None,
+    drop: Sequence[str] = (),
+    group: str | None = None,
 ) -> ImageColumn | None:
     r"""The column that makes a table a list of images, or `None` for a table of examples.
 
@@ -77,6 +82,7 @@ def find_image_column(
         label: The column with the labels, in upper or lower case; without it one of a usual name,
             or the only other column there is.
         drop: Columns that are not looked at.
+        group: The column by which samples belong together: neither images nor labels nor features.
 
     Example:
         >>> from labelproof.data.tables import read_table
@@ -90,8 +96,9 @@ def find_image_column(
     """
     folded = {name.strip().casefold(): name for name in reversed(table.columns)}
     folded.pop("", None)
-    splits = [folded[word] for word in COLUMNS["split"][:1] if word in folded]
-    rest = [name for name in table.columns if name in folded.values() and name not in splits]
+    beside = (*COLUMNS["split"][:1], *([] if group is None else [group.strip().casefold()]))
+    apart = [folded[word] for word in beside if word in folded]
+    rest = [name for name in table.columns if name in folded.values() and name not in apart]
     # One column holds the labels, so of two only one is left.
     only = len(rest) <= 2
     for word in drop:

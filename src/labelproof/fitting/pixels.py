@@ -63,7 +63,7 @@ def bring_to_size(
             continue
         smaller = ImageFiles(sources[name].files, mode=sources[name].mode, short_side=side)
         if not resident:
-            splits[name] = Split(smaller, split.labels)
+            splits[name] = replace(split, images=smaller)
             continue
         pixels = np.empty((len(smaller), channels, side, side), dtype=np.uint8)
         for index, square in enumerate(gather_squares(smaller, side)):
@@ -71,7 +71,7 @@ def bring_to_size(
             done += 1
             if progress is not None and (done % _ROUND == 0 or done == total):
                 progress(done, total)
-        splits[name] = Split(pixels, split.labels)
+        splits[name] = replace(split, images=pixels)
     return replace(dataset, splits=splits)
 
 

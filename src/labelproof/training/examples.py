@@ -83,7 +83,13 @@ def choose_examples(
     held = np.zeros(0, dtype=np.int64)
     if configuration.validation:
         seed = derive_seed(configuration.seed, "validation", 0)
-        used, held = hold_out(given, configuration.validation, seed=seed, indices=used)
+        used, held = hold_out(
+            given,
+            configuration.validation,
+            seed=seed,
+            indices=used,
+            groups=dataset.train.groups,
+        )
         if not len(held):
             raise ValueError(
                 f"validation: {configuration.validation:g} of {len(used)} training examples leaves "

@@ -94,12 +94,12 @@ def choose_validation(
     chosen = choose_examples(plain, dataset, human=human)
     count = count_folds(parts, len(chosen.used))
     seed = derive_seed(configuration.seed, "validation", 0)
-    given = chosen.given
+    given, groups = chosen.given, dataset.train.groups
     if count == 1:
         share = min(max(_SMALL / len(chosen.used), 0.1), 0.2)
-        cut = [hold_out(given, share, seed=seed, indices=chosen.used)]
+        cut = [hold_out(given, share, seed=seed, indices=chosen.used, groups=groups)]
     else:
-        cut = folds(given, count, seed=seed, indices=chosen.used)
+        cut = folds(given, count, seed=seed, indices=chosen.used, groups=groups)
     if any(not len(part.validation) or not len(part.train) for part in cut):
         raise ValueError(
             f"dataset: {len(chosen.used)} examples are too few to learn from some and validate on "
