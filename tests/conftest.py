@@ -6,6 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import settings
+
+# A busy machine takes its time; what takes too long altogether is seen anyway.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -206,6 +206,35 @@ def test_data_that_have_moved_are_looked_at_where_they_are(audit: Audit, tmp_pat
     assert code == 0, errors
 
 
+def test_an_export_takes_back_nothing_that_another_review_decided(
+    audit: Audit, tmp_path: Path
+) -> None:
+    file = tmp_path / "reviewed.csv"
+    replace(audit, options={"labels": str(file)}).write(tmp_path / "later")
+    decide(audit, tmp_path / "audit", "accept", "unsure", "keep")
+    with Decisions(tmp_path / "later" / REVIEW) as decisions:
+        Review(audit, decisions).decide(int(audit.findings.suspects[3]), "accept")
+    assert labelproof("review", tmp_path / "audit", "--export", file).exit_code == 0
+    before = file.read_bytes()
+    error = refusal(tmp_path / "later", "--export", file)
+    assert "has 2 labels that another review decided" in str(error)
+    assert file.read_bytes() == before
+    # Whoever changes their own mind may.
+    with Decisions(tmp_path / "audit" / REVIEW) as decisions:
+        review = Review(audit, decisions)
+        while review.undo() is not None:
+            pass
+    result = labelproof("review", tmp_path / "audit", "--export", file)
+    assert "0 changed, 0 left out as unsure, 60 not decided" in result.stdout
+
+
+def test_a_store_without_decisions_is_no_review(audit: Audit, tmp_path: Path) -> None:
+    (tmp_path / "audit" / REVIEW).touch()
+    error = refusal(tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
+    assert "holds no decision" in str(error)
+    assert not (tmp_path / "reviewed.csv").exists()
+
+
 def test_an_export_replaces_nothing_but_an_export(audit: Audit, tmp_path: Path) -> None:
     decide(audit, tmp_path / "audit", "keep")
     data = tmp_path / "data.csv"

@@ -265,3 +265,13 @@ def test_the_same_image_twice_is_pointed_out(tmp_path: Path) -> None:
     assert "b/2.png; at most one of the labels is right" in conflict
     assert "1 image found in more than one split" in shared
     assert "1 image found again in the same class" in again
+
+
+def test_one_class_with_folders_in_it_can_be_measured_on(tmp_path: Path) -> None:
+    write_images(tmp_path, ["cells/1.png", "cells/Patient 02/1.png", "cells/Patient 05/1.png"])
+    assert len(load_folder(tmp_path, few_classes=True).train) == 3
+    # And to learn from it, it is one class too few, not a folder too deep.
+    with pytest.raises(ValueError, match="expected at least two classes, got only 'cells'"):
+        load_folder(tmp_path)
+    (tmp_path / "cells" / "1.png").unlink()
+    assert len(load_folder(tmp_path, few_classes=True).train) == 2

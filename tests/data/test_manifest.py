@@ -128,6 +128,19 @@ def test_a_split_column_makes_splits(folder: Path) -> None:
     assert dataset.test.labels.tolist() == [0]
 
 
+def test_one_file_by_two_paths_is_one_image(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    table = write(folder, f"{TABLE}{folder / '1.png'},cat\n")
+    dataset, said = told(Path(table.name))
+    assert len(dataset.train) == 4
+    assert said[0].startswith("labels.csv: 1 row left out, the same path and label again: line 6")
+    write(folder, f"{TABLE}{folder / '1.png'},dog\n")
+    with pytest.raises(
+        ValueError, match=r"1 path with more than one label: 1\.png \(cat and dog\)"
+    ):
+        load_manifest(table.name)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -151,6 +164,7 @@ def test_a_split_column_makes_splits(folder: Path) -> None:
         (TABLE + ",cat\n", r"1 of 5 rows without a file: line 6 \(\); mend"),
         (TABLE + "sub,cat\n", r"1 of 5 rows without a file: line 6 \(sub\)"),
         (TABLE.replace("dog", " "), r"2 of 4 rows without a label: line 3 \(2\.png\), line 5"),
+        (TABLE.replace("dog", "NaN"), r"2 of 4 rows without a label: line 3 \(2\.png\), line 5"),
         (TABLE + "./1.png,dog\n", r"1 path with more than one label: .*1\.png \(cat and dog\)"),
         (
             "path,label\n" + "".join(f"{n}.gif,{n % 2}\n" for n in range(9)),

@@ -308,6 +308,26 @@ def test_names_alone_where_there_is_nothing_to_look_at(
         assert page.get_by_text("have a picture here").count() == 0
 
 
+@pytest.mark.parametrize("shape", [(90, 30), (30, 90)], ids=["portrait", "landscape"])
+def test_a_picture_is_shown_whole_whatever_its_shape(
+    shape: tuple[int, int], browser: Browser, tmp_path: Path
+) -> None:
+    audit, samples = made_audit(60, ("ant", "bee"))
+    assert samples.dataset is not None
+    pixels = np.zeros((60, 3, *shape), np.uint8)
+    train = replace(samples.dataset.train, images=pixels)
+    samples = Samples(audit, replace(samples.dataset, splits={"train": train}))
+    path = write_audit_page(tmp_path / "report.html", audit, samples)
+    with open_page(browser, viewport={"width": 1200, "height": 800}) as page:
+        page.goto(path.as_uri())
+        look, picture = page.locator(".look").first, page.locator(".look img").first
+        around, inside = look.bounding_box(), picture.bounding_box()
+        assert around is not None
+        assert inside is not None
+        assert inside["width"] <= around["width"] + 1
+        assert inside["height"] <= around["height"] + 1
+
+
 def test_a_photo_is_made_small_and_an_icon_stays_exact(tmp_path: Path) -> None:
     audit = make_photos(tmp_path / "photos", samples=30)
     first = tmp_path / "photos" / audit.samples[int(audit.findings.order[0])]

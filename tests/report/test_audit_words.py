@@ -147,6 +147,14 @@ def test_what_to_do_next_can_be_pasted_into_a_shell() -> None:
         "labelproof fit 'my data/t.csv' --labels reviewed.csv --label 'the kind'",
     ]
     assert len(commands(replace(audit, kind="unknown"), Path("a"))) == 2
+    for before, after in (
+        ("reviewed", "reviewed-2"),
+        ("reviewed-2", "reviewed-3"),
+        ("x", "reviewed"),
+    ):
+        again = replace(audit, options={"labels": f"/data/{before}.csv"})
+        assert f"--export {after}.csv" in commands(again, Path("a"))[1][1]
+        assert f"--labels {after}.csv" in commands(again, Path("a"))[2][1]
     known = replace(audit, data="cifar10", options={"data_root": "/my data"})
     assert commands(known, Path("a"))[-1][1].endswith("--data-root '/my data'")
 

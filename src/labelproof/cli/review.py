@@ -19,7 +19,8 @@ from labelproof.audit.folder import REVIEW, Audit, find_audit
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.cli.lines import say, told, warn
 from labelproof.data.notices import count, readable
-from labelproof.report.audit_words import caution
+from labelproof.report.audit_words import caution, export_name
+from labelproof.review.earlier_export import refuse_loss
 from labelproof.review.export import COLUMNS, export_csv
 from labelproof.review.serving import check_installed, serve
 from labelproof.review.standing import Review
@@ -121,7 +122,8 @@ def _open(audit: Audit) -> Samples:
 
 def _end(review: Review, folder: Path, place: Path) -> str:
     counts = review.counts()
-    command = shlex.join(["labelproof", "review", str(folder), "--export", "reviewed.csv"])
+    name = export_name(review.audit)
+    command = shlex.join(["labelproof", "review", str(folder), "--export", name])
     return (
         f"\n{counts.seen:,} of {count(counts.suspects, 'suspect')} decided; "
         f"{count(counts.decided, 'decision')} kept in {place / REVIEW} "
@@ -152,7 +154,13 @@ def _export(console: Console, audit: Audit, place: Path, file: Path) -> None:
         raise FileNotFoundError(f"{place}: nothing is decided there; 'labelproof review' does that")
     _check_export(file)
     with Decisions(path) as decisions:
-        write_text(file, export_csv(audit, decisions))
+        history = decisions.history()
+        if not history:
+            raise ValueError(f"{path}: holds no decision; 'labelproof review' takes them")
+        text = export_csv(audit, decisions)
+        if file.exists():
+            refuse_loss(file, text, {readable(decision.sample) for decision in history})
+        write_text(file, text)
         review = Review(audit, decisions)
     counts = review.counts()
     before = len(audit.left_out)

@@ -109,8 +109,8 @@ def load_folder(
     place = readable(str(path))
     _report(place, listing)
     names = listing.class_names
-    _refuse_wrapper(os.fspath(path), names)
     if not few_classes:
+        _refuse_wrapper(os.fspath(path), names, listing)
         num_images = sum(len(files) for files in listing.splits["train"].values())
         check_classes(place, names, num_images=num_images)
     index = {name: number for number, name in enumerate(names)}
@@ -269,9 +269,12 @@ def _suffix(name: str) -> str:
     return os.path.splitext(name)[1].lower()
 
 
-def _refuse_wrapper(root: str, names: Sequence[str]) -> None:
+def _refuse_wrapper(root: str, names: Sequence[str], listing: FolderListing) -> None:
     """An archive is often unpacked to a folder in a folder."""
     inner = os.path.join(root, names[0])
+    files = [file for classes in listing.splits.values() for file in classes.get(names[0], ())]
+    if any(os.path.dirname(file) == inner for file in files):
+        return  # a class that has folders beside its images
     if len(names) == 1 and os.path.isdir(inner) and _holds_folders(inner):
         raise ValueError(
             f"path: expected a folder for each class, got only {readable(names[0])!r} in "

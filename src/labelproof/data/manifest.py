@@ -25,6 +25,7 @@ from labelproof.data.labelled_files import (
 )
 from labelproof.data.listing import find_columns, resolve
 from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.row_labels import MISSING
 from labelproof.data.splits import split_name
 from labelproof.data.table_files import table_stem
 from labelproof.data.tables import read_table
@@ -166,7 +167,7 @@ def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -
     files = StoredFiles()
     for row in rows:
         path = resolve(folder, row.path, files)
-        if not row.label:
+        if row.label.casefold() in MISSING:
             unlabelled.append(row)
         elif path is None:
             missing.append(row)
@@ -192,25 +193,28 @@ def _usable(rows: Sequence[_Row], place: str, folder: Path, on_error: OnError) -
 
 def _without_repeats(rows: Sequence[_Row], place: str, on_error: OnError) -> list[_Row]:
     """One row for each path in a split, and none for a path with two labels."""
+    # By whole paths: one row may have its from the table's folder, and another from the root.
+    whole = [os.path.abspath(row.path) for row in rows]
     labels: dict[str, set[str]] = {}
-    for row in rows:
-        labels.setdefault(row.path, set()).add(row.label)
+    for row, path in zip(rows, whole, strict=True):
+        labels.setdefault(path, set()).add(row.label)
+    written = dict(zip(reversed(whole), reversed([row.path for row in rows]), strict=True))
     conflicts = [path for path, given in labels.items() if len(given) > 1]
     if conflicts:
-        shown = [f"{path} ({' and '.join(sorted(labels[path]))})" for path in conflicts]
+        shown = [f"{written[path]} ({' and '.join(sorted(labels[path]))})" for path in conflicts]
         _complain(
             f"{place}: {count(len(conflicts), 'path')} with more than one label: {few(shown)}",
             on_error,
         )
     kept: dict[tuple[str, str], _Row] = {}
     repeated: list[str] = []
-    for row in rows:
-        if len(labels[row.path]) > 1:
+    for row, path in zip(rows, whole, strict=True):
+        if len(labels[path]) > 1:
             continue
-        if (row.path, row.split) in kept:
+        if (path, row.split) in kept:
             repeated.append(f"{row.place} ({row.path})")
         else:
-            kept[row.path, row.split] = row
+            kept[path, row.split] = row
     if repeated:
         notice(
             f"{place}: {count(len(repeated), 'row')} left out, the same path and label again: "

@@ -71,6 +71,8 @@ def relabel(
         _Row(row.place, _known(row.sample, samples), _known(row.label, labelled))
         for row in _read(Path(file))
     ]
+    if not rows:
+        raise ValueError(f"{place}: expected a line for each label, got only the names of columns")
     # First of all: what else is wrong with a file of other data does not matter.
     _check_samples([row.sample for row in rows], names, place, readable(str(data)))
     decided = _decide(rows, place)

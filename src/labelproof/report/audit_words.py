@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "caution",
     "commands",
     "confused_most",
+    "export_name",
     "finding",
     "hardly_judged",
     "how",
@@ -254,17 +256,24 @@ def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
         audit: Whose data are to be trained on.
         folder: Where the audit is kept.
     """
-    review = ["labelproof", "review", str(folder)]
+    review, export = ["labelproof", "review", str(folder)], export_name(audit)
     what = "suspects" if len(audit.findings.suspects) else "most suspicious samples"
     steps = [
         (f"Look at the {what} and decide:", shlex.join(review)),
-        ("Write down what you have decided:", shlex.join([*review, "--export", "reviewed.csv"])),
+        ("Write down what you have decided:", shlex.join([*review, "--export", export])),
     ]
     if audit.kind == "unknown":
         return steps
     beside = {name: value for name, value in audit.options.items() if name != "labels"}
-    words = ["labelproof", "fit", audit.data, "--labels", "reviewed.csv", *reading_flags(**beside)]
+    words = ["labelproof", "fit", audit.data, "--labels", export, *reading_flags(**beside)]
     return [*steps, ("Train on it:", shlex.join(words))]
+
+
+def export_name(audit: Audit) -> str:
+    """What the outcome of a review is to be called: not as that of the review before it."""
+    before = Path(audit.options.get("labels") or "").name
+    match = re.fullmatch(r"reviewed(?:-(\d+))?\.csv", before)
+    return "reviewed.csv" if match is None else f"reviewed-{int(match[1] or 1) + 1}.csv"
 
 
 def _training(audit: Audit) -> str:

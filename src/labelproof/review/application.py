@@ -24,7 +24,7 @@ from labelproof.audit.samples import Samples
 from labelproof.data.encoded import UnreadableImageError
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
-from labelproof.report.audit_words import caution
+from labelproof.report.audit_words import caution, export_name
 from labelproof.report.page import templates
 from labelproof.review.export import export_csv
 from labelproof.review.guard import Guard
@@ -169,7 +169,8 @@ class _Pages:
 
     def export(self, request: Request) -> Response:
         text = export_csv(self.audit, self.review.decisions)
-        attached = {"content-disposition": 'attachment; filename="reviewed.csv"'}
+        named = f'attachment; filename="{export_name(self.audit)}"'
+        attached = {"content-disposition": named}
         return Response(text, media_type="text/csv", headers=attached)
 
     def _place(self, request: Request) -> int:
