@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 
 from labelproof import RobustClassifier
 from labelproof.data.notices import DataWarning
@@ -49,3 +52,13 @@ def test_text_in_arrays_and_lists_is_pointed_to_a_table(form: Any, table: pd.Dat
     numbers = RobustClassifier(epochs=1).fit(table[["age", "age"]].to_numpy(), ["yes", "no"] * 30)
     with pytest.raises(ValueError, match="X: expected numbers"):
         numbers.predict(form(table))
+
+
+def test_counts_of_words_are_pointed_to_fewer_numbers() -> None:
+    texts = ["a good film", "a bad one", "great fun to watch", "an awful thing"] * 8
+    labels = [1, 0, 1, 0] * 8
+    counts = TfidfVectorizer().fit_transform(texts)
+    with pytest.raises(TypeError, match=r"got sparse data; .*TruncatedSVD\(200\)"):
+        RobustClassifier().fit(counts, labels)
+    model = make_pipeline(TfidfVectorizer(), TruncatedSVD(4), RobustClassifier(epochs=20))
+    assert model.fit(texts, labels).score(texts, labels) == 1

@@ -216,9 +216,18 @@ def _in_words_of_pandas() -> Iterator[None]:
 
 @contextmanager
 def _explained(features: Any) -> Iterator[None]:
-    """Inside, text where numbers are needed is refused in words that say what takes it."""
+    """Inside, text and sparse matrices are refused in words that say what takes them."""
     try:
         yield
+    except TypeError as error:
+        if "sparse" not in str(error).lower():
+            raise
+        raise TypeError(
+            "X: expected a dense array, got sparse data; counts of words are best brought to a few "
+            "hundred numbers first, make_pipeline(TfidfVectorizer(), TruncatedSVD(200), "
+            "RobustClassifier()), and few columns made dense with X.toarray() or by their encoder "
+            "(sparse_output=False)"
+        ) from None
     except ValueError:
         text = None if is_frame(features) else first_text(features)
         if text is None:
