@@ -8,32 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labelproof.data.alike_rows import report_alike
 from labelproof.data.classes import order_classes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Rows, Split
 from labelproof.data.giveaways import report_giveaways
-from labelproof.data.groups import (
-    group_values,
-    join_groups,
-    likely_group,
-    report_likely_group,
-    report_shared_groups,
-)
 from labelproof.data.headers import refuse_missing
 from labelproof.data.labelled_files import OnError, check_on_error
+from labelproof.data.labelled_rows import LabelledRows, pick, read_labelled_rows
 from labelproof.data.notices import few, readable
-from labelproof.data.row_columns import (
-    DROPPED,
-    GROUPED,
-    drop_columns,
-    read_columns,
-    take_column,
-    take_splits,
-)
-from labelproof.data.row_labels import check_labels, find_label, read_labels
+from labelproof.data.row_columns import read_columns
+from labelproof.data.row_labels import check_labels
 from labelproof.data.table_files import table_stem
 from labelproof.data.tables import Table, read_table
 from labelproof.data.unseen_values import spelled_otherwise
@@ -121,93 +107,77 @@ def rows_from_table(
     if looked_at:
         on_error = "skip"
     place = readable(str(path))
-    table, places = read_columns(source, place)
-    chosen = find_label(list(table), label, place)
-    labels = read_labels(table.pop(chosen), places, chosen, place, on_error)
-    splits = take_splits(table, places, place)
-    asked = []
-    values: Sequence[str] = [""] * len(places)
-    if group is not None:
-        group, values = take_column(table, group, chosen, place, argument="group")
-        asked.append((group, GROUPED))
-    asked += [(name, DROPPED) for name in drop_columns(table, drop, chosen, place)]
-    if not table and label is None and chosen in labels:
-        raise ValueError(
-            f"{place}: expected the names of the columns first, got {chosen!r}, which is a label "
-            "of other rows too; add a line of names"
-        )
-    if features and not table:
-        raise ValueError(f"{place}: expected columns beside the labels in {chosen!r}, found none")
-    kept = [index for index, text in enumerate(labels) if text]
-    train = [index for index in kept if splits[index] == "train"]
-    copies: list[list[int]] = []
-    if not train:
-        found = few(sorted({splits[index] for index in kept})) or "rows without a label"
-        raise ValueError(f"{place}: expected rows of the split train, got only {found}")
+    rows = read_labelled_rows(
+        source, place, label=label, drop=drop, group=group, on_error=on_error, features=features
+    )
     if like is not None:
         columns, class_names = like[0], list(like[1])
-        refuse_missing(columns.names, list(table), place)
-        strange = sorted({labels[index] for index in kept} - set(class_names))
-        if strange:
-            raise ValueError(
-                f"{place}: expected labels among {few(class_names)}, got {few(strange)} in the "
-                f"column {chosen!r}{spelled_otherwise(strange, class_names)}"
-            )
+        _check_like(rows, columns, class_names)
     else:
-        class_names = order_classes(labels[index] for index in kept)
-        check_labels(
-            [labels[index] for index in train], class_names, chosen, place, chosen=label is not None
-        )
-        columns = None
-        if features:
-            columns = Columns.learn(
-                table,
-                [_pick(cells, train) for cells in table.values()],
-                place=place,
-                places=_pick(places, train),
-                on_error=on_error,
-            )
-            columns = replace(columns, left_out=(*columns.left_out, *asked))
-            if not looked_at:
-                if group is None:
-                    for name in filter(likely_group, table):
-                        report_likely_group(place, name, _pick(table[name], train))
-                copies = report_alike(
-                    place,
-                    [_pick(table[name], kept) for name in columns.names],
-                    _pick(labels, kept),
-                    _pick(splits, kept),
-                    _pick(places, kept),
-                )
+        class_names = order_classes(rows.labels[index] for index in rows.kept)
+        training = [rows.labels[index] for index in rows.train]
+        check_labels(training, class_names, rows.column, place, chosen=label is not None)
+        columns = _learn_columns(rows, on_error) if features else None
     numbers = {name: number for number, name in enumerate(class_names)}
     contents: dict[str, Split] = {}
-    for split in ("train", *sorted({splits[index] for index in kept} - {"train"})):
-        chosen_rows = [index for index in kept if splits[index] == split]
-        rows = np.empty((len(chosen_rows), 0), np.float32)
+    for split in rows.parts:
+        chosen = rows.of(split)
+        encoded = np.empty((len(chosen), 0), np.float32)
+        places = pick(rows.places, chosen)
         if columns is not None:
-            rows = columns.encode(
+            encoded = columns.encode(
                 columns.names,
-                [_pick(table[name], chosen_rows) for name in columns.names],
+                rows.cells(columns.names, chosen),
                 place=place,
-                places=_pick(places, chosen_rows),
+                places=places,
                 # Said already of training rows if their columns were learned just now.
                 on_error="quiet" if split == "train" and like is None else on_error,
             )
-        contents[split] = Split(
-            rows,
-            np.array([numbers[labels[index]] for index in chosen_rows], dtype=np.int64),
-            _pick(places, chosen_rows),
-        )
-    if group is not None and not looked_at:
-        report_shared_groups(place, group, _pick(values, kept), _pick(splits, kept))
-    contents["train"] = replace(
-        contents["train"], groups=_training_groups(kept, train, copies, values)
-    )
+        labels = np.array([numbers[rows.labels[index]] for index in chosen], dtype=np.int64)
+        contents[split] = Split(encoded, labels, places)
+    copies: list[list[int]] = []
     if columns is not None and like is None and not looked_at:
-        train_rows, train_labels = contents["train"].array, contents["train"].labels
-        report_giveaways(place, columns, train_rows, train_labels, class_names)
+        copies = _report(rows, columns, contents["train"], class_names)
+    together = rows.training_groups(copies)
+    contents["train"] = replace(contents["train"], groups=together)
     dataset = dataset_from_rows(readable(table_stem(path)), contents, class_names, columns)
-    return replace(dataset, group=group)
+    return replace(dataset, group=rows.group)
+
+
+def _check_like(rows: LabelledRows, columns: Columns, class_names: Sequence[str]) -> None:
+    """Refuse a further table that has other columns or labels."""
+    refuse_missing(columns.names, list(rows.table), rows.place)
+    strange = sorted({rows.labels[index] for index in rows.kept} - set(class_names))
+    if strange:
+        raise ValueError(
+            f"{rows.place}: expected labels among {few(class_names)}, got {few(strange)} in the "
+            f"column {rows.column!r}{spelled_otherwise(strange, class_names)}"
+        )
+
+
+def _learn_columns(rows: LabelledRows, on_error: OnError) -> Columns:
+    columns = Columns.learn(
+        rows.table,
+        rows.cells(list(rows.table), rows.train),
+        place=rows.place,
+        places=pick(rows.places, rows.train),
+        on_error=on_error,
+    )
+    return replace(columns, left_out=(*columns.left_out, *rows.left_out))
+
+
+def _report(
+    rows: LabelledRows, columns: Columns, train: Split, class_names: Sequence[str]
+) -> list[list[int]]:
+    """Warn of what makes results look better than they are; groups of rows that are copies."""
+    rows.report_groups()
+    copies = report_alike(
+        rows.place,
+        rows.cells(columns.names, rows.kept),
+        *(pick(each, rows.kept) for each in (rows.labels, rows.splits, rows.places)),
+    )
+    report_giveaways(rows.place, columns, train.array, train.labels, class_names)
+    return copies
 
 
 def read_features(
@@ -286,21 +256,3 @@ def row_statistics(rows: Rows) -> tuple[tuple[float, ...], tuple[float, ...]]:
     # Not std == 0: rounding gives equal numbers a little spread.
     flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < _SMALLEST)
     return tuple(mean.tolist()), tuple(np.where(flat, 1.0, std).tolist())
-
-
-def _training_groups(
-    kept: Sequence[int],
-    train: Sequence[int],
-    copies: Sequence[Sequence[int]],
-    values: Sequence[str],
-) -> NDArray[np.int64] | None:
-    """Which training rows belong together: as copies, by their place in `kept`, or by a value."""
-    number = {row: index for index, row in enumerate(train)}
-    alike = [[number[kept[place]] for place in group if kept[place] in number] for group in copies]
-    return join_groups(
-        len(train), [each for each in alike if each], group_values(_pick(values, train))
-    )
-
-
-def _pick(cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
-    return cells if len(rows) == len(cells) else [cells[row] for row in rows]
