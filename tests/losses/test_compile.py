@@ -95,6 +95,23 @@ def test_drawing_a_label_is_one_graph():
     compare(compiled, NegativeLearning(expected=True), logits, label)
 
 
+def test_drawing_a_label_takes_batches_of_any_size():
+    drawn = NegativeLearning()
+    compiled = torch.compile(drawn, fullgraph=True, backend="aot_eager")
+    for size in (6, 4, 3):
+        compare(compiled, NegativeLearning(expected=True), *batch(size, 2, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("argument", ["p", "smoothing", "clamp"])
+def test_another_hyperparameter_is_one_graph_too(argument: str, dynamic: bool | None):
+    logits, label = batch(dtype=torch.float32)
+    for value in (0.1, 0.2):
+        loss = parse_loss(f"ce+sr({argument}={value})")
+        compiled = torch.compile(loss, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+        compare(compiled, loss, logits, label)
+
+
 @pytest.mark.skipif(
     not any(map(shutil.which, ("g++", "clang++", "c++", "cl"))), reason="needs a C++ compiler"
 )

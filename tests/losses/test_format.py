@@ -25,6 +25,7 @@ from labelproof import (
     parse_loss,
 )
 from labelproof.losses import LOSSES, PointwiseLoss, WeightedSum
+from labelproof.schedules import Exponential
 
 steady = settings(deadline=None, derandomize=True, max_examples=200)
 
@@ -252,6 +253,26 @@ def test_what_has_no_text_is_refused_rather_than_bent(loss: Loss):
 def test_a_constant_weight_takes_the_pace_of_the_temperature():
     loss = sparse(weight=2, temperature=exponential(1, growth=0.5, every=5, minimum=0.1))
     assert values(parse_loss(format_loss(loss))) == pytest.approx(values(loss))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "temperature"),
+    [
+        (exponential(0.5, growth=1, minimum=0.1), "0.5"),
+        (exponential(0.5, growth=1, minimum=0.8), "0.8"),
+        (exponential(0.5, growth=1, every=3, maximum=0.4), "0.4"),
+    ],
+)
+def test_a_temperature_that_does_not_grow_is_a_constant(schedule: Exponential, temperature: str):
+    written = f"ce+sr(tau={temperature},p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)"
+    assert format_loss(sparse(temperature=schedule)) == written
+    assert format_loss(parse_loss(written)) == written
+
+
+def test_a_floor_above_a_temperature_that_does_not_grow_holds():
+    loss = parse_loss("ce+sr(tau=0.5,tau_rho=1,tau_min=0.8)")
+    assert isinstance(loss, SparseRegularized)
+    assert loss.temperature == 0.8
 
 
 def test_numbers_are_written_with_all_their_digits():

@@ -13,8 +13,12 @@ from labelproof import (
     NegativeLearning,
     PartiallyHuberizedCrossEntropy,
     ReverseCrossEntropy,
+    parse_loss,
+    sharpen,
 )
+from labelproof.losses.gradient import mean_and_gradient
 
+REGULARIZED = ["ce+sr", "ce+sr(clamp=1e-3)", "nce+sr", "ce+sr(smoothing=0.1)"]
 certain = torch.tensor([[24.0, 0.0, 0.0, 0.0, 2.0]])
 ordinary = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]])
 
@@ -71,3 +75,47 @@ def test_a_bound_beyond_single_precision_is_refused_or_right(tau: float):
     except ValueError:
         return
     equals_cross_entropy(loss)
+
+
+def of_each(loss: Loss, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Values and the gradient of their sum, relative to its own size."""
+    given = logits.clone().requires_grad_()
+    values = loss(given, torch.arange(len(logits)) % logits.shape[1])
+    (slope,) = torch.autograd.grad(values.sum(), given)
+    return values.detach().double(), slope.double()
+
+
+@pytest.mark.parametrize("text", REGULARIZED)
+@pytest.mark.parametrize("size", [1e18, 1e20, 1e30])
+def test_directions_are_told_apart_where_squares_are_past_the_floats(text: str, size: float):
+    loss = parse_loss(text, reduction="none")
+    # An ordinary example and one with a masked class stand beside the large ones.
+    logits = torch.cat([ordinary * size, ordinary])
+    logits[1, 2] = logits[3, 1] = -float("inf")
+    values, slope = of_each(loss, logits)
+    exact, exact_slope = of_each(loss, logits.double())
+    assert_close(values, exact, rtol=1e-5, atol=0)
+    assert_close(slope[:2] * size, exact_slope[:2] * size, rtol=1e-3, atol=1e-4)
+    assert_close(slope[2:], exact_slope[2:], rtol=1e-4, atol=1e-5)
+
+
+def test_a_large_example_leaves_the_others_as_they_were():
+    mixed = torch.cat([ordinary, ordinary * 1e25])
+    assert torch.equal(sharpen(mixed, temperature=0.5)[:2], sharpen(ordinary, temperature=0.5))
+    loss = parse_loss("ce+sr", reduction="none")
+    label = torch.tensor([0, 2, 0, 2])
+    assert torch.equal(loss(mixed, label)[:2], loss(ordinary, label[:2]))
+
+
+def test_the_gradient_without_a_graph_knows_large_logits():
+    label = torch.tensor([0, 2])
+    found = mean_and_gradient(parse_loss("ce+sr"), ordinary * 1e25, label)
+    exact = mean_and_gradient(parse_loss("ce+sr"), ordinary.double(), label)
+    assert_close(found.mean.double(), exact.mean)
+    assert_close(found.gradient.double() * 1e25, exact.gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_infinite_logits_stay_a_fault():
+    given = torch.tensor([[float("inf"), 0.0], [1.0, 0.0]])
+    values = parse_loss("ce+sr", reduction="none")(given, torch.tensor([0, 0]))
+    assert values.isnan().tolist() == [True, False]

@@ -193,6 +193,15 @@ def test_a_single_example_out_of_range(loss: Loss):
         loss(logits[0], torch.tensor(3))
 
 
+@every_door
+@pytest.mark.parametrize(("number", "kind"), [(156, torch.uint8), (65436, torch.uint16)])
+def test_a_small_integer_is_not_taken_for_the_ignored_one(
+    loss: Loss, number: int, kind: torch.dtype
+):
+    with pytest.raises(ValueError, match=rf"target: expected class indices .* got {number} at"):
+        loss(logits, torch.tensor([0, number], dtype=kind))
+
+
 def test_values_are_not_read_unless_asked_for():
     spoiled = torch.tensor([[nan, 0.0, 0.0]])
     assert CrossEntropy()(spoiled, torch.tensor([0])).isnan()

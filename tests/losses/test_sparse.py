@@ -56,6 +56,20 @@ def test_parts_add_up_to_the_loss(reduction: Reduction):
     assert torch.equal(parts.base, CrossEntropy(reduction=reduction, weight=weight)(sharp, label))
 
 
+@pytest.mark.parametrize("kind", ["index", "probabilities"])
+@pytest.mark.parametrize("reduction", ["none", "sum"])
+def test_parts_follow_a_reduction_that_was_changed(reduction: Reduction, kind: str):
+    logits, label = batch(8, 5)
+    target = label if kind == "index" else torch.softmax(batch(8, 5, seed=1)[0], dim=1)
+    weight = torch.tensor([1.0, 2.0, 0.5, 0.1, 3.0], dtype=torch.float64)
+    loss = SparseRegularized(CrossEntropy(weight=weight))
+    loss.reduction = reduction
+    changed = loss.parts(logits, target)
+    assert_close(changed.total, loss(logits, target))
+    made = SparseRegularized(CrossEntropy(weight=weight, reduction=reduction))
+    assert_close(tuple(changed), tuple(made.parts(logits, target)))
+
+
 def test_parts_leave_out_what_is_ignored():
     logits, label = batch(8, 5)
     logits[:3] = 100 * torch.eye(5, dtype=torch.float64)[:3]  # certain, and ignored
@@ -134,6 +148,28 @@ def test_a_schedule_that_leaves_its_range_is_refused(options: dict, message: str
     assert_close(loss(logits, label), fixed(logits, label))
 
 
+def test_a_temperature_that_float32_has_no_gradient_for_is_refused():
+    loss = SparseRegularized(CrossEntropy(), temperature=exponential(1, growth=0.5))
+    with pytest.raises(ValueError, match=r"^temperature at epoch 50: expected .* a minimum$"):
+        loss.set_epoch(50)
+    assert (loss.epoch, loss.temperature) == (0, 1)
+    with pytest.raises(ValueError, match="temperature at epoch 0: expected at least 1e-12"):
+        SparseRegularized(CrossEntropy(), temperature=1e-20)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_the_smallest_temperature_has_its_gradient(scale: float):
+    logits, label = batch(50, 5, scale=scale)
+    loss = SparseRegularized(CrossEntropy(), temperature=1e-12)
+    slopes = []
+    for given in (logits, logits.float(), logits.float().unsqueeze(2)):
+        given = given.clone().requires_grad_()
+        value = loss(given, label.reshape(50, *given.shape[2:]))
+        slopes.append(torch.autograd.grad(value, given)[0].reshape(50, 5).double())
+    assert_close(slopes[1], slopes[0], rtol=1e-4, atol=1e-4 * float(slopes[0].abs().max()))
+    assert_close(slopes[2], slopes[1], rtol=1e-4, atol=1e-4 * float(slopes[0].abs().max()))
+
+
 def test_a_schedule_that_gives_no_number_is_refused():
     with pytest.raises(TypeError, match="weight at epoch 0: expected a number, got 'much'"):
         SparseRegularized(CrossEntropy(), weight=lambda epoch: "much")  # pyright: ignore
@@ -187,13 +223,10 @@ def test_moving_to_another_precision_keeps_the_values_exact(move: str):
 def test_moving_to_a_device_moves_everything():
     loss = scheduled().to("cpu", torch.float16)
     assert loss.weight == 1.2
-    moved = SparseRegularized(CrossEntropy(weight=torch.ones(5)), vector=torch.eye(5)[0]).to("meta")
-    assert moved.class_weight is not None
-    assert moved.vector is not None
-    held = (moved.class_weight, moved.vector, moved._weight, moved._temperature)
-    assert {tensor.device.type for tensor in held} == {"meta"}
+    moved = scheduled().to("meta")
+    assert {tensor.device.type for tensor in (moved._weight, moved._temperature)} == {"meta"}
     filled = moved.to_empty(device="cpu")
-    assert (float(filled._weight), float(filled._temperature)) == (1.2, 0.5)
+    assert (float(filled._weight), float(filled._temperature)) == (1.2, 0.9)
 
 
 def test_made_without_memory_it_has_its_numbers():
@@ -275,3 +308,11 @@ def test_printing_shows_what_it_is():
     assert "p=0.25" in shown
     assert "growth=1.03" in shown
     assert "clamp=1e-07" in shown
+    assert "vector=None" in shown
+
+
+def test_printing_shows_what_the_output_is_drawn_to():
+    assert "vector=0.2" in repr(SparseRegularized(CrossEntropy(), vector=0.2))
+    short, long = torch.tensor([0.75, 0.25]), torch.ones(1000) / 1000
+    assert "vector=[0.75, 0.25]" in repr(SparseRegularized(CrossEntropy(), vector=short))
+    assert "0.001, ...]" in repr(SparseRegularized(CrossEntropy(), vector=long))

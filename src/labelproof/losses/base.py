@@ -11,8 +11,15 @@ from torch import Tensor, nn
 from typing_extensions import Self, Unpack
 
 from labelproof.losses.inputs import admit, check_class_weight, is_probabilities
+from labelproof.losses.moving import follow
 from labelproof.losses.outputs import Outputs
-from labelproof.losses.reduction import Reduction, check_reduction, reduce_values, replace_ignored
+from labelproof.losses.reduction import (
+    Reduction,
+    check_reduction,
+    fit_weight,
+    reduce_values,
+    replace_ignored,
+)
 from labelproof.ranges import flag, whole
 
 if TYPE_CHECKING:
@@ -141,19 +148,20 @@ class Loss(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Let the weights follow the module to its device and type."""
         if self.class_weight is not None:
-            self.class_weight = fn(self.class_weight)
+            self.class_weight = follow(self.class_weight, fn)
         return super()._apply(fn, recurse)
 
     def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Loss of an admitted batch; behind the door, for losses built on losses."""
-        weight = self.class_weight
-        if weight is not None and is_probabilities(target):
-            # Torch weighs inside the sum over classes here, so the weight joins the target.
-            shape = (1, -1) + (1,) * (target.ndim - 2)
-            values = self.values(outputs, target * weight.to(target.dtype).view(shape))
-        else:
-            values = self.values(outputs, target)
-        return self.reduce(values, target, weigh=False)
+        return self.reduce(self.values(outputs, self.weigh(target)), target, weigh=False)
+
+    def weigh(self, target: Tensor) -> Tensor:
+        """Class probabilities times the class weights; indices as they are."""
+        if self.class_weight is None or not is_probabilities(target):
+            return target
+        # Torch weighs inside the sum over classes here, so the weight joins the target.
+        shape = (1, -1) + (1,) * (target.ndim - 2)
+        return target * fit_weight(self.class_weight, target).view(shape)
 
     def reduce(self, values: Tensor, target: Tensor, *, weigh: bool = True) -> Tensor:
         """Reduce one value per example with this loss's settings."""

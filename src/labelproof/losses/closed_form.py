@@ -16,6 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from labelproof.losses.sharpening import lp_norm, overflow_scale, sharpen
+
 __all__ = ["Sharpened", "fits", "label_and_norm", "logits_gradient", "sharpen_and_measure"]
 
 # Torch's own, which has no name in Python; looked up once.
@@ -81,14 +83,21 @@ def sharpen_and_measure(
     """
     length: Tensor | float = temperature
     masked: Tensor | None = None
+    scale: Tensor | None = None
     if normalize:
         norms = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
         if not norms.max().item() < math.inf:  # infinite, or NaN beside what may be infinite
             masked = logits == -math.inf
-            norms = torch.linalg.vector_norm(logits.masked_fill(masked, 0), dim=1, keepdim=True)
+            kept = logits.masked_fill(masked, 0)
+            norms = torch.linalg.vector_norm(kept, dim=1, keepdim=True)
+            if norms.isinf().any():
+                scale = overflow_scale(kept, norms)
+                norms = torch.linalg.vector_norm(kept.div_(scale), dim=1, keepdim=True)
         # 1 in the place of 0, as `sharpen` has it.
         length = torch.threshold_(norms, 0, 1).mul_(temperature)
-    sharp = logits / length
+    sharp = (logits if scale is None else logits / scale) / length
+    if scale is not None:
+        length = length * scale
     log_probabilities = torch.log_softmax(sharp, dim=1)
     if masked is not None:
         sharp.masked_fill_(masked, 0)  # as a factor of a gradient of 0 it would make a NaN
@@ -176,7 +185,6 @@ class _LabelAndNorm(torch.autograd.Function):
 
 def _differentiable(logits, target, gradients, *, temperature, p, normalize, clamp):
     from labelproof.losses.base import of_label
-    from labelproof.losses.sparse import lp_norm, sharpen
 
     with torch.enable_grad():
         sharp = sharpen(logits, temperature=temperature, normalize=normalize)

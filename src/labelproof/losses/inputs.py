@@ -38,10 +38,6 @@ def is_probabilities(target: Tensor) -> bool:
     return target.is_floating_point()
 
 
-_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
-"""Types that torch stores, but hardly computes with."""
-
-
 def admit(
     logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False, name: str = "target"
 ) -> tuple[Tensor, Tensor]:
@@ -74,11 +70,11 @@ def admit(
                 f"{name}: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
                 f"got {tuple(target.shape)}"
             )
-        if target.dtype in _UNSIGNED:
-            target = target.long()
+        # First of all: in uint8 156 equals an ignore_index of -100, and torch hardly computes with
+        # the wider unsigned types.
+        target = target.long()
         if may_read(target, check=check):
             _check_range(name, target, logits.shape[axis], ignore_index)
-        target = target.long()
     if logits.ndim == 1:
         return logits.unsqueeze(0), target.unsqueeze(0)
     return logits, target

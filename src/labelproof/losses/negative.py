@@ -3,6 +3,7 @@ r"""Negative learning, $-\log (1 - u_c)$: says what an image is not, which is ri
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -153,7 +154,9 @@ def draw_complementary(
                 [0]])
     """
     shape = (target.shape[0], samples, *target.shape[1:])
-    offset = torch.randint(1, num_classes, shape, device=target.device, generator=generator)
+    # Named at all, even as None, a generator selects a form that takes no symbolic batch size.
+    source: dict[str, Any] = {} if generator is None else {"generator": generator}
+    offset = torch.randint(1, num_classes, shape, device=target.device, **source)
     return (target.unsqueeze(1) + offset) % num_classes
 
 

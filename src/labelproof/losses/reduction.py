@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labelproof.losses.inputs import is_probabilities
 
-__all__ = ["Reduction", "check_reduction", "reduce_values", "replace_ignored"]
+__all__ = ["Reduction", "check_reduction", "fit_weight", "reduce_values", "replace_ignored"]
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 
@@ -18,6 +18,15 @@ def check_reduction(reduction: str) -> None:
     """Refuse a reduction that is none of the three."""
     if reduction not in get_args(Reduction):
         raise ValueError(f"reduction: expected 'none', 'mean' or 'sum', got {reduction!r}")
+
+
+def fit_weight(class_weight: Tensor, values: Tensor) -> Tensor:
+    """The class weights in the values' precision, and with them on `meta`.
+
+    A loss that is moved there keeps its weights, for which that device has no memory.
+    """
+    device = "meta" if values.device.type == "meta" else class_weight.device
+    return class_weight.to(device, values.dtype)
 
 
 def replace_ignored(target: Tensor, ignore_index: int) -> Tensor:
@@ -53,15 +62,16 @@ def reduce_values(
     if is_probabilities(target):
         if class_weight is not None and weigh:
             shape = (1, -1) + (1,) * (target.ndim - 2)
-            values = values * (target * class_weight.to(values.dtype).view(shape)).sum(dim=1)
+            values = values * (target * fit_weight(class_weight, values).view(shape)).sum(dim=1)
         if reduction == "none":
             return values
         # The sum of no values is 0, and their mean NaN.
         return values.mean() if reduction == "mean" and values.numel() else values.sum()
+    target = target.long()  # another's loss takes uint8, in which 156 equals -100
     kept = target != ignore_index
     weight = None
     if class_weight is not None:
-        weight = class_weight.to(values.dtype)[replace_ignored(target, ignore_index)] * kept
+        weight = fit_weight(class_weight, values)[replace_ignored(target, ignore_index)] * kept
         values = values * weight
     # `where` rather than a product: an ignored example may hold an infinity, and inf * 0 is NaN.
     values = torch.where(kept, values, 0)

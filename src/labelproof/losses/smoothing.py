@@ -13,7 +13,14 @@ from torch import Tensor
 
 from labelproof.ranges import within
 
-__all__ = ["check_vector", "permutation_penalty", "smoothing_vector"]
+__all__ = [
+    "check_vector",
+    "permutation_penalty",
+    "shift_penalty",
+    "smoothing_values",
+    "smoothing_vector",
+    "write_vector",
+]
 
 CUSP = 1e-3
 """Below this distance |w| ** p is rounded off: its slope at 0 is infinite and never settles."""
@@ -31,9 +38,22 @@ def smoothing_vector(
     >>> smoothing_vector(5, 0.2)
     tensor([0.8000, 0.0500, 0.0500, 0.0500, 0.0500])
     """
+    return _spread(num_classes, within("smoothing", smoothing, 0, 1), dtype, device)
+
+
+def smoothing_values(outputs: Tensor, smoothing: float) -> Tensor:
+    """As `smoothing_vector`, for the outputs `(N, C, ...)` and of a share that was checked before.
+
+    Made where it is used: a copy from the host cannot be recorded in a CUDA graph.
+    """
+    return _spread(outputs.shape[1], smoothing, outputs.dtype, outputs.device)
+
+
+def _spread(
+    num_classes: int, smoothing: float, dtype: torch.dtype, device: torch.device | str
+) -> Tensor:
     if num_classes < 2:
         raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
-    smoothing = within("smoothing", smoothing, 0, 1)
     # Without putting a number of the host's in a place: that cannot be recorded in a CUDA graph.
     peak = torch.full((1,), 1 - smoothing, dtype=dtype, device=device)
     others = torch.full((1,), smoothing / (num_classes - 1), dtype=dtype, device=device)
@@ -61,12 +81,14 @@ def permutation_penalty(
         tensor([1.0000, 1.6690])
     """
     p, cusp = within("p", p, 0, 1, open_low=True), within("cusp", cusp, 0)
-    num_classes = probabilities.shape[1]
     if not isinstance(vector, Tensor):
-        # Made where it is used: a copy from the host cannot be recorded in a CUDA graph.
-        vector = smoothing_vector(
-            num_classes, vector, dtype=probabilities.dtype, device=probabilities.device
-        )
+        vector = smoothing_values(probabilities, within("vector", vector, 0, 1))
+    return shift_penalty(probabilities, vector, p=p, cusp=cusp)
+
+
+def shift_penalty(probabilities: Tensor, vector: Tensor, *, p: float, cusp: float = CUSP) -> Tensor:
+    """As `permutation_penalty`, of numbers that were checked before."""
+    num_classes = probabilities.shape[1]
     if vector.shape[0] != num_classes:
         raise ValueError(
             f"vector: expected one number for each of {num_classes} classes, got {vector.shape[0]}"
@@ -91,3 +113,15 @@ def check_vector(vector: Tensor | float | None) -> tuple[float, Tensor | None]:
             f"{tuple(vector.shape)} with sum {float(vector.sum()):g}"
         )
     return 0.0, vector
+
+
+def write_vector(smoothing: float, vector: Tensor | None) -> str:
+    """What `check_vector` gave, for printing; of a long vector its first numbers.
+
+    >>> write_vector(0.0, None), write_vector(0.2, None), write_vector(0.0, torch.ones(12) / 12)
+    ('None', '0.2', '[0.0833, 0.0833, 0.0833, 0.0833, ...]')
+    """
+    if vector is None:
+        return f"{smoothing:g}" if smoothing else "None"
+    numbers = [f"{number:.3g}" for number in vector.tolist()]
+    return f"[{', '.join([*numbers[:4], '...'] if len(numbers) > 8 else numbers)}]"

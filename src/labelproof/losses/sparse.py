@@ -9,7 +9,6 @@ $$ L(u, y) + \lambda_t \|u\|_p^p, \qquad u = \mathrm{softmax}(\bar z / \tau), \q
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,100 +18,27 @@ from typing_extensions import Self
 
 from labelproof.losses import closed_form
 from labelproof.losses.base import Loss, PointwiseLoss
-from labelproof.losses.clamp import check_clamp, clamp_log_probability
+from labelproof.losses.clamp import check_clamp
 from labelproof.losses.foreign import foreign_settings
 from labelproof.losses.fused import fits, label_and_norm
-from labelproof.losses.inputs import (
-    admit_logits,
-    class_axis,
-    is_probabilities,
-    may_read,
-)
+from labelproof.losses.inputs import admit_logits, is_probabilities
+from labelproof.losses.moving import follow
 from labelproof.losses.outputs import Outputs
 from labelproof.losses.reduction import reduce_values, replace_ignored
-from labelproof.losses.smoothing import check_vector, permutation_penalty
+from labelproof.losses.sharpening import lp_norm, power_sum, sharpen, sparse_rate
+from labelproof.losses.smoothing import (
+    check_vector,
+    shift_penalty,
+    smoothing_values,
+    write_vector,
+)
 from labelproof.ranges import flag, within
 from labelproof.schedules import Schedule, as_schedule, exponential
 
 __all__ = ["SparseParts", "SparseRegularized", "lp_norm", "sharpen", "sparse_rate"]
 
-SPARSE = 0.99
-"""An output counts as one-hot when its largest probability is above this (the paper's figure 3)."""
-
-
-def sharpen(logits: Tensor, *, temperature: float | Tensor, normalize: bool = True) -> Tensor:
-    r"""Logits of the sharpened output, $\bar z / \tau$.
-
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        temperature: $\tau$; below 1 it sharpens.
-        normalize: Divide each example's logits by their l2 norm first, so that the network cannot
-            become sharp by scaling. An example whose logits are all zero is left as it is. A class
-            that is masked with a logit of minus infinity does not count in the norm.
-
-    Returns:
-        Logits of the same shape, whose softmax is the sharpened output.
-
-    Example:
-        >>> sharpen(torch.tensor([[3.0, 4.0]]), temperature=0.5)
-        tensor([[1.2000, 1.6000]])
-    """
-    if not isinstance(temperature, Tensor):
-        temperature = within("temperature", temperature, 0, open_low=True)
-    if not normalize:
-        return logits / temperature
-    norm = torch.linalg.vector_norm(logits, dim=class_axis(logits), keepdim=True)
-    if may_read(norm) and math.isfinite(norm.detach().sum()):
-        return logits / (_divisor(norm) * temperature)
-    return _sharpen_unmasked(logits, temperature)
-
-
-def _sharpen_unmasked(logits: Tensor, temperature: float | Tensor) -> Tensor:
-    """As `sharpen`, where classes may be masked: three more passes that most batches do without."""
-    masked = logits == -math.inf
-    # Out of the way of the gradient too, in which 0 * inf is NaN.
-    kept = torch.where(masked, 0, logits)
-    norm = torch.linalg.vector_norm(kept, dim=class_axis(kept), keepdim=True)
-    return torch.where(masked, -math.inf, kept / (_divisor(norm) * temperature))
-
-
-def _divisor(norm: Tensor) -> Tensor:
-    # A network with a zero-initialised head starts at z = 0, where z / |z| has no gradient that
-    # means anything; dividing by 1 there gives it one that starts training.
-    return torch.where(norm > 0, norm, 1)
-
-
-def lp_norm(log_probabilities: Tensor, *, p: float, clamp: float | None = None) -> Tensor:
-    r"""The penalty $\|u\|_p^p = \sum_i u_i^p$ of each example.
-
-    On the simplex it is at least 1 and, for $p < 1$, 1 for one-hot outputs alone. It is computed as
-    $\sum_i \exp(p \log u_i)$, whose gradient is finite where that of $u^p$ is not.
-
-    Args:
-        log_probabilities: $\log u$, `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        p: Exponent in (0, 1].
-        clamp: Floor of $u$, with no gradient below it; off unless given.
-
-    Returns:
-        One value per example.
-
-    Example:
-        >>> lp_norm(torch.tensor([[0.5, 0.5]]).log(), p=0.5)
-        tensor([1.4142])
-    """
-    p = within("p", p, 0, 1, open_low=True)
-    floored = clamp_log_probability(log_probabilities, clamp)
-    return (p * floored).exp().sum(dim=class_axis(floored))
-
-
-def sparse_rate(log_probabilities: Tensor) -> Tensor:
-    """Whether each output counts as one-hot (largest probability above 0.99), as 0 or 1.
-
-    >>> sparse_rate(torch.tensor([[0.995, 0.005], [0.5, 0.5]]).log())
-    tensor([1., 0.])
-    """
-    largest = log_probabilities.detach().amax(dim=class_axis(log_probabilities))
-    return (largest.exp() > SPARSE).to(log_probabilities.dtype)
+SMALLEST_TEMPERATURE = 1e-12
+"""The gradient through the norm has its inverse squared, and float32 ends at 3e38."""
 
 
 class SparseParts(NamedTuple):
@@ -191,7 +117,8 @@ class SparseRegularized(Loss):
         # that the schedule is exact in a float64 loss. No buffers, as class weights are none.
         valueless = torch.get_default_device().type == "meta"
         exact: Any = {"dtype": torch.float64, "device": "cpu" if valueless else None}
-        self._weight, self._temperature = torch.zeros((), **exact), torch.ones((), **exact)
+        with torch.inference_mode(False):  # what is made in that mode is never written to again
+            self._weight, self._temperature = torch.zeros((), **exact), torch.ones((), **exact)
         self.epoch = 0.0
         self.set_epoch(0)
 
@@ -209,8 +136,8 @@ class SparseRegularized(Loss):
         """Move the weight and the temperature to `epoch`, counted from 0; fractions are taken."""
         epoch = within("epoch", epoch, 0)
         weight = within(f"weight at epoch {epoch:g}", self.weight_schedule(epoch), 0)
-        temperature = within(
-            f"temperature at epoch {epoch:g}", self.temperature_schedule(epoch), 0, open_low=True
+        temperature = _check_temperature(
+            f"temperature at epoch {epoch:g}", self.temperature_schedule(epoch)
         )
         self.epoch = epoch
         # Once more as numbers: working a schedule out at every step would be felt in a small one.
@@ -298,7 +225,8 @@ class SparseRegularized(Loss):
         """Hyperparameters, for printing."""
         return (
             f"temperature={self.temperature_schedule}, p={self.p:g}, "
-            f"weight={self.weight_schedule}, normalize={self.normalize}, clamp={self.clamp}"
+            f"weight={self.weight_schedule}, normalize={self.normalize}, clamp={self.clamp}, "
+            f"vector={write_vector(self.smoothing, self.vector)}"
         )
 
     def get_extra_state(self) -> Tensor:
@@ -318,7 +246,8 @@ class SparseRegularized(Loss):
         single = isinstance(logits, Tensor) and logits.ndim == 1
         logits, target = self.admit(logits, target)
         sharpened = self._sharpen(Outputs(logits))
-        value = base.reduce_batch(sharpened, target)
+        # Not by the base's own settings, which are no longer these once one has been changed.
+        value = self.reduce(base.values(sharpened, self.weigh(target)), target, weigh=False)
         penalty = self.reduce(self._penalty(sharpened), target)
         if single and self.reduction == "none":
             value, penalty = value.squeeze(0), penalty.squeeze(0)
@@ -352,9 +281,12 @@ class SparseRegularized(Loss):
 
     def _penalty(self, sharpened: Outputs) -> Tensor:
         if self._one_hot:
-            return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
-        vector = self.smoothing if self.vector is None else self.vector
-        return permutation_penalty(sharpened.log_probabilities.exp(), p=self.p, vector=vector)
+            return power_sum(sharpened.log_probabilities, self.p, self.clamp)
+        outputs = sharpened.log_probabilities.exp()
+        vector = self.vector
+        if vector is None:
+            vector = smoothing_values(outputs, self.smoothing)
+        return shift_penalty(outputs, vector, p=self.p)
 
     @property
     def _one_hot(self) -> bool:
@@ -375,14 +307,25 @@ class SparseRegularized(Loss):
         float64, so the values are moved as float32, widened where possible, and filled anew.
         """
         module = super()._apply(fn, recurse)
-        self.vector = None if self.vector is None else fn(self.vector)
-        weight, temperature = fn(self._weight.float()), fn(self._temperature.float())
-        widest = torch.float32 if weight.device.type == "mps" else torch.float64
-        self._weight, self._temperature = weight.to(widest), temperature.to(widest)
+        self.vector = None if self.vector is None else follow(self.vector, fn)
+        with torch.inference_mode(False):
+            weight, temperature = fn(self._weight.float()), fn(self._temperature.float())
+            widest = torch.float32 if weight.device.type == "mps" else torch.float64
+            self._weight, self._temperature = weight.to(widest), temperature.to(widest)
         if self._weight.device.type != "meta":
             self._weight.fill_(self.weight)
             self._temperature.fill_(self.temperature)
         return module
+
+
+def _check_temperature(name: str, value: float) -> float:
+    temperature = within(name, value, 0, open_low=True)
+    if temperature < SMALLEST_TEMPERATURE:
+        raise ValueError(
+            f"{name}: expected at least {SMALLEST_TEMPERATURE:g}, below which the gradient is past "
+            f"what float32 holds, got {temperature:g}; give the schedule a minimum"
+        )
+    return temperature
 
 
 def _scalar(value: Tensor, like: Tensor) -> Tensor:

@@ -162,7 +162,7 @@ class _Builder:
             call.position,
             lambda: SparseRegularized(
                 base,
-                temperature=values["tau"] if values["tau_rho"] == 1 else temperature,
+                temperature=temperature(0) if values["tau_rho"] == 1 else temperature,
                 p=values["p"],
                 weight=weight,
                 normalize=values["normalize"],

@@ -96,6 +96,9 @@ def _format_arguments(loss: Loss) -> str:
 
 def _format_sparse(loss: SparseRegularized) -> str:
     weight, temperature = loss.weight_schedule, loss.temperature_schedule
+    # Read back, one that does not grow is a constant, so it is written as one.
+    if isinstance(temperature, Exponential) and temperature.growth == 1:
+        temperature = Constant(temperature(0))
     if isinstance(weight, Constant):
         every = temperature.every if isinstance(temperature, Exponential) else 1
         weight = exponential(weight.value, growth=1, every=every)

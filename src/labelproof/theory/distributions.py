@@ -8,11 +8,19 @@ from torch import Tensor
 from labelproof.losses import Loss, Outputs
 from labelproof.losses.inputs import working_precision
 
-__all__ = ["admit_classes", "admit_transition", "label_values", "vector_values"]
+__all__ = [
+    "admit_classes",
+    "admit_labels",
+    "admit_tensor",
+    "admit_transition",
+    "label_values",
+    "vector_values",
+]
 
 
 def vector_values(loss: Loss, vector: Tensor) -> Tensor:
     """Loss of one output for every label, `(k)`."""
+    admit_tensor("vector", vector)
     if vector.ndim != 1:
         raise ValueError(f"vector: expected shape (k), got {tuple(vector.shape)}")
     return label_values(loss, vector, name="vector")
@@ -20,8 +28,12 @@ def vector_values(loss: Loss, vector: Tensor) -> Tensor:
 
 def label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tensor:
     """Loss of each output for every label, in the outputs' shape."""
-    if not outputs.is_floating_point():
-        raise TypeError(f"{name}: expected a floating-point tensor, got {outputs.dtype}")
+    if not isinstance(loss, Loss):
+        raise TypeError(
+            f"loss: expected a loss of labelproof, got {type(loss).__name__}; "
+            "labelproof.as_loss takes in any other module"
+        )
+    admit_tensor(name, outputs)
     outputs = working_precision(outputs)
     valid = outputs.ndim > 0 and outputs.shape[-1] > 1 and outputs.numel() > 0
     if not valid or not _are_distributions(outputs):
@@ -37,6 +49,47 @@ def label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tenso
             f"loss: {type(loss).__name__} has no value (NaN) at the output {flat[place].tolist()}"
         )
     return values.reshape(outputs.shape)
+
+
+def admit_tensor(name: str, values: object) -> None:
+    """Refuse what is not a tensor of floating-point numbers, such as an array or a list."""
+    if not isinstance(values, Tensor):
+        raise TypeError(
+            f"{name}: expected a tensor, got {type(values).__name__}; torch.as_tensor makes one"
+        )
+    if not values.is_floating_point():
+        raise TypeError(f"{name}: expected a floating-point tensor, got {values.dtype}")
+
+
+def admit_labels(
+    name: str, labels: Tensor, *, shape: tuple[int, ...], num_classes: int, rows: str
+) -> Tensor:
+    """Refuse what is not one class index for each example.
+
+    Args:
+        name: The argument's name, for the message.
+        labels: What the caller gave.
+        shape: The shape that it must have.
+        num_classes: How many classes there are.
+        rows: What the shape follows from, for the message.
+    """
+    if not isinstance(labels, Tensor):
+        raise TypeError(
+            f"{name}: expected a tensor, got {type(labels).__name__}; torch.as_tensor makes one"
+        )
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise TypeError(f"{name}: expected integer class indices, got {labels.dtype}")
+    if tuple(labels.shape) != shape:
+        raise ValueError(f"{name}: expected shape (N) for {rows}, got {tuple(labels.shape)}")
+    labels = labels.long()
+    bad = (labels < 0) | (labels >= num_classes)
+    if bool(bad.any()):
+        place = int(bad.nonzero()[0])
+        raise ValueError(
+            f"{name}: expected class indices from 0 to {num_classes - 1}, got "
+            f"{int(labels[place])} at index {place}"
+        )
+    return labels
 
 
 def admit_transition(transition: Tensor, *, num_classes: int | None = None) -> Tensor:

@@ -12,6 +12,7 @@ from labelproof.losses import SymmetricCrossEntropy, sharpen
 from labelproof.losses.inputs import working_precision
 from labelproof.losses.reverse import LOG_ZERO
 from labelproof.ranges import within
+from labelproof.theory.distributions import admit_labels, admit_tensor
 
 __all__ = ["GradientTerms", "as_symmetric_cross_entropy", "gradient_terms"]
 
@@ -61,6 +62,16 @@ def gradient_terms(
     """
     weight, p = within("weight", weight, 0), within("p", p, 0, 1, open_low=True)
     temperature = within("temperature", temperature, 0, open_low=True)
+    admit_tensor("logits", logits)
+    if logits.ndim != 2 or not logits.shape[1]:
+        raise ValueError(f"logits: expected shape (N, k), got {tuple(logits.shape)}")
+    target = admit_labels(
+        "target",
+        target,
+        shape=(logits.shape[0],),
+        num_classes=logits.shape[1],
+        rows=f"logits (N, k) of shape {tuple(logits.shape)}",
+    )
     sharp = sharpen(working_precision(logits), temperature=temperature, normalize=False)
     log_u = torch.log_softmax(sharp, dim=1)
     given = F.one_hot(target, logits.shape[1]).bool()

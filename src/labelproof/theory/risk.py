@@ -12,6 +12,8 @@ from labelproof.losses import Loss
 from labelproof.ranges import within
 from labelproof.theory.distributions import (
     admit_classes,
+    admit_labels,
+    admit_tensor,
     admit_transition,
     label_values,
     vector_values,
@@ -47,6 +49,7 @@ def risk(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
     Reference:
         Section 2.1.
     """
+    admit_tensor("outputs", outputs)
     return noisy_risk(loss, outputs, labels, transition=torch.eye(outputs.shape[-1]))
 
 
@@ -74,11 +77,13 @@ def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tenso
         Section 2.1.
     """
     values = label_values(loss, outputs)
-    if labels.shape != values.shape[-2:-1]:
-        raise ValueError(
-            f"labels: expected shape (N) for outputs (..., N, k) of shape {tuple(outputs.shape)}, "
-            f"got {tuple(labels.shape)}"
-        )
+    labels = admit_labels(
+        "labels",
+        labels,
+        shape=tuple(values.shape[-2:-1]),
+        num_classes=values.shape[-1],
+        rows=f"outputs (..., N, k) of shape {tuple(outputs.shape)}",
+    )
     chance = admit_transition(transition, num_classes=values.shape[-1]).to(values)[labels]
     # A label that cannot come costs nothing even where its loss is infinite; 0 * inf is NaN.
     return torch.where(chance > 0, chance * values, 0).sum(dim=-1).mean(dim=-1)
