@@ -70,6 +70,13 @@ def test_the_table_of_rare_classes_is_of_the_numbers() -> None:
     assert {entry["set"] for entry in content["sets"]} == set(module.SETS)
 
 
+def test_the_table_of_groups_is_of_the_numbers() -> None:
+    numbers = ROOT / "benchmarks" / "results" / "audit-groups.json"
+    module, content = load("audit_groups"), json.loads(numbers.read_text())
+    assert numbers.with_suffix(".md").read_text() == module.table(content)
+    assert {entry["rows"] for entry in content["sets"]} == set(module.SPREADS)
+
+
 def test_the_table_of_mistakes_in_tables_is_of_the_numbers() -> None:
     numbers = ROOT / "benchmarks" / "results" / "audit-tables.json"
     module, content = load("audit_tables"), json.loads(numbers.read_text())
