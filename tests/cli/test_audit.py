@@ -111,7 +111,7 @@ def test_other_settings_in_the_same_folder_are_refused(
     before = (folder / AUDIT).read_bytes()
     result = labelproof(*DIGITS, *changes, "--output", folder)
     assert isinstance(result.exception, ValueError)
-    assert "holds a run with other settings" in str(result.exception)
+    assert "holds an audit with other settings" in str(result.exception)
     assert said in str(result.exception)
     assert (folder / AUDIT).read_bytes() == before
 

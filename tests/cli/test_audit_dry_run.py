@@ -130,7 +130,7 @@ def test_an_audit_that_is_there_is_told_or_refused_as_it_would_be(tmp_path: Path
     fresh = labelproof(*command, "--dry-run", "--fresh")
     assert f"Folder: {folder} (an audit is removed first)" in fresh.stdout
     other = labelproof(*command, "--seed", "9", "--dry-run")
-    assert "holds a run with other settings" in str(other.exception)
+    assert "holds an audit with other settings" in str(other.exception)
     assert below(tmp_path) == before
 
 

@@ -1,5 +1,6 @@
 import csv
 import io
+import os
 import shutil
 from pathlib import Path
 
@@ -126,6 +127,34 @@ def test_the_table_goes_into_a_file(run: Path, tmp_path: Path) -> None:
     assert result.stdout == ""
     assert output.read_text().splitlines()[0] == "path,label,probability"
     assert len(output.read_text().splitlines()) == 2
+
+
+def test_a_dash_is_standard_output(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_images(tmp_path, ["a.png"], mode="L")
+    monkeypatch.chdir(tmp_path)
+    result = labelproof("predict", run, "a.png", "--output", "-")
+    assert result.exit_code == 0
+    assert [row["path"] for row in rows(result)] == ["a.png"]
+    labelproof("predict", run, "a.png", "--output", "./-")
+    assert (tmp_path / "-").read_text() == result.stdout
+    (tmp_path / "-").unlink()
+    refused = labelproof("export", run, "--output", "-")
+    assert str(refused.exception).startswith("--output: expected a file such as model.onnx, got -")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+def test_a_pipe_takes_the_table_and_may_have_enough_of_it(run: Path, tmp_path: Path) -> None:
+    write_images(tmp_path, ["a.png"], mode="L")
+    reader, writer = os.pipe()
+    words = ("predict", run, tmp_path / "a.png", "--output", f"/dev/fd/{writer}")
+    assert labelproof(*words).exit_code == 0
+    assert os.read(reader, 1000).startswith(b"path,label,probability\n")
+    os.close(reader)
+    assert labelproof(*words).exit_code == 141
+    os.close(writer)
 
 
 @pytest.mark.parametrize(

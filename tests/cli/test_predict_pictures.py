@@ -96,6 +96,43 @@ def test_a_folder_of_such_images_alone_is_an_error_that_says_why(
     assert "1 image of a kind that is not read (.heic)" in capsys.readouterr().err
 
 
+def test_files_that_are_no_images_are_named_as_fit_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_images(tmp_path, ["a/1.png", "a/2.png", "b/1.png"])
+    for name in ("a/1.dcm", "a/2.DCM", "b/slide.ndpi", "b/IM0001", "b/notes.txt", "b/.hidden"):
+        (tmp_path / name).touch()
+    lines = told(tmp_path)
+    assert lines == [
+        f"warning: {tmp_path}: 3 images of a kind that is not read (.dcm, .ndpi) left out; export "
+        "as PNG or TIFF",
+        f"warning: {tmp_path}: 2 files left out, not images: {tmp_path}/b/IM0001, "
+        f"{tmp_path}/b/notes.txt",
+    ]
+    assert said(capsys, tmp_path) == lines
+
+
+def test_a_folder_without_images_is_told_with_what_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("1.dcm", "IM0001"):
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="found none; 2 other files there: ") as caught:
+        find_pictures([tmp_path], GREY)
+    assert str(caught.value).endswith(f"{tmp_path}/1.dcm, {tmp_path}/IM0001")
+    assert "1 image of a kind that is not read (.dcm)" in capsys.readouterr().err
+
+
+def test_a_row_that_names_no_image_is_one_that_cannot_be_read(tmp_path: Path) -> None:
+    write_images(tmp_path, ["a.png"], mode="L", size=(8, 8))
+    table = tmp_path / "new.csv"
+    table.write_text("path,key\n,k7\na.png,k8\n")
+    first, second = find_pictures([table], GREY, identify="key")
+    assert (str(first.pixels), first.name) == (f"{table}: line 2: names no image", "k7")
+    assert (second.path, second.name) == (f"{tmp_path}/a.png", "k8")
+    assert isinstance(second.pixels, np.ndarray)
+
+
 def test_all_of_it_is_on_the_error_stream_of_the_command(tmp_path: Path) -> None:
     assert train_digits(tmp_path / "run", epochs=1).exit_code == 0
     photos = tmp_path / "photos"

@@ -42,6 +42,9 @@ def test_decisions_are_exported(audit: Audit, tmp_path: Path) -> None:
     with file.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == ["sample", "given", "label", "decision"]
+    printed = labelproof("review", tmp_path / "audit", "--export", "-")
+    assert printed.stdout == file.read_text(encoding="utf-8")
+    assert "standard output: 60 labels, 1 changed" in printed.stderr
     first, second, third = audit.findings.suspects[:3].tolist()
     names = audit.class_names
     assert rows[first]["label"] == names[audit.findings.suggested[first]]

@@ -139,3 +139,37 @@ def test_notes_that_are_damaged_are_said_to_be(tmp_path: Path) -> None:
     (tmp_path / ATTEMPTS).write_text(json.dumps({"asked": {}}))
     with pytest.raises(ValueError, match="--fresh"):
         read_attempts(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[1,2]", '"lost"', '{"asked": 1}', '{"asked": {}, "loss": "ce"}'])
+def test_notes_of_something_else_are_said_to_be_damaged(tmp_path: Path, text: str) -> None:
+    (tmp_path / ATTEMPTS).write_text(text)
+    with pytest.raises(ValueError, match=r"not what labelproof writes there .*--fresh"):
+        read_attempts(tmp_path)
+
+
+def test_places_are_kept_and_may_be_missing(tmp_path: Path) -> None:
+    noted = Attempts({}, "ce", places={"data": {"path": "/work/t.csv", "from_run": "../t.csv"}})
+    noted.write(tmp_path)
+    assert read_attempts(tmp_path) == noted
+
+
+def test_the_same_data_and_labels_at_another_place_are_the_same(tmp_path: Path) -> None:
+    asked = {"data": "t.csv", "labels": "reviewed.csv", "seed": 1, "fingerprint": "27d1"}
+    Attempts(asked, "ce").write(tmp_path)
+    moved = {**asked, "data": "/moved/t.csv", "labels": "/moved/reviewed.csv"}
+    assert go_on(tmp_path, moved, "ce").asked == asked
+    with pytest.raises(ValueError, match=r"holds a run with other settings \(seed 1\)"):
+        go_on(tmp_path, {**moved, "seed": 2}, "ce")
+    # With labels of a file or without is more than a place, and so is a dataset's name.
+    for other in ({"labels": None}, {"data": "digits"}):
+        with pytest.raises(
+            ValueError, match=f"holds an audit with other settings .{next(iter(other))}"
+        ):
+            go_on(tmp_path, moved | other, "ce", kind="an audit")
+
+
+def test_without_a_fingerprint_another_path_is_another_setting(tmp_path: Path) -> None:
+    Attempts({"data": "t.csv"}, "ce").write(tmp_path)
+    with pytest.raises(ValueError, match=r"other settings \(data 't\.csv'\)"):
+        go_on(tmp_path, {"data": "/moved/t.csv", "fingerprint": "27d1"}, "ce")

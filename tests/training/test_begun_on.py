@@ -24,3 +24,9 @@ def test_it_is_the_same_in_another_process(data: str | None) -> None:
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
     assert str(again) == str(error)
     assert again.data == data
+
+
+def test_an_audit_is_not_called_a_run(tmp_path: Path) -> None:
+    error = OtherDataError(tmp_path, data="pets.npz", kind="an audit")
+    assert "holds an audit of other data: it is of pets.npz" in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from labelproof.training import durable
 from labelproof.training.checkpoint import (
     Checkpoint,
+    check_newest,
     load_checkpoint,
     load_weights,
     save_checkpoint,
@@ -517,3 +518,22 @@ def test_a_folder_is_owned_by_one_process_until_it_dies(tmp_path: Path) -> None:
             pass
     with owning(tmp_path):
         assert names(tmp_path) == [".lock", "1"]
+
+
+def test_sizes_tell_whether_the_newest_is_whole(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no checkpoint"):
+        check_newest(tmp_path)
+    save_three(tmp_path)
+    check_newest(tmp_path)
+    newest = tmp_path / names(tmp_path)[-1]
+    cut(tmp_path / names(tmp_path)[0] / "weights.safetensors")
+    check_newest(tmp_path)
+    cut(newest / "state.safetensors")
+    with pytest.raises(ValueError, match=f"{newest.name}: state.safetensors has .* bytes instead"):
+        check_newest(tmp_path)
+    (newest / "weights.safetensors").unlink()
+    with pytest.raises(ValueError, match=f"{newest.name}: weights.safetensors is missing"):
+        check_newest(tmp_path)
+    cut(newest / "state.json")
+    with pytest.raises(ValueError, match=f"{newest.name}: state.json is not JSON"):
+        check_newest(tmp_path)

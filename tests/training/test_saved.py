@@ -80,17 +80,20 @@ def test_a_run_without_a_checkpoint_is_refused(copy: Path) -> None:
 def test_broken_weights_are_refused_with_the_reason(copy: Path) -> None:
     for weights in copy.glob("checkpoint/*/weights.safetensors"):
         weights.write_bytes(weights.read_bytes()[:-1])
-    with pytest.raises(FileNotFoundError, match=r"weights.safetensors has .* bytes instead of"):
+    with pytest.raises(ValueError, match=r"weights.safetensors has .* bytes instead of") as caught:
         load_run(copy)
+    assert "train it anew with --fresh" in str(caught.value)
+    assert "no checkpoint" not in str(caught.value)
+    assert "starts anew" not in str(caught.value)
 
 
 def test_a_checkpoint_of_a_later_version_is_the_users_to_solve(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load_checkpoint(*_: object, **__: object) -> None:
+    def newest_whole(*_: object) -> None:
         raise LaterFormatError("expected a checkpoint of format 1, got 2; update labelproof")
 
-    monkeypatch.setattr("labelproof.training.saved.load_checkpoint", load_checkpoint)
+    monkeypatch.setattr("labelproof.training.saved.newest_whole", newest_whole)
     with pytest.raises(ValueError, match="update labelproof"):
         load_run(finished)
 
@@ -122,3 +125,12 @@ def test_only_what_a_run_wrote_is_removed(copy: Path) -> None:
     check_removable(copy / "nowhere")
     with pytest.raises(ValueError, match="nothing in it is removed"):
         check_removable(copy / "notes.txt")
+
+
+def test_weights_of_an_earlier_checkpoint_are_not_passed_off_as_the_last(copy: Path) -> None:
+    (first,) = (copy / "checkpoint").iterdir()
+    last = Path(shutil.copytree(first, first.with_name("00099-0000000")))
+    weights = last / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match=f"{last.name}.* those of the earlier .*{first.name}"):
+        load_run(copy)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.fitting.watch import Watch
+from labelproof.training.array_file import read_arrays
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
@@ -146,9 +147,9 @@ class CrossValidation:
             record = self._record(job)
             assert record is not None  # noqa: S101
             assert job.folder is not None  # noqa: S101
-            with np.load(job.folder / PREDICTIONS, allow_pickle=False) as arrays:
-                logits[arrays["held"]] = arrays["held_logits"]
-                seen[arrays["held"]] = True
+            arrays = read_arrays(job.folder / PREDICTIONS, ["held", "held_logits"])
+            logits[arrays["held"]] = arrays["held_logits"]
+            seen[arrays["held"]] = True
             curves.append(record.curve)
         index = np.flatnonzero(seen)
         given = self.validation.dataset.train.labels[index]

@@ -12,8 +12,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.findings import Findings
+from labelproof.training.array_file import read_arrays
 from labelproof.training.durable import remove_folder, write_bytes, write_text
 from labelproof.training.ownership import LOCK
 from labelproof.training.record import write_arrays
@@ -39,6 +38,7 @@ __all__ = [
     "SUSPECTS",
     "Audit",
     "find_audit",
+    "mend_suspects",
     "remove_audit",
 ]
 
@@ -100,6 +100,11 @@ class Audit:
         """Whether the labels were judged by a network that was trained on them."""
         return self.method.get("predictions") == "run"
 
+    @property
+    def trained(self) -> bool:
+        """Whether networks were trained for it, which takes long."""
+        return self.method.get("predictions") == "cross-validation"
+
     def __repr__(self) -> str:
         return f"Audit({self.name!r}, {self.findings!r})"
 
@@ -108,9 +113,7 @@ class Audit:
         findings = self.findings
         # That of an earlier audit does not go with the other files any more.
         (folder / AUDIT).unlink(missing_ok=True)
-        # Names of files need not be UTF-8; as bytes they come out as they are on the disk.
-        suspects = self.suspects_csv().encode("utf-8", "surrogateescape")
-        write_bytes(folder / SUSPECTS, suspects)
+        write_bytes(folder / SUSPECTS, _suspects_file(self))
         write_arrays(
             folder / SAMPLES,
             {
@@ -160,7 +163,7 @@ class Audit:
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             if values["version"] > _VERSION:
-                raise ValueError(f"it is of version {values['version']}, later than this program's")
+                raise _LaterVersionError(path, values["version"])
             classes = len(values["class_names"])
             arrays = _read_samples(folder / SAMPLES, classes)
             findings = Findings(
@@ -190,8 +193,13 @@ class Audit:
                 left_out=_unpacked(arrays["left_out"]),
                 marks=arrays.get("marks"),
             )
+        except _LaterVersionError:
+            raise
         except (ValueError, KeyError, TypeError, OSError) as error:
-            raise ValueError(f"{path}: not a whole audit ({error})") from None
+            raise ValueError(
+                f"{path}: not a whole audit ({error}); 'labelproof audit' with --fresh makes it "
+                "anew"
+            ) from None
 
     def suspects_csv(self) -> str:
         """The suspects as a table: sample, given, suggested, score."""
@@ -209,6 +217,38 @@ class Audit:
                 ]
             )
         return text.getvalue()
+
+
+class _LaterVersionError(ValueError):
+    """An audit is of a later version of labelproof, and as good as ever."""
+
+    def __init__(self, path: Path, version: object):
+        super().__init__(
+            f"{path}: it is of version {version}, later than this program's; update labelproof"
+        )
+
+
+def mend_suspects(folder: Path, audit: Audit) -> None:
+    """Write the table of suspects anew where it is missing or was cut off.
+
+    Whoever has changed something in it keeps that.
+
+    Args:
+        folder: The audit's.
+        audit: What is kept there.
+    """
+    whole = _suspects_file(audit)
+    try:
+        found = (folder / SUSPECTS).read_bytes()
+    except FileNotFoundError:
+        found = b""
+    if len(found) < len(whole) and whole.startswith(found):
+        write_bytes(folder / SUSPECTS, whole)
+
+
+def _suspects_file(audit: Audit) -> bytes:
+    # Names of files need not be UTF-8; as bytes they come out as they are on the disk.
+    return audit.suspects_csv().encode("utf-8", "surrogateescape")
 
 
 def find_audit(folder: Path) -> Path:
@@ -259,10 +299,8 @@ def _asked(settings: Path) -> bool:
 
 def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     """The arrays of `samples.npz`, which fit each other and the classes."""
+    arrays = read_arrays(path)
     try:
-        # Opened here: of a damaged archive NumPy leaves its own file open.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
         size = len(_unpacked(arrays["samples"]))
         for name in ("index", "given", "suggested", "score", *arrays.keys() & {"marks"}):
             if arrays[name].shape != (size,):
@@ -273,7 +311,9 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
         for name in ("given", "suggested"):
             if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():
                 raise ValueError(f"{name}: expected classes from 0 to {classes - 1}, got others")
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except KeyError as error:
+        raise ValueError(f"{path.name}: it lacks {error}") from None
+    except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
     return arrays
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from labelproof.audit import Audit, CrossValidation
 from labelproof.audit.conclusion import conclude
-from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
+from labelproof.audit.folder import AUDIT, RUNS, SETTINGS, mend_suspects
 from labelproof.cli.audit_places import data_place
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
@@ -59,7 +59,7 @@ def is_begun(folder: Path, asked: dict[str, Any], configuration: Configuration) 
     Raises:
         ValueError: It holds one that this would not go on with.
     """
-    go_on(folder, asked, configuration.loss, name=SETTINGS)
+    go_on(folder, asked, configuration.loss, name=SETTINGS, kind="an audit")
     if (folder / SETTINGS).exists():
         return True
     _refuse_untrained(folder)
@@ -95,18 +95,22 @@ def cross_validate(
         stop: Asked between steps.
         options: What is needed to read the data again.
     """
-    attempts = go_on(folder, asked, configuration.loss, name=SETTINGS)
+    attempts = go_on(folder, asked, configuration.loss, name=SETTINGS, kind="an audit")
+    place = data_place(configuration.data)
     if (folder / AUDIT).exists():
         _refuse_untrained(folder)
+        kept = Audit.read(folder)
         say(console, "Finished before, and not trained again; --fresh trains it anew:")
         _remove_runs(folder)
         # Data and audit may have been moved together since.
-        kept = Audit.read(folder)
-        found = replace(kept, data=data_place(configuration.data), options=options)
+        found = replace(kept, data=place, options=options)
         if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
             found.write(folder)
+        mend_suspects(folder, found)
         return found
-    configuration = replace(configuration, loss=attempts.loss)
+    # The networks that are there know the data by the path that they were begun with.
+    begun = attempts.asked.get("data", configuration.data)
+    configuration = replace(configuration, loss=attempts.loss, data=begun)
 
     def note_weaker(loss: str) -> None:
         attempts.given_up.append({"loss": attempts.loss, "reason": "collapsed"})
@@ -144,7 +148,7 @@ def cross_validate(
     found = conclude(
         dataset,
         validation.predictions(),
-        data=data_place(configuration.data),
+        data=place,
         method={
             "predictions": "cross-validation",
             "folds": folds,
@@ -161,11 +165,17 @@ def cross_validate(
 
 
 def _refuse_untrained(folder: Path) -> None:
-    if (folder / AUDIT).exists() and not (folder / SETTINGS).exists():
+    if not (folder / AUDIT).exists() or (folder / SETTINGS).exists():
+        return
+    if Audit.read(folder).trained:
         raise ValueError(
-            f"{folder} holds an audit for which nothing was trained; choose another folder with "
-            "--output, or replace it with --fresh"
+            f"{folder} holds an audit whose {SETTINGS} is missing, so that it is not known what it "
+            "was asked for; choose another folder with --output, or make it anew with --fresh"
         )
+    raise ValueError(
+        f"{folder} holds an audit for which nothing was trained; choose another folder with "
+        "--output, or replace it with --fresh"
+    )
 
 
 def _remove_runs(folder: Path) -> None:

@@ -20,11 +20,19 @@ __all__ = ["keep_beside", "present", "refuse_trained", "replace_audit"]
 def refuse_trained(folder: Path, *, fresh: bool) -> None:
     """Leave alone what took hours to train, and what is someone else's."""
     refuse_foreign(folder, kind="an audit")
-    if (folder / SETTINGS).exists() and not fresh:
+    if not fresh and ((folder / SETTINGS).exists() or _is_trained(folder)):
         raise ValueError(
             f"{folder} holds an audit for which networks were trained; choose another folder with "
             "--output, or replace it with --fresh"
         )
+
+
+def _is_trained(folder: Path) -> bool:
+    """Whether an audit says of itself that networks were trained for it."""
+    try:
+        return Audit.read(folder).trained
+    except (OSError, ValueError):
+        return False
 
 
 def replace_audit(

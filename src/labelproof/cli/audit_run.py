@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from rich.console import Console
@@ -11,13 +12,19 @@ from labelproof.audit.conclusion import conclude
 from labelproof.audit.of_run import predict_trained
 from labelproof.cli.audit_places import data_place, reading_options
 from labelproof.cli.lines import told
-from labelproof.cli.unfinished import warn_if_unfinished
-from labelproof.data.catalogue import is_known
+from labelproof.cli.run_data import (
+    find_data,
+    find_labels,
+    load_as_trained,
+    same_data,
+    taken_label_of,
+)
+from labelproof.cli.saved_runs import open_run
 from labelproof.data.dataset import Dataset
-from labelproof.data.loading import load_dataset
+from labelproof.data.notices import readable
 from labelproof.data.row_columns import dropped_columns
 from labelproof.fitting.attempts import read_attempts
-from labelproof.training.saved import SavedRun, load_run
+from labelproof.training.saved import SavedRun
 
 __all__ = ["ask_run", "audit_run"]
 
@@ -30,45 +37,37 @@ def audit_run(
     data_root: Path | None = None,
     console: Console,
 ) -> tuple[Audit, Samples]:
-    """Read a run's data again, and ask its network about them."""
-    run = load_run(folder, device)
-    warn_if_unfinished(run)
+    """Read a run's data again, and ask its network about them.
+
+    Raises:
+        FileNotFoundError: The data are not there any more.
+        ValueError: They are others than it was trained on.
+    """
+    run = open_run(folder, device)
     attempts = read_attempts(folder)
-    asked = attempts.asked if attempts is not None else {}
-    label, labels = asked.get("label"), asked.get("labels")
-    if label is None and attempts is not None:
-        label = attempts.label_column
+    data = find_data(run, attempts, advice="bring it back, or start this from where it is now")
+    labels = find_labels(run, attempts, advice="start it from the folder that the run was told of")
     with told():
-        data = _find_data(run.configuration.data, folder)
-        dataset = load_dataset(
-            data,
-            root=data_root,
-            on_error="skip",
-            label=label,
-            labels=labels,
-            drop=asked.get("drop") or (),
-            group=asked.get("group"),
+        dataset = load_as_trained(data, attempts, labels=labels, root=data_root)
+    if same_data(run, attempts, dataset, human=human) is False:
+        place = shlex.quote(data)
+        raise ValueError(
+            f"{readable(data)}: not what {folder} was trained on: its labels, files or rows have "
+            f"changed since, or it is another of the same name; 'labelproof audit {place}' audits "
+            f"it as it is, 'labelproof fit {place}' with --fresh or another --output trains on it"
         )
     found = ask_run(
         run,
         dataset,
         dataset,
         data=data,
-        label=label,
+        label=taken_label_of(attempts),
         labels=labels,
         human=human,
         root=data_root,
         console=console,
     )
     return found, Samples.of(found, dataset)
-
-
-def _find_data(data: str, folder: Path) -> str:
-    """Where a run's data are: as it was told, or beside its folder, seen from anywhere."""
-    if is_known(data) or Path(data).expanduser().exists():
-        return data
-    beside = folder.resolve().parent / data
-    return str(beside) if beside.exists() else data
 
 
 def ask_run(

@@ -15,9 +15,11 @@ from rich.table import Table
 
 from labelproof.cli.data import Root
 from labelproof.cli.flags import LABELS
-from labelproof.cli.lines import say, told
+from labelproof.cli.learned_from import count_learned
+from labelproof.cli.lines import say, told, warn
 from labelproof.cli.pictures import ARRAYS
-from labelproof.cli.unfinished import warn_if_unfinished
+from labelproof.cli.run_data import differs, find_data, find_labels
+from labelproof.cli.saved_runs import open_run
 from labelproof.data.arrays import load_arrays
 from labelproof.data.dataset import Dataset
 from labelproof.data.known_classes import in_classes
@@ -32,7 +34,7 @@ from labelproof.data.taken_label import column_names, found_label, taken_label
 from labelproof.fitting.attempts import Attempts, read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.ranges import choose, suggest
-from labelproof.training.saved import SavedRun, load_run
+from labelproof.training.saved import SavedRun
 
 __all__ = ["evaluate"]
 
@@ -91,14 +93,13 @@ def evaluate(
     the training's own.
     """
     choose("format", format, _FORMATS)
-    saved = load_run(run, device)
-    warn_if_unfinished(saved)
-    name = data or saved.configuration.data
+    saved = open_run(run, device)
     attempts = read_attempts(run)
+    name = data or find_data(saved, attempts, advice="say with --data PATH where it is now")
     # What a run has learned from is read as the run read it.
     on_error = "skip" if skip_unreadable or (data is None and attempts is not None) else "raise"
     if labels is None and data is None and split == "train" and attempts is not None:
-        labels = _labels_of_run(attempts.asked.get("labels"))
+        labels = find_labels(saved, attempts, advice="say with --labels where it is")
     with told():
         if label is None and table_kind(Path(name)):
             label = _label_of_run(saved, attempts, Path(name))
@@ -111,15 +112,33 @@ def evaluate(
     if data is not None and split == "test" and "test" not in dataset.splits:
         split = "train"  # all there is in a file that was made to measure on
     found = _measure(saved, dataset, split)
-    learned = split == "train" and _same(name, saved.configuration.data)
-    found |= {"learned_from": learned}
+    own = _same(name, saved, attempts)
+    other = own and differs(saved, attempts, dataset, name, data_root)
+    if other and data is None:
+        warn(
+            f"{readable(name)}: not what {run} was trained on: its labels, files or rows have "
+            "changed since, or it is another of the same name; name what is measured on with "
+            "--data PATH"
+        )
+    learned: bool | None = None if other else split == "train"
+    among = None
+    if not own:
+        learned, among = _learned(saved, attempts, dataset, split, root=data_root)
+    found |= {"learned_from": learned, "learned_from_n": among}
     if format == "json":
         typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
     else:
         # A part has a name where there are others, and not in a file that was made to measure on.
         parts = data is None or len(dataset.splits) > 1
         _show(Console(), found, f"{dataset.name}, {split}" if parts else readable(name))
-        if learned and dataset.clean:
+        if among:
+            what = "rows are the same as some" if dataset.tabular else "images are among those"
+            say(
+                Console(),
+                f"{among:,} of {found['n']:,} of these {what} that it learned from: of how it does "
+                "on new data they say nothing.",
+            )
+        elif learned and dataset.clean:
             say(Console(), "The network has learned from most of these.")
         elif learned:
             checked = "" if labels is not None else ", and no one has checked them"
@@ -152,7 +171,7 @@ def _label_of_run(saved: SavedRun, attempts: Attempts | None, path: Path) -> str
     learned = None if attempts is None else attempts.label_column
     if learned is None and saved.tabular:
         # An earlier version did not note it, nor does a run of 'labelproof train'.
-        learned = taken_label(Path(saved.configuration.data), saved.columns)
+        learned = taken_label(Path(_own(saved, attempts)), saved.columns)
     if learned is None or not path.is_file():
         return None
     table = read_table(path)
@@ -169,25 +188,41 @@ def _label_of_run(saved: SavedRun, attempts: Attempts | None, path: Path) -> str
     return found
 
 
-def _labels_of_run(labels: object) -> Path | None:
-    """The file that a run took its labels from, as it was named there."""
-    if not isinstance(labels, str):
-        return None
-    if not Path(labels).is_file():
-        raise FileNotFoundError(
-            f"the run learned from the labels of {readable(labels)}, which is not there from here; "
-            "say with --labels where it is"
-        )
-    return Path(labels)
+def _learned(
+    saved: SavedRun,
+    attempts: Attempts | None,
+    dataset: Dataset,
+    split: str,
+    *,
+    root: Path | None,
+) -> tuple[bool | None, int | None]:
+    """Whether a run has learned from other data that it is measured on, and from how many of them.
+
+    That is `None` where it cannot be known: some rows of a table are the same by chance, and data
+    that are not here any more cannot be compared with.
+    """
+    chosen = dataset.splits[split]
+    among = count_learned(saved, attempts, chosen, root)
+    if among is None or not among:
+        return (None if among is None else False), among
+    return (None if dataset.tabular and among < len(chosen) else True), among
 
 
-def _same(data: str, other: str) -> bool:
-    if data == other:
-        return True
+def _same(name: str, saved: SavedRun, attempts: Attempts | None) -> bool:
+    """Whether data are those of a run by their name or path."""
+    own = _own(saved, attempts)
     try:
-        return Path(data).samefile(other)
+        return name == own or Path(name).samefile(own)
     except OSError:
         return False
+
+
+def _own(saved: SavedRun, attempts: Attempts | None) -> str:
+    """Where the data of a run are, or were."""
+    try:
+        return find_data(saved, attempts, advice="")
+    except FileNotFoundError:
+        return saved.configuration.data
 
 
 def _measure(saved: SavedRun, dataset: Dataset, split: str) -> dict[str, Any]:

@@ -11,11 +11,10 @@ from rich.console import Console
 
 from labelproof.cli.lines import say
 from labelproof.cli.output_file import output_file
-from labelproof.cli.unfinished import warn_if_unfinished
+from labelproof.cli.saved_runs import open_run
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, export_run, looking
-from labelproof.training.saved import load_run
 
 __all__ = ["export"]
 
@@ -58,8 +57,7 @@ def export(
     choose("format", format, tuple(EXPORTS))
     example = f"model{EXPORTS[format]}"
     path = run / example if output is None else output_file(output, example=example)
-    saved = load_run(run)
-    warn_if_unfinished(saved)
+    saved = open_run(run)
     export_run(saved, path, format=format)
     shape = ", ".join(str(size) for size in ("N", *saved.description.input_shape))
     taken = f"rows, float32 ({shape})" if saved.tabular else f"images, uint8 ({shape})"

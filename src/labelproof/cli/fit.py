@@ -16,7 +16,7 @@ from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
 from labelproof.cli.decoding import decode_images
 from labelproof.cli.fit_audit import audit_own, kept_audit
-from labelproof.cli.fit_checks import check_enough, check_folder, tell_of_another
+from labelproof.cli.fit_checks import check_enough, check_folder, check_whole, tell_of_another
 from labelproof.cli.fit_words import describe_end, describe_start, stem_of
 from labelproof.cli.lines import say, told
 from labelproof.cli.loss_file import LossFiles
@@ -31,6 +31,7 @@ from labelproof.data.taken_label import taken_label
 from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.feasible import check_feasible
 from labelproof.fitting.recipe import choose_recipe
+from labelproof.fitting.whereabouts import note_places
 from labelproof.report.reading_flags import reading_flags
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.examples import choose_examples
@@ -223,18 +224,27 @@ def fit(
         take_over(folder, execution, fresh=fresh)
         attempts = go_on(folder, asked, configuration.loss)
         attempts.label_column = taken_label(Path(configuration.data), dataset.columns, label)
-        configuration = replace(configuration, loss=attempts.loss)
+        before, attempts.places = attempts.places, note_places(path, labels, folder)
+        # A run that is there knows the data by the path that it was begun with.
+        begun = attempts.asked.get("data", configuration.data)
+        configuration = replace(configuration, loss=attempts.loss, data=begun)
         record = RunFolder(folder).record(configuration)
         if record is not None:
+            check_whole(folder)
+            ended = describe_end(record, folder, dataset, corrected=labels is not None)
+            if attempts.places != before and execution.rank == 0:
+                attempts.write(folder)
             say(console, "Finished before, and not trained again; --fresh trains it anew:")
-            say(console, describe_end(record, folder, dataset, corrected=labels is not None))
+            say(console, ended)
             if audit:
                 # Killed between its record and its page, it is as good as new.
                 kept = kept_audit(folder)
                 if kept is not None:
                     say(console, describe_own_audit(kept, folder))
                 else:
-                    audit_own(folder, device, dataset, dataset, label, labels, data_root, console)
+                    audit_own(
+                        folder, device, dataset, dataset, path, label, labels, data_root, console
+                    )
             return
         prepared = decode_images(
             dataset, configuration, execution.device, console, megabytes=image_memory
@@ -278,4 +288,4 @@ def fit(
     if code:
         raise typer.Exit(code)
     if audit and execution.rank == 0:
-        audit_own(folder, device, dataset, prepared, label, labels, data_root, console)
+        audit_own(folder, device, dataset, prepared, path, label, labels, data_root, console)

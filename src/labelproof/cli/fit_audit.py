@@ -7,13 +7,13 @@ from pathlib import Path
 from rich.console import Console
 
 from labelproof.audit import Samples
-from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit
+from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit, mend_suspects
 from labelproof.cli.audit_keeping import keep_beside
 from labelproof.cli.audit_run import ask_run
 from labelproof.cli.lines import say
+from labelproof.cli.saved_runs import open_run
 from labelproof.data.dataset import Dataset
 from labelproof.training.record import RECORD
-from labelproof.training.saved import load_run
 
 __all__ = ["audit_own", "kept_audit"]
 
@@ -23,18 +23,31 @@ def audit_own(
     device: str,
     dataset: Dataset,
     prepared: Dataset,
+    data: str,
     label: str | None,
     labels: Path | None,
     root: Path | None,
     console: Console,
 ) -> None:
-    """Ask the run that was trained which of its labels are wrong."""
-    run = load_run(folder, device)
+    """Ask the run that was trained which of its labels are wrong.
+
+    Args:
+        folder: The run's.
+        device: Where its network computes.
+        dataset: The data as they are.
+        prepared: The same with its images at the size that is looked at.
+        data: Where they are now; the run may have been told of another place.
+        label: The column of a table that holds the labels.
+        labels: The file of labels that stand in place of the data's own.
+        root: Where datasets are that have a name.
+        console: Where progress is shown.
+    """
+    run = open_run(folder, device)
     found = ask_run(
         run,
         dataset,
         prepared,
-        data=run.configuration.data,
+        data=data,
         label=label,
         labels=labels,
         root=root,
@@ -49,6 +62,9 @@ def kept_audit(folder: Path) -> Audit | None:
     try:
         # In the order in which they are written: the page may be of a run that was here before.
         times = [file.stat().st_mtime_ns for file in files]
-        return Audit.read(folder / INSIDE) if times == sorted(times) else None
+        kept = Audit.read(folder / INSIDE) if times == sorted(times) else None
     except (OSError, ValueError):
         return None
+    if kept is not None:
+        mend_suspects(folder / INSIDE, kept)
+    return kept

@@ -12,15 +12,35 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.holdout import hold_out
 from labelproof.data.notices import count
 from labelproof.fitting.attempts import go_on
+from labelproof.training.checkpoint import LaterFormatError, check_newest
+from labelproof.training.description import read_description
 from labelproof.training.ownership import refuse_file
 
-__all__ = ["check_enough", "check_folder", "tell_of_another"]
+__all__ = ["check_enough", "check_folder", "check_whole", "tell_of_another"]
 
 
 def check_folder(folder: Path) -> None:
     """Refuse a place where no run can be kept, before the data are decoded for it."""
     refuse_file(folder)
     refuse_foreign(folder, kind="a run")
+
+
+def check_whole(folder: Path) -> None:
+    """Refuse a finished run whose network cannot be used any more, which its record does not tell.
+
+    Raises:
+        ValueError: A file that is needed is damaged or missing; the message names it.
+    """
+    try:
+        read_description(folder)
+        check_newest(folder / "checkpoint")
+    except (ValueError, FileNotFoundError) as error:
+        raise ValueError(
+            f"{folder} was finished and is damaged since: {error}; bring it back from a copy, or "
+            "start anew with --fresh"
+        ) from None
+    except LaterFormatError as error:
+        raise ValueError(str(error)) from None
 
 
 def tell_of_another(folder: Path, asked: dict[str, Any], loss: str) -> None:

@@ -13,7 +13,9 @@ from labelproof.data.notices import count, few, readable
 from labelproof.data.row_ids import id_of
 from labelproof.data.table_files import table_stem
 from labelproof.intervals import wilson_interval
+from labelproof.training.array_file import read_arrays
 from labelproof.training.configuration import Configuration
+from labelproof.training.folder import PREDICTIONS
 from labelproof.training.record import RunRecord
 
 __all__ = ["describe_data", "describe_end", "describe_start", "of_parts", "stem_of"]
@@ -105,9 +107,11 @@ def describe_end(
         folder: Where it is.
         dataset: What it learned from.
         corrected: Whether its labels stand in place of those that the data came with.
+
+    Raises:
+        ValueError: A file of the run is damaged or missing.
     """
-    with np.load(folder / "predictions.npz") as predictions:
-        held = len(predictions["held"])
+    held = _count_held(folder)
     accuracy = record.curve["validation_accuracy"][-1]
     low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
     what = "row" if dataset.tabular else "image"
@@ -140,3 +144,13 @@ def describe_end(
         f"Next: labelproof predict {quoted} {new}",
     ]
     return "\n".join(lines)
+
+
+def _count_held(folder: Path) -> int:
+    """How many samples a finished run held out."""
+    try:
+        return len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
+    except FileNotFoundError:
+        raise ValueError(f"{folder / PREDICTIONS} is missing; start anew with --fresh") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{folder}: {error}; start anew with --fresh") from None

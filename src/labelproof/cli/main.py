@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from labelproof.cli.standard_output import result_is_printed, standard_output
+
 __all__ = ["run"]
 
 
@@ -16,7 +18,7 @@ def run() -> None:
     """Entry point: a mistake of the user's is one line and exit code 2, not a traceback.
 
     Nor is Ctrl-C one, from here on: commands that can go on say so themselves, and else the
-    exit code is 130.
+    exit code is 130. Nor is a standard output that takes nothing more.
     """
     try:
         with _ended_by_ctrl_c():
@@ -25,7 +27,8 @@ def run() -> None:
 
             if len(sys.argv) > 1 and sys.argv[1] in NAMES:
                 load_command(sys.argv[1])
-        app()
+        with standard_output(goes_on=not result_is_printed(sys.argv[1:])):
+            app()
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except Exception as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
+from labelproof.cli.output_file import is_standard_output
 from labelproof.data.notices import few, readable
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.ownership import LOCK
@@ -31,7 +32,7 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
         kind: `a run` or `an audit`.
 
     Raises:
-        ValueError: It holds something else.
+        ValueError: It holds something else, or is `-`, which is standard output elsewhere.
 
     Example:
         >>> folder = getfixture("tmp_path")
@@ -42,6 +43,8 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
             ...
         ValueError: --output: expected a new or empty folder, got ..., which holds holiday.jpg
     """
+    if is_standard_output(folder):
+        raise ValueError(f"--output: expected a folder for {kind}, got -; nothing is printed there")
     if not folder.is_dir():
         return
     names = {entry.name for entry in folder.iterdir()} - {LOCK}

@@ -21,7 +21,7 @@ from labelproof.cli.lines import told
 from labelproof.data.arrays import FEATURES
 from labelproof.data.encoded import SUFFIXES, Mode, UnreadableImageError, decode_image
 from labelproof.data.examination import examine_images, report_grey_levels
-from labelproof.data.foreign_kinds import report_foreign_kinds
+from labelproof.data.foreign_kinds import report_foreign_kinds, report_other_files
 from labelproof.data.listing import read_listing
 from labelproof.data.notices import count, few, readable
 from labelproof.data.table_files import table_kind
@@ -57,9 +57,12 @@ class Picture:
 
 @dataclass(frozen=True)
 class _File:
+    """An image's file; of a row that names none, the path is that of its table."""
+
     path: str
     row: str = ""
     name: str = ""
+    named: bool = True
 
 
 def find_pictures(
@@ -90,10 +93,17 @@ def find_pictures(
     with told():
         found = [(path, _files(path, identify)) for path in paths]
         for path, files in found:
-            if not files:
-                what = "folder" if path.is_dir() else "table"
-                raise ValueError(f"{path}: expected images in this {what}, found none")
-        _look([file.path for path, files in found if not _holds_arrays(path) for file in files])
+            if not any(file.named for file in files):
+                raise ValueError(_nothing(path))
+        _look(
+            [
+                file.path
+                for path, files in found
+                if not _holds_arrays(path)
+                for file in files
+                if file.named
+            ]
+        )
     mode: Mode = "L" if shape[0] == 1 else "RGB"
     return itertools.chain.from_iterable(
         _from_arrays(path, shape) if _holds_arrays(path) else _decoded(files, mode)
@@ -112,21 +122,41 @@ def _files(path: Path, identify: str | None) -> list[_File]:
         return [
             # One that is missing is said to be when it is its turn, as one that is damaged.
             _File(each.path or os.path.join(path.parent, each.written), each.place, each.beside)
-            for each in read_listing(path, identify)
             if each.written
+            else _File(str(path), each.place, each.beside, named=False)
+            for each in read_listing(path, identify)
         ]
     return [_File(str(path))]
 
 
 def _below(folder: Path) -> list[str]:
-    names = sorted(
+    names = _all_below(folder)
+    place = readable(str(folder))
+    images = [name for name in names if _is_image(name)]
+    report_foreign_kinds(place, names)
+    if images:  # else the error names them
+        report_other_files(place, [name for name in names if not _is_image(name)])
+    return images
+
+
+def _all_below(folder: Path) -> list[str]:
+    return sorted(
         os.path.join(place, name)
         for place, _, names in os.walk(folder)
         for name in names
         if not name.startswith(".")
     )
-    report_foreign_kinds(readable(str(folder)), names)
-    return [name for name in names if os.path.splitext(name)[1].lower() in SUFFIXES]
+
+
+def _is_image(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in SUFFIXES
+
+
+def _nothing(path: Path) -> str:
+    what = "folder" if path.is_dir() else "table"
+    message = f"{readable(str(path))}: expected images in this {what}, found none"
+    others = _all_below(path) if path.is_dir() else []
+    return message + (f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others))
 
 
 def _look(files: Sequence[str]) -> None:
@@ -148,6 +178,9 @@ def _decoded(files: Iterable[_File], mode: Mode) -> Iterator[Picture]:
 
 def _decode(file: _File, *, mode: Mode) -> Picture:
     path = readable(file.path)
+    if not file.named:
+        error = UnreadableImageError(f"{path}: {file.row}: names no image")
+        return Picture(path, "", error, file.row, file.name)
     try:
         return Picture(path, "", decode_image(file.path, mode=mode), file.row, file.name)
     except UnreadableImageError as error:

@@ -14,10 +14,11 @@ import numpy as np
 import typer
 from torch import Tensor
 
+from labelproof.cli.exit_codes import READER_GONE
 from labelproof.cli.lines import told, warn
-from labelproof.cli.output_file import output_file
+from labelproof.cli.output_file import is_standard_output, output_file
 from labelproof.cli.pictures import ARRAYS, Picture, find_pictures, load_array
-from labelproof.cli.unfinished import warn_if_unfinished
+from labelproof.cli.saved_runs import open_run
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Rows
 from labelproof.data.labelled_files import OnError
@@ -28,7 +29,7 @@ from labelproof.data.rows import read_features
 from labelproof.data.table_files import table_kind
 from labelproof.training.durable import write_text
 from labelproof.training.evaluation import CHUNK
-from labelproof.training.saved import SavedRun, load_run
+from labelproof.training.saved import SavedRun
 
 __all__ = ["predict"]
 
@@ -45,7 +46,11 @@ def predict(
     ],
     output: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="The CSV file to write.", show_default="standard output"),
+        typer.Option(
+            metavar="PATH",
+            help="The CSV file to write; - is standard output.",
+            show_default="standard output",
+        ),
     ] = None,
     all_classes: Annotated[
         bool, typer.Option("--all", help="The probability of every class, a column for each.")
@@ -89,9 +94,12 @@ def predict(
     for them the table has a column index too. An image that cannot be read is named in a warning
     and left out, and the exit code is 1.
     """
-    file = None if output is None else output_file(output, example="predictions.csv")
-    saved = load_run(run, device)
-    warn_if_unfinished(saved)
+    file = (
+        None
+        if output is None or is_standard_output(output)
+        else output_file(output, example="predictions.csv")
+    )
+    saved = open_run(run, device)
     unreadable: list[str] = []
     if saved.tabular:
         on_error = "skip" if skip_unreadable else "raise"
@@ -114,7 +122,10 @@ def predict(
     else:
         text = io.StringIO()
         _write(text, itertools.chain([header], rows))
-        write_text(file, text.getvalue())
+        try:
+            write_text(file, text.getvalue())
+        except BrokenPipeError:  # a pipe, whose reader has had enough
+            raise typer.Exit(READER_GONE) from None
     if unreadable and not skip_unreadable:
         raise typer.Exit(1)
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from labelproof.audit.folder import REVIEW, Audit, find_audit
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.cli.lines import say, told, warn
+from labelproof.cli.output_file import is_standard_output
 from labelproof.data.notices import count, readable
 from labelproof.report.audit_words import caution, export_name
 from labelproof.review.earlier_export import refuse_loss
@@ -57,7 +58,8 @@ def review(
     export: Annotated[
         Path | None,
         typer.Option(
-            help="Write what was decided to this CSV file, and serve nothing.",
+            help="Write what was decided to this CSV file, - for standard output, and serve "
+            "nothing.",
             show_default="none",
         ),
     ] = None,
@@ -152,23 +154,29 @@ def _export(console: Console, audit: Audit, place: Path, file: Path) -> None:
     path = place / REVIEW
     if not path.exists():
         raise FileNotFoundError(f"{place}: nothing is decided there; 'labelproof review' does that")
-    _check_export(file)
+    printed = is_standard_output(file)
+    if not printed:
+        _check_export(file)
     with Decisions(path) as decisions:
         history = decisions.history()
         if not history:
             raise ValueError(f"{path}: holds no decision; 'labelproof review' takes them")
         text = export_csv(audit, decisions)
-        if file.exists():
+        if not printed and file.exists():
             refuse_loss(file, text, {readable(decision.sample) for decision in history})
-        write_text(file, text)
+        if printed:
+            typer.echo(text, nl=False)
+        else:
+            write_text(file, text)
         review = Review(audit, decisions)
     counts = review.counts()
     before = len(audit.left_out)
     if review.stale:
         warn(review.stale_notice())
     say(
-        console,
-        f"{file}: {count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "
+        Console(stderr=True) if printed else console,
+        f"{'standard output' if printed else file}: "
+        f"{count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "
         f"{counts.unsure + before:,} left out as unsure"
         f"{f' ({before:,} of them in an earlier review)' * bool(before)}, "
         f"{len(audit.samples) - counts.decided:,} not decided",

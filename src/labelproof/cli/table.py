@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from labelproof.cli.loss_file import LossFiles
+from labelproof.cli.output_file import is_standard_output
 from labelproof.cli.typed_names import split_names
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
@@ -107,7 +108,7 @@ def table(
 
 def write_or_print(text: str, output: Path | None) -> None:
     """Write a table to the file that was named, or print it."""
-    if output is None:
+    if output is None or is_standard_output(output):
         typer.echo(text)
     else:
         write_text(output, text + "\n")
@@ -150,7 +151,7 @@ def choose_format(
     """
     if format is not None:
         return choose("format", format, known)
-    if output is None:
+    if output is None or is_standard_output(output):
         return "markdown"
     suffixes = {suffix: name for suffix, name in SUFFIXES.items() if name in known}
     if output.suffix.lower() not in suffixes:

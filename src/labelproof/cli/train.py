@@ -27,6 +27,7 @@ from labelproof.data.row_columns import dropped_columns
 from labelproof.data.table_files import table_stem
 from labelproof.fitting.attempts import Attempts
 from labelproof.fitting.recipe import LARGE
+from labelproof.fitting.whereabouts import note_places
 from labelproof.noise import parse_noise
 from labelproof.training.begun_on import mark_data, refuse_other_data
 from labelproof.training.configuration import Configuration
@@ -230,7 +231,8 @@ def train(
         "drop": dropped_columns(chosen.dataset.columns),
         "group": chosen.dataset.group,
     }
-    reading = Attempts(told_of, configuration.loss)
+    places = note_places(configuration.data, labels, folder)
+    reading = Attempts(told_of, configuration.loss, places=places)
     scalars = Scalars(folder) if tensorboard else None
     with StopRequest() as stop, taking_part(execution) as taken:
         take_over(folder, taken, fresh=fresh)
@@ -259,7 +261,7 @@ def train(
 def _noting(events: Iterable[Event], folder: Path, reading: Attempts) -> Iterator[Event]:
     """Note in the folder how the data were read, for whoever measures or audits; as `fit` does."""
     for event in events:
-        noted = any(reading.asked.values()) or (folder / ATTEMPTS).exists()
+        noted = any(reading.asked.values()) or reading.places or (folder / ATTEMPTS).exists()
         if event.kind == "started" and noted:
             reading.write(folder)
         yield event

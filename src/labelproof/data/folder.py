@@ -12,7 +12,7 @@ from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.encoded import SUFFIXES
-from labelproof.data.foreign_kinds import FOREIGN, report_foreign_kinds
+from labelproof.data.foreign_kinds import report_foreign_kinds, report_other_files
 from labelproof.data.groups import join_groups
 from labelproof.data.labelled_files import (
     LabelledFiles,
@@ -291,9 +291,8 @@ def _report(place: str, listing: FolderListing) -> None:
     if listing.loops:
         notice(f"{place}: not followed, since it leads back to where it is: {few(listing.loops)}")
     report_foreign_kinds(place, listing.ignored)
-    rest = [name for name in listing.ignored if _suffix(name) not in FOREIGN]
-    if rest and listing.num_images:
-        notice(f"{place}: {count(len(rest), 'file')} left out, not images: {few(rest)}")
+    if listing.num_images:
+        report_other_files(place, listing.ignored)
     if listing.loose and listing.num_images:
         notice(
             f"{place}: {count(len(listing.loose), 'image')} left out, in no class folder: "

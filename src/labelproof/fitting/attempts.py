@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from labelproof.data.catalogue import is_known
 from labelproof.fitting.watch import Watch
 from labelproof.training.begun_on import OtherDataError
 from labelproof.training.checkpoint import load_checkpoint
@@ -34,12 +35,15 @@ class Attempts:
         loss: The loss in use.
         label_column: The column of a table that the labels were taken from, whether it was asked
             for or found; `None` where there are no columns, or an earlier version did not tell.
+        places: Where the `data` and the file of `labels` were, as `note_place` has it; without
+            those that have a name and no place, and empty where an earlier version did not tell.
     """
 
     asked: dict[str, Any]
     loss: str
     given_up: list[dict[str, str]] = field(default_factory=list)
     label_column: str | None = None
+    places: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def write(self, folder: Path, name: str = ATTEMPTS) -> None:
         """Keep it in a run's folder."""
@@ -48,6 +52,7 @@ class Attempts:
             "loss": self.loss,
             "given_up": self.given_up,
             "label_column": self.label_column,
+            "places": self.places,
         }
         write_text(folder / name, json.dumps(values, indent=1) + "\n")
 
@@ -69,14 +74,22 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
             str(values["loss"]),
             list(values["given_up"]),
             None if column is None else str(column),
+            {name: dict(place) for name, place in values.get("places", {}).items()},
         )
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(
             f"{path}: not what labelproof writes there ({error}); start anew with --fresh"
         ) from None
 
 
-def go_on(folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPTS) -> Attempts:
+def go_on(
+    folder: Path,
+    asked: dict[str, Any],
+    loss: str,
+    *,
+    name: str = ATTEMPTS,
+    kind: str = "a run",
+) -> Attempts:
     """What a folder has of the same settings, or a new beginning.
 
     Args:
@@ -84,6 +97,7 @@ def go_on(folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPT
         asked: What is asked for now, by name, with the data's `fingerprint`.
         loss: The loss of a new beginning.
         name: The file in the folder that tells.
+        kind: What the folder holds: `a run` or `an audit`.
 
     Raises:
         OtherDataError: The folder's is of other data.
@@ -95,14 +109,24 @@ def go_on(folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPT
     # What an earlier version did not write down is not compared.
     different = [name for name in asked if name in kept.asked and kept.asked[name] != asked[name]]
     if "fingerprint" in different:
-        raise OtherDataError(folder, data=kept.asked.get("data"))
+        raise OtherDataError(folder, data=kept.asked.get("data"), kind=kind)
+    if kept.asked.get("fingerprint") is not None and "fingerprint" in asked:
+        different = [each for each in different if not _moved(each, kept.asked[each], asked[each])]
     if different:
         told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
         raise ValueError(
-            f"{folder} holds a run with other settings ({told}); choose another folder with "
+            f"{folder} holds {kind} with other settings ({told}); choose another folder with "
             "--output, or start anew with --fresh"
         )
     return kept
+
+
+def _moved(name: str, before: object, now: object) -> bool:
+    """Whether a setting is a path, of what by its fingerprint is the same at another place."""
+    if name not in ("data", "labels") or not (isinstance(before, str) and isinstance(now, str)):
+        return False
+    # A name is more than a place: some noise goes by it, and its labels are known to be right.
+    return not (name == "data" and (is_known(before) or is_known(now)))
 
 
 def train_robustly(

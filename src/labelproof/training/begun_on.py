@@ -19,7 +19,7 @@ from labelproof.training.examples import Examples
 from labelproof.training.record import RECORD, read_record
 from labelproof.training.saved import BEGUN_ON
 
-__all__ = ["OtherDataError", "mark_data", "note_data", "refuse_other_data"]
+__all__ = ["OtherDataError", "mark_data", "note_data", "read_note", "refuse_other_data"]
 
 
 class OtherDataError(ValueError):
@@ -29,6 +29,7 @@ class OtherDataError(ValueError):
         folder: The run's.
         advice: What can be done about it, where it is asked for.
         data: What the run there is of, if it is known.
+        kind: What the folder holds: a run, or an audit.
 
     Example:
         >>> print(OtherDataError(Path("run")))
@@ -44,19 +45,22 @@ class OtherDataError(ValueError):
         folder: Path,
         advice: str = "--fresh trains on them anew; --output keeps both",
         data: str | None = None,
+        kind: str = "a run",
     ):
         self.folder = folder
         self.advice = advice
         self.data = data
+        self.kind = kind
         whose = "" if data is None else f"it is of {readable(data)}, whose "
+        of = "on" if kind == "a run" else "of"
         super().__init__(
-            f"{folder} holds a run on other data: {whose}labels, files or rows have changed since, "
-            f"or others were asked for. {advice}"
+            f"{folder} holds {kind} {of} other data: {whose}labels, "
+            f"files or rows have changed since, or others were asked for. {advice}"
         )
 
-    def __reduce__(self) -> tuple[type[OtherDataError], tuple[Path, str, str | None]]:
+    def __reduce__(self) -> tuple[type[OtherDataError], tuple[Path, str, str | None, str]]:
         # A worker of a cluster raises it in another process than the one that tells of it.
-        return type(self), (self.folder, self.advice, self.data)
+        return type(self), (self.folder, self.advice, self.data, self.kind)
 
 
 def mark_data(configuration: Configuration, examples: Examples) -> str:
@@ -106,7 +110,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
     """
     if not (folder / RECORD).exists() and not folders(folder / "checkpoint"):
         return
-    noted = _read(folder)
+    noted = read_note(folder)
     if noted is not None and noted != fingerprint():
         raise OtherDataError(folder, data=_data_of(folder))
 
@@ -132,7 +136,21 @@ def _data_of(folder: Path) -> str | None:
     return data if isinstance(data, str) else None
 
 
-def _read(folder: Path) -> str | None:
+def read_note(folder: Path) -> str | None:
+    """The fingerprint that `note_data` noted; `None` where an earlier version noted nothing.
+
+    Args:
+        folder: The run's.
+
+    Raises:
+        ValueError: The note is damaged.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> note_data(folder, "27d1")
+        >>> read_note(folder)
+        '27d1'
+    """
     path = folder / BEGUN_ON
     try:
         return str(json.loads(path.read_text(encoding="utf-8"))["fingerprint"])

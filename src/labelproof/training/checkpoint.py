@@ -24,7 +24,15 @@ from labelproof.ranges import whole
 from labelproof.training.durable import folders, remove_folder, settle, whole_folder
 from labelproof.training.tensor_file import check_tensors, from_bytes, to_bytes
 
-__all__ = ["Checkpoint", "LaterFormatError", "load_checkpoint", "load_weights", "save_checkpoint"]
+__all__ = [
+    "Checkpoint",
+    "LaterFormatError",
+    "check_newest",
+    "load_checkpoint",
+    "load_weights",
+    "newest_whole",
+    "save_checkpoint",
+]
 
 _FORMAT = 1
 _WEIGHTS = "weights.safetensors"
@@ -136,7 +144,7 @@ def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Check
         /.../00001: weights.safetensors is missing; checkpoint 00000 is used instead
         {'epoch': 0}
     """
-    name, checkpoint, problems = _newest(folder)
+    name, checkpoint, problems = newest_whole(folder)
     outcome = (
         f"checkpoint {name} is used instead"
         if checkpoint
@@ -167,7 +175,7 @@ def load_weights(
         >>> load_weights(folder)
         {'weight': tensor([1., 1.])}
     """
-    name, checkpoint, problems = _newest(folder)
+    name, checkpoint, problems = newest_whole(folder)
     if checkpoint is None:
         raise FileNotFoundError("; ".join([f"{folder}: no whole checkpoint", *problems]))
     for problem in problems:
@@ -175,17 +183,67 @@ def load_weights(
     return checkpoint.weights
 
 
-def _newest(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
-    """The newest whole checkpoint with its name, and what is wrong with those after it."""
+def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
+    """The newest whole checkpoint with its name, and what is wrong with those after it.
+
+    Args:
+        folder: Where the checkpoints are.
+
+    Returns:
+        An empty name and `None` where no checkpoint is whole.
+
+    Raises:
+        LaterFormatError: The checkpoint is of a later version of labelproof.
+
+    Example:
+        >>> newest_whole(getfixture("tmp_path"))
+        ('', None, [])
+    """
     problems: list[str] = []
     for name, path in sorted(_checkpoints(folder).items(), reverse=True):
         try:
             return name, _read(path), problems
         except ValueError as error:
             if not path.is_dir():  # a training that goes on has removed it meanwhile: look again
-                return _newest(folder)
+                return newest_whole(folder)
             problems.append(f"{folder / name}: {error}")
     return "", None, problems
+
+
+def check_newest(folder: Path) -> None:
+    """Refuse a folder whose newest checkpoint is not whole, as far as sizes tell.
+
+    The tensors are not read, so that it takes no time with a large network: a file that was cut off
+    is found, and one with a wrong byte is not.
+
+    Args:
+        folder: Where the checkpoints are.
+
+    Raises:
+        ValueError: There is none, or a file of it is damaged; the message names it.
+        LaterFormatError: The checkpoint is of a later version of labelproof.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> check_newest(folder)
+        Traceback (most recent call last):
+            ...
+        ValueError: /...: there is no checkpoint
+    """
+    found = _checkpoints(folder)
+    if not found:
+        raise ValueError(f"{folder}: there is no checkpoint")
+    newest = found[max(found)]
+    try:
+        document = _document(newest)
+        for file, written in document["files"].items():
+            try:
+                size = (newest / file).stat().st_size
+            except FileNotFoundError:
+                raise ValueError(f"{file} is missing") from None
+            _check_size(file, size, written["bytes"])
+    except ValueError as error:
+        raise ValueError(f"{newest}: {error}") from None
 
 
 def _checkpoints(folder: Path) -> dict[str, Path]:
@@ -199,6 +257,13 @@ def _checkpoints(folder: Path) -> dict[str, Path]:
 
 def _read(path: Path) -> Checkpoint:
     """A checkpoint, or a `ValueError` that says what is wrong with it."""
+    document = _document(path)
+    weights, state = (_tensors(path / file, document["files"][file]) for file in (_WEIGHTS, _STATE))
+    return Checkpoint(weights, state, document["values"])
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """A checkpoint's plain values, and what is said of its other files."""
     try:
         document = json.loads(_content(path / _VALUES))
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -210,17 +275,18 @@ def _read(path: Path) -> Checkpoint:
             f"{path}: expected a checkpoint of format {_FORMAT}, got {document['format']}; update "
             "labelproof, or choose another folder"
         )
-    weights, state = (_tensors(path / file, document["files"][file]) for file in (_WEIGHTS, _STATE))
-    return Checkpoint(weights, state, document["values"])
+    return document
+
+
+def _check_size(name: str, size: int, written: int) -> None:
+    if size != written:
+        raise ValueError(f"{name} has {size:,} bytes instead of the {written:,} written")
 
 
 def _tensors(path: Path, written: Mapping[str, Any]) -> dict[str, Tensor]:
     # From memory, not mapped from the file: the file may be removed while the tensors live.
     content = _content(path)
-    if len(content) != written["bytes"]:
-        raise ValueError(
-            f"{path.name} has {len(content):,} bytes instead of the {written['bytes']:,} written"
-        )
+    _check_size(path.name, len(content), written["bytes"])
     if _sha256(content) != written["sha256"]:
         raise ValueError(f"{path.name} is not as it was written: its checksum differs")
     try:

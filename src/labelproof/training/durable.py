@@ -1,7 +1,8 @@
 """Files and folders that are there whole or not at all, whatever stops the writer.
 
 All of them are written under a hidden name, brought to the disk, and renamed into place: a rename
-is one step, so a reader meets the old or the new, and a power cut leaves one of the two.
+is one step, so a reader meets the old or the new, and a power cut leaves one of the two. Only what
+cannot be replaced, since it is no file but a way to someone who reads, is written to as it is.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,30 +22,47 @@ __all__ = ["folders", "remove_folder", "settle", "whole_folder", "write_bytes", 
 _UNFINISHED = ".unfinished-"
 _REMOVED = ".removed-"
 _REPLACED = ".replaced-"
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
+_STREAMS = ("/dev/stdout", "/dev/stderr")
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all: a temporary name, a sync, a rename.
 
-    >>> page = getfixture("tmp_path") / "pages" / "page.html"
-    >>> write_text(page, "<p>")
-    >>> page.read_text()
-    '<p>'
+    A file that is there keeps its permissions, and a link keeps leading to the file it leads to.
+    What is no plain file, such as a pipe, is written to and stays what it is.
+
+    Raises:
+        OSError: The file cannot be written; where there is no room for it, that names the file.
+
+    Example:
+        >>> page = getfixture("tmp_path") / "pages" / "page.html"
+        >>> write_text(page, "<p>")
+        >>> page.read_text()
+        '<p>'
     """
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """As `write_text`, for what is not text."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        temporary.write_bytes(content)
-        _sync(temporary)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        found = _status(path)
+        if found is not None and stat.S_ISLNK(found.st_mode):
+            found = _status(path, follow=True)
+            target = Path(os.path.realpath(path))
+        else:
+            target = path
+        if _is_open(path) or not (found is None or stat.S_ISREG(found.st_mode)):
+            _write_into(path, content)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _replace(target, content, found)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise _no_room(path, len(content), error) from error
 
 
 @contextlib.contextmanager
@@ -139,6 +158,56 @@ def remove_folder(path: Path) -> None:
     hidden = path.with_name(f"{_REMOVED}{secrets.token_hex(4)}")
     path.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _status(path: Path, *, follow: bool = False) -> os.stat_result | None:
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except FileNotFoundError:
+        return None
+
+
+def _is_open(path: Path) -> bool:
+    """Whether it names a file that is open: it may be a log with lines of others before ours."""
+    return str(path) in _STREAMS or str(path.parent) in _DESCRIPTORS
+
+
+def _write_into(path: Path, content: bytes) -> None:
+    """Hand bytes to a pipe, a device or an open file; none of them can be synced or undone."""
+    with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as stream:
+        stream.write(content)
+
+
+def _replace(path: Path, content: bytes, found: os.stat_result | None) -> None:
+    """Put a file in the place of the one that was found there, with its permissions."""
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    mode = 0o666 if found is None else found.st_mode & 0o777
+    try:
+        # Of these permissions from the beginning, so that no one else may read it in between.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(temporary, flags, mode), "wb") as stream:
+            if found is not None and os.fstat(stream.fileno()).st_mode & 0o777 != mode:
+                temporary.chmod(mode)  # what a process leaves out of the permissions of new files
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _no_room(path: Path, needed: int, error: OSError) -> OSError:
+    try:
+        free = f", {shutil.disk_usage(os.path.realpath(path.parent)).free:,} are free"
+    except OSError:
+        free = ""
+    explained = OSError(
+        f"{path}: no room for it ({error.strerror}): it needs {needed:,} bytes{free}; free some, "
+        "or choose another place"
+    )
+    explained.errno = error.errno
+    return explained
 
 
 def _is_replaced(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from labelproof.data.columns import Columns
 from labelproof.data.dataset import Images, Rows
 from labelproof.models.spec import make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
-from labelproof.training.checkpoint import LaterFormatError, load_checkpoint
+from labelproof.training.checkpoint import LaterFormatError, newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.description import Description, read_description
@@ -206,19 +207,29 @@ def load_run(folder: str | os.PathLike[str], device: str = "cpu") -> SavedRun:
     Raises:
         FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
         ValueError: Its files are damaged, or the weights do not fit the network.
+
+    Warns:
+        UserWarning: The last checkpoint is damaged, and the weights are those of the one before.
     """
     path = Path(folder)
     description = read_description(path)
-    problems: list[str] = []
     try:
-        checkpoint = load_checkpoint(path / "checkpoint", on_problem=problems.append)
+        name, checkpoint, problems = newest_whole(path / "checkpoint")
     except LaterFormatError as error:
         raise ValueError(str(error)) from None
+    if checkpoint is None and problems:
+        raise ValueError(
+            f"{'; '.join(problems)}: the weights of {path} are damaged, and there are no others; "
+            "bring the folder back from a copy, or train it anew with --fresh"
+        )
     if checkpoint is None:
-        why = f" ({'; '.join(problems)})" if problems else ""
         raise FileNotFoundError(
-            f"{path} has no checkpoint to load weights from{why}; it is there once labelproof "
-            "train was stopped, or has run for a while"
+            f"{path} has no checkpoint to load weights from; it is there once labelproof train was "
+            "stopped, or has run for a while"
+        )
+    for problem in problems:
+        warnings.warn(
+            f"{problem}; the weights are those of the earlier checkpoint {name}", stacklevel=2
         )
     network = make_network(
         description.network,

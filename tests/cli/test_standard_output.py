@@ -1,0 +1,158 @@
+"""What becomes of a command whose standard output takes nothing more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes are another thing there")
+
+# A command that prints as others do, in place of the program's own, which load torch.
+STAND_IN = """
+import sys, types
+import typer
+from rich.console import Console
+import labelproof.cli.commands as commands
+from labelproof.cli.main import run
+
+def command():
+    for number in range(100):
+        typer.echo("a line")
+        Console().print("and another of", number)
+    Console(stderr=True).print("all is done")
+
+sys.modules["labelproof.cli.mistakes"] = types.SimpleNamespace(MISTAKES=(OSError,))
+commands.load_command = lambda name: None
+commands.app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+commands.app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
+    command
+)
+run()
+"""
+LOST = "warning: standard output: who read it has ended; goes on without\n"
+
+
+def left_alone(*words: str, errors: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run a command that prints to a pipe whose reader has ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", STAND_IN, *words],
+            stdout=writer,
+            stderr=writer if errors else subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writer)
+
+
+def closed(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as `command >&-` does."""
+    line = [sys.executable, *command]
+    return subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *line],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_training_outlives_who_reads_its_lines() -> None:
+    done = left_alone("fit", "photos")
+    assert (done.returncode, done.stderr) == (0, f"{LOST}all is done\n")
+
+
+def test_a_training_outlives_who_reads_its_errors_too() -> None:
+    assert left_alone("fit", "photos", errors=True).returncode == 0
+
+
+@pytest.mark.parametrize("words", [("predict", "run"), ("fit", "--dry-run")])
+def test_a_result_that_no_one_reads_ends_the_command_quietly(words: tuple[str, ...]) -> None:
+    done = left_alone(*words)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_training_needs_no_standard_output() -> None:
+    done = closed("-c", STAND_IN, "fit", "photos")
+    told = "warning: standard output: it is closed; goes on without\nall is done\n"
+    assert (done.returncode, done.stderr) == (0, told)
+
+
+def test_a_result_for_a_closed_stream_is_a_mistake() -> None:
+    done = closed("-c", STAND_IN, "predict", "run")
+    told = "error: standard output: it is closed; nothing more can be printed there\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
+def test_no_file_takes_the_place_of_the_closed_stream(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\n"
+        "from labelproof.cli.standard_output import standard_output\n"
+        "with standard_output(goes_on=True):\n"
+        "    handle = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)\n"
+        "    os.system('echo from below')\n"
+    )
+    assert closed("-c", code, str(tmp_path / "file")).returncode == 0
+    assert (tmp_path / "file").read_text() == ""
+
+
+FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+from labelproof.cli.standard_output import standard_output
+try:
+    with standard_output(goes_on=sys.argv[1] == "goes on"):
+        print("more than there is room for")
+except OSError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "code", "told"),
+    [
+        ("goes on", 0, "warning: standard output: File too large; goes on without\n"),
+        ("ends", 1, "standard output: File too large; nothing more can be printed there\n"),
+    ],
+)
+def test_a_full_disk_under_standard_output_is_said_to_be_that(
+    goes_on: str, code: int, told: str, tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("w") as log:
+        done = subprocess.run(
+            [sys.executable, "-c", FULL, goes_on],
+            stdout=log,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (code, told)
+
+
+def test_what_is_printed_comes_out_as_before() -> None:
+    code = (
+        "import sys\n"
+        "from labelproof.cli.standard_output import standard_output\n"
+        "print('before')\n"
+        "with standard_output(goes_on=False):\n"
+        "    print('K\\u00e4tzchen', sys.stdout.isatty())\n"
+        "    sys.stdout.buffer.write(b'bytes\\n')\n"
+        "print('after')\n"
+    )
+    for flags in ((), ("-u",)):
+        done = subprocess.run(
+            [sys.executable, *flags, "-c", code],
+            capture_output=True,
+            check=True,
+            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        )
+        assert done.stdout == b"before\nK\xe4tzchen False\nbytes\nafter\n"
