@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +13,9 @@ from labelproof.audit.row_marks import mark_rows, read_cells
 from labelproof.data.dataset import Dataset
 from labelproof.data.encoded import UnreadableImageError, decode_image
 from labelproof.data.images import ImageFiles, as_picture
-from labelproof.data.loading import TABLES, load_dataset
+from labelproof.data.loading import TABLES
 from labelproof.data.notices import few
+from labelproof.data.reading import Reading
 from labelproof.data.sample_names import sample_names
 
 __all__ = ["Samples", "open_samples"]
@@ -103,15 +102,9 @@ def open_samples(audit: Audit) -> Samples:
     """
     if audit.kind == "unknown":
         return Samples(audit, None)
-    options: Mapping[str, Any] = audit.options
-    dataset = load_dataset(
+    dataset = Reading.of(audit.options).load(
         audit.data,
-        root=options.get("data_root"),
         on_error="later",
-        label=options.get("label"),
-        labels=options.get("labels"),
-        drop=options.get("drop", ()),
-        group=options.get("group"),
         # Nothing is learned from what someone else's model has predicted already.
         features=audit.method.get("predictions") != "given",
     )

@@ -15,7 +15,6 @@ from labelproof.cli.audit_course import choose_folds, cross_validate, is_begun
 from labelproof.cli.audit_forecast import forecast
 from labelproof.cli.audit_given import audit_predictions, holds_labels_alone
 from labelproof.cli.audit_keeping import present, refuse_trained, replace_audit
-from labelproof.cli.audit_places import reading_options
 from labelproof.cli.audit_run import audit_run
 from labelproof.cli.audit_words import (
     describe_course,
@@ -31,8 +30,7 @@ from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.output_folder import refuse_foreign
 from labelproof.data.catalogue import plain_name
 from labelproof.data.fingerprint import fingerprint
-from labelproof.data.loading import load_dataset
-from labelproof.data.row_columns import dropped_columns
+from labelproof.data.reading import Reading
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.execution import choose_execution
@@ -202,17 +200,14 @@ def audit(
         replace_audit(console, folder, found, samples, fresh=fresh)
         return
     folder = output if output is not None else Path(f"{stem_of(plain_name(path), labels)}-audit")
-    options = reading_options(label=label, labels=labels, data_root=data_root)
+    reading = Reading(label, labels, tuple(drop or ()), group, data_root)
     if probabilities is not None:
         audit_predictions(
             path,
             probabilities,
             folder,
             class_names=class_names,
-            label=label,
-            labels=labels,
-            data_root=data_root,
-            options=options,
+            reading=reading,
             fresh=fresh,
             dry_run=dry_run,
             console=console,
@@ -220,22 +215,8 @@ def audit(
         return
     execution = choose_execution(device, workers=workers)
     with told():
-        dataset = load_dataset(
-            path,
-            root=data_root,
-            on_error="raise" if strict else "skip",
-            label=label,
-            labels=labels,
-            drop=drop or (),
-            group=group,
-        )
-    options = reading_options(
-        label=label,
-        labels=labels,
-        data_root=data_root,
-        drop=dropped_columns(dataset.columns),
-        group=dataset.group,
-    )
+        dataset = reading.load(path, on_error="raise" if strict else "skip")
+    reading = reading.found_in(dataset)
     if epochs is None and network is None and execution.device.type == "cpu":
         # Several trainings instead of one, and a loss that learns at once what is to be learned.
         settings["--epochs"] = max(choose_recipe(dataset).epochs // 2, 20)
@@ -248,13 +229,8 @@ def audit(
     )
     parts = choose_folds(folds, dataset.train)
     say(console, describe_plan(dataset, configuration, parts))
-    asked = configuration.as_values() | {
-        "folds": parts,
-        "label": label,
-        "labels": None if labels is None else str(labels),
-        "group": dataset.group,
-        "fingerprint": fingerprint(dataset),
-    }
+    asked = configuration.as_values() | reading.as_values()
+    asked |= {"folds": parts, "fingerprint": fingerprint(dataset)}
     refuse_foreign(folder, kind="an audit")
     if dry_run:
         begun = not fresh and is_begun(folder, asked, configuration)
@@ -287,7 +263,7 @@ def audit(
                     image_memory=image_memory,
                     console=console,
                     stop=stop,
-                    options=options,
+                    options=reading.options(),
                 )
             present(console, folder, found, Samples.of(found, dataset))
     except FolderInUseError as error:

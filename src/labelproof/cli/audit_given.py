@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -18,7 +17,7 @@ from labelproof.cli.audit_places import data_place
 from labelproof.cli.audit_words import describe_folder, describe_given
 from labelproof.cli.lines import say, told
 from labelproof.data.dataset import Dataset
-from labelproof.data.loading import load_dataset
+from labelproof.data.reading import Reading
 from labelproof.data.unusable import UnusableSamplesError
 
 __all__ = ["audit_predictions", "holds_labels_alone"]
@@ -40,10 +39,7 @@ def audit_predictions(
     folder: Path,
     *,
     class_names: str | None,
-    label: str | None,
-    labels: Path | None,
-    data_root: Path | None,
-    options: dict[str, Any],
+    reading: Reading,
     fresh: bool,
     dry_run: bool,
     console: Console,
@@ -55,10 +51,7 @@ def audit_predictions(
         probabilities: The file of the predictions.
         folder: The audit's.
         class_names: What the columns are called: a file with a name a line, or names and commas.
-        label: The column of a table that holds the labels.
-        labels: The file of labels that stand in place of the data's own.
-        data_root: Where datasets are that have a name.
-        options: What is needed to read the data again.
+        reading: How the data are read.
         fresh: Whether an earlier audit is removed first.
         dry_run: Whether it is only said what would be done.
         console: Where to say it.
@@ -70,14 +63,14 @@ def audit_predictions(
         given = (
             read_given(Path(path).expanduser())
             if holds_labels_alone(path)
-            else _load_all(path, data_root, label, labels, named=predictions.ids is not None)
+            else _load_all(path, reading, named=predictions.ids is not None)
         )
         if dry_run:
             matched = match_given(predictions, given, data=place)
             say(console, describe_given(matched.class_names, len(matched.samples), probabilities))
             say(console, describe_folder(folder, fresh=fresh))
             return
-        found = audit_given(predictions, given, data=place, options=options)
+        found = audit_given(predictions, given, data=place, options=reading.options())
     dataset = given if isinstance(given, Dataset) else None
     replace_audit(console, folder, found, Samples.of(found, dataset), fresh=fresh)
 
@@ -98,15 +91,11 @@ def _named(predictions: GivenPredictions, class_names: str | None) -> GivenPredi
     return replace(predictions, class_names=names)
 
 
-def _load_all(
-    path: str, data_root: Path | None, label: str | None, labels: Path | None, *, named: bool
-) -> Dataset:
+def _load_all(path: str, reading: Reading, *, named: bool) -> Dataset:
     """Data of which nothing is left out where rows are matched by their order."""
     on_error = "skip" if named else "raise"
     try:
-        return load_dataset(
-            path, root=data_root, on_error=on_error, label=label, labels=labels, features=False
-        )
+        return reading.load(path, on_error=on_error, features=False)
     except UnusableSamplesError as error:
         raise UnusableSamplesError(
             error.reason,

@@ -10,19 +10,13 @@ from rich.console import Console
 from labelproof.audit import Audit, Samples
 from labelproof.audit.conclusion import conclude
 from labelproof.audit.of_run import predict_trained
-from labelproof.cli.audit_places import data_place, reading_options
+from labelproof.cli.audit_places import data_place
 from labelproof.cli.lines import told
-from labelproof.cli.run_data import (
-    find_data,
-    find_labels,
-    load_as_trained,
-    same_data,
-    taken_label_of,
-)
+from labelproof.cli.run_data import find_data, find_labels, reading_of, same_data
 from labelproof.cli.saved_runs import open_run
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import readable
-from labelproof.data.row_columns import dropped_columns
+from labelproof.data.reading import Reading
 from labelproof.fitting.attempts import read_attempts
 from labelproof.training.saved import SavedRun
 
@@ -47,8 +41,9 @@ def audit_run(
     attempts = read_attempts(folder)
     data = find_data(run, attempts, advice="bring it back, or start this from where it is now")
     labels = find_labels(run, attempts, advice="start it from the folder that the run was told of")
+    reading = reading_of(attempts, labels, data_root)
     with told():
-        dataset = load_as_trained(data, attempts, labels=labels, root=data_root)
+        dataset = reading.load(data, on_error="skip")
     if same_data(run, attempts, dataset, human=human) is False:
         place = shlex.quote(data)
         raise ValueError(
@@ -56,17 +51,7 @@ def audit_run(
             f"changed since, or it is another of the same name; 'labelproof audit {place}' audits "
             f"it as it is, 'labelproof fit {place}' with --fresh or another --output trains on it"
         )
-    found = ask_run(
-        run,
-        dataset,
-        dataset,
-        data=data,
-        label=taken_label_of(attempts),
-        labels=labels,
-        human=human,
-        root=data_root,
-        console=console,
-    )
+    found = ask_run(run, dataset, dataset, data=data, reading=reading, human=human, console=console)
     return found, Samples.of(found, dataset)
 
 
@@ -76,9 +61,7 @@ def ask_run(
     prepared: Dataset,
     *,
     data: str,
-    label: str | None,
-    labels: str | Path | None,
-    root: Path | None,
+    reading: Reading,
     console: Console,
     human: Path | None = None,
 ) -> Audit:
@@ -89,9 +72,7 @@ def ask_run(
         dataset: The data as they are.
         prepared: The same with its images at the size that is looked at.
         data: Where they were read from.
-        label: The column of a table that holds the labels.
-        labels: The file of labels that stand in place of the data's own.
-        root: Where datasets are that have a name.
+        reading: How.
         console: Where progress is shown.
         human: The file of human labels, for noise such as `human:worse`.
     """
@@ -109,11 +90,5 @@ def ask_run(
             "epochs": run.epochs,
             "noise": None if noise == "none" else noise,
         },
-        options=reading_options(
-            label=label,
-            labels=labels,
-            data_root=root,
-            drop=dropped_columns(dataset.columns),
-            group=dataset.group,
-        ),
+        options=reading.found_in(dataset).options(),
     )

@@ -15,6 +15,7 @@ from labelproof.cli.audit_forecast import roughly
 from labelproof.cli.fit_words import describe_data, of_parts
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
+from labelproof.data.reading import Reading
 from labelproof.report.audit_tables import confusion_counts, confusions
 from labelproof.report.audit_words import (
     after_review,
@@ -24,7 +25,6 @@ from labelproof.report.audit_words import (
     finding,
     hardly_judged,
 )
-from labelproof.report.reading_flags import reading_flags
 from labelproof.training.configuration import Configuration
 
 __all__ = [
@@ -132,7 +132,7 @@ def describe_own_audit(audit: Audit, run: Path) -> str:
 
 def _again(audit: Audit) -> list[str]:
     """The command that audits the same data by cross-validation."""
-    return ["labelproof", "audit", audit.data, *reading_flags(**audit.options)]
+    return ["labelproof", "audit", audit.data, *Reading.of(audit.options).flags()]
 
 
 def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:

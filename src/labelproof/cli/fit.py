@@ -25,14 +25,12 @@ from labelproof.cli.settings import format_settings
 from labelproof.cli.tune import describe, show_search
 from labelproof.data.catalogue import plain_name
 from labelproof.data.fingerprint import fingerprint
-from labelproof.data.loading import load_dataset
-from labelproof.data.row_columns import dropped_columns
+from labelproof.data.reading import Reading
 from labelproof.data.taken_label import taken_label
 from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.feasible import check_feasible
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.fitting.whereabouts import note_places
-from labelproof.report.reading_flags import reading_flags
 from labelproof.training.description import FILE as MODEL
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import choose_execution
@@ -167,16 +165,10 @@ def fit(
     check_labels_file(labels)
     execution = choose_execution(device, workers=workers)
     console = Console()
+    reading = Reading(label, labels, tuple(drop or ()), group, data_root)
     with told():
-        dataset = load_dataset(
-            path,
-            root=data_root,
-            on_error="raise" if strict else "skip",
-            label=label,
-            labels=labels,
-            drop=drop or (),
-            group=group,
-        )
+        dataset = reading.load(path, on_error="raise" if strict else "skip")
+    reading = reading.found_in(dataset)
     given: dict[str, Any] = {
         "network": network,
         "epochs": epochs,
@@ -200,12 +192,8 @@ def fit(
     check_feasible(dataset, configuration)
     check_folder(folder)
     seen = describe_start(dataset, configuration, auto=auto)
-    dropped = dropped_columns(dataset.columns)
-    asked = configuration.as_values() | {
-        "label": label,
-        "labels": None if labels is None else str(labels),
-        "drop": dropped,
-        "group": dataset.group,
+    asked = configuration.as_values() | reading.as_values()
+    asked |= {
         "auto": auto,
         "image_memory": image_memory,
         "fingerprint": fingerprint(dataset),
@@ -214,7 +202,7 @@ def fit(
         typer.echo(
             "".join(f"# {line}\n" for line in seen) + format_settings(configuration), nl=False
         )
-        if beside := reading_flags(label=label, labels=labels, drop=dropped, group=group):
+        if beside := reading.flags():
             typer.echo(f"# and on the command line: {shlex.join(beside)}")
         if not fresh:
             tell_of_another(folder, asked, configuration.loss)
@@ -242,9 +230,7 @@ def fit(
                 if kept is not None:
                     say(console, describe_own_audit(kept, folder))
                 else:
-                    audit_own(
-                        folder, device, dataset, dataset, path, label, labels, data_root, console
-                    )
+                    audit_own(folder, device, dataset, dataset, path, reading, console)
             return
         prepared = decode_images(
             dataset, configuration, execution.device, console, megabytes=image_memory
@@ -288,4 +274,4 @@ def fit(
     if code:
         raise typer.Exit(code)
     if audit and execution.rank == 0:
-        audit_own(folder, device, dataset, prepared, path, label, labels, data_root, console)
+        audit_own(folder, device, dataset, prepared, path, reading, console)

@@ -13,6 +13,7 @@ from labelproof.cli.audit_run import ask_run
 from labelproof.cli.lines import say
 from labelproof.cli.saved_runs import open_run
 from labelproof.data.dataset import Dataset
+from labelproof.data.reading import Reading
 from labelproof.training.record import RECORD
 
 __all__ = ["audit_own", "kept_audit"]
@@ -24,9 +25,7 @@ def audit_own(
     dataset: Dataset,
     prepared: Dataset,
     data: str,
-    label: str | None,
-    labels: Path | None,
-    root: Path | None,
+    reading: Reading,
     console: Console,
 ) -> None:
     """Ask the run that was trained which of its labels are wrong.
@@ -37,22 +36,11 @@ def audit_own(
         dataset: The data as they are.
         prepared: The same with its images at the size that is looked at.
         data: Where they are now; the run may have been told of another place.
-        label: The column of a table that holds the labels.
-        labels: The file of labels that stand in place of the data's own.
-        root: Where datasets are that have a name.
+        reading: How they were read.
         console: Where progress is shown.
     """
     run = open_run(folder, device)
-    found = ask_run(
-        run,
-        dataset,
-        prepared,
-        data=data,
-        label=label,
-        labels=labels,
-        root=root,
-        console=console,
-    )
+    found = ask_run(run, dataset, prepared, data=data, reading=reading, console=console)
     say(console, keep_beside(folder, found, Samples.of(found, dataset), console))
 
 

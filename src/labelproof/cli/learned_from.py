@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.cli.run_data import find_data, find_labels, load_as_trained, same_data
+from labelproof.cli.run_data import find_data, find_labels, reading_of, same_data
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.duplicates import find_duplicates
 from labelproof.data.images import ImageFiles
@@ -62,7 +62,7 @@ def _training_data(
             warnings.simplefilter("ignore")
             data = find_data(run, attempts, advice="")
             labels = find_labels(run, attempts, advice="")
-            return load_as_trained(data, attempts, labels=labels, root=root, on_error=on_error)
+            return reading_of(attempts, labels, root).load(data, on_error=on_error)
     except (OSError, ValueError):
         return None
 

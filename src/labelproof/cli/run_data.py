@@ -11,9 +11,8 @@ from typing import Any
 from labelproof.data.catalogue import is_known
 from labelproof.data.dataset import Dataset
 from labelproof.data.fingerprint import fingerprint
-from labelproof.data.labelled_files import OnError
-from labelproof.data.loading import load_dataset
 from labelproof.data.notices import readable
+from labelproof.data.reading import Reading
 from labelproof.fitting.attempts import Attempts
 from labelproof.fitting.whereabouts import find_again, places_of
 from labelproof.noise import parse_noise
@@ -21,7 +20,7 @@ from labelproof.training.begun_on import mark_data, read_note
 from labelproof.training.examples import choose_examples
 from labelproof.training.saved import SavedRun
 
-__all__ = ["differs", "find_data", "find_labels", "load_as_trained", "same_data", "taken_label_of"]
+__all__ = ["differs", "find_data", "find_labels", "reading_of", "same_data"]
 
 
 def find_data(run: SavedRun, attempts: Attempts | None, *, advice: str) -> str:
@@ -69,33 +68,20 @@ def find_labels(run: SavedRun, attempts: Attempts | None, *, advice: str) -> Pat
     return Path(found)
 
 
-def taken_label_of(attempts: Attempts | None) -> str | None:
-    """The column of a table that a run took its labels from, as far as its folder tells."""
+def reading_of(attempts: Attempts | None, labels: Path | None, root: Path | None) -> Reading:
+    """How a run read its data, as far as its folder tells.
+
+    Args:
+        attempts: What the folder tells.
+        labels: The file of its labels, where that is now.
+        root: Where datasets are that have a name.
+    """
+    reading = Reading(labels=labels, root=root)
     if attempts is None:
-        return None
-    asked = attempts.asked.get("label")
-    return attempts.label_column if asked is None else asked
-
-
-def load_as_trained(
-    data: str,
-    attempts: Attempts | None,
-    *,
-    labels: Path | None,
-    root: Path | None,
-    on_error: OnError = "skip",
-) -> Dataset:
-    """Read data as a run read its own."""
-    asked: Mapping[str, Any] = {} if attempts is None else attempts.asked
-    return load_dataset(
-        data,
-        root=root,
-        on_error=on_error,
-        label=taken_label_of(attempts),
-        labels=labels,
-        drop=asked.get("drop") or (),
-        group=asked.get("group"),
-    )
+        return reading
+    asked = replace(Reading.of(attempts.asked), labels=labels, root=root)
+    # The column that was found, where none was asked for.
+    return replace(asked, label=asked.label or attempts.label_column)
 
 
 def same_data(
@@ -145,7 +131,7 @@ def differs(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             labels = find_labels(run, attempts, advice="")
-            read = load_as_trained(data, attempts, labels=labels, root=root)
+            read = reading_of(attempts, labels, root).load(data, on_error="skip")
     except FileNotFoundError:
         return None
     except ValueError:

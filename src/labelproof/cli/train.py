@@ -22,8 +22,7 @@ from labelproof.cli.reading import check_labels_file
 from labelproof.cli.scalars import Scalars
 from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
-from labelproof.data.loading import load_dataset
-from labelproof.data.row_columns import dropped_columns
+from labelproof.data.reading import Reading
 from labelproof.data.table_files import table_stem
 from labelproof.fitting.attempts import Attempts
 from labelproof.fitting.recipe import LARGE
@@ -182,18 +181,12 @@ def train(
     values = read_settings(config) if config is not None else {}
     values |= {name: value for name, value in given.items() if value is not None}
 
+    asked = Reading(label, labels, tuple(drop or ()), group, data_root)
+
     @functools.cache
     def dataset() -> Dataset:
         with told():
-            return load_dataset(
-                values["data"],
-                root=data_root,
-                on_error="skip" if skip_unreadable else "raise",
-                label=label,
-                labels=labels,
-                drop=drop or (),
-                group=group,
-            )
+            return asked.load(values["data"], on_error="skip" if skip_unreadable else "raise")
 
     configuration = choose_configuration(values, preset=preset, look=dataset)
     _check_human(configuration, human_labels)
@@ -225,14 +218,11 @@ def train(
         typer.echo(format_settings(configuration))
         typer.echo(preview(configuration, chosen, execution, folder, fresh=fresh), nl=False)
         return
-    told_of = {
-        "label": label,
-        "labels": None if labels is None else str(labels),
-        "drop": dropped_columns(chosen.dataset.columns),
-        "group": chosen.dataset.group,
-    }
-    places = note_places(configuration.data, labels, folder)
-    reading = Attempts(told_of, configuration.loss, places=places)
+    reading = Attempts(
+        asked.found_in(chosen.dataset).as_values(),
+        configuration.loss,
+        places=note_places(configuration.data, labels, folder),
+    )
     scalars = Scalars(folder) if tensorboard else None
     with StopRequest() as stop, taking_part(execution) as taken:
         take_over(folder, taken, fresh=fresh)

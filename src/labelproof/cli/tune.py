@@ -20,11 +20,9 @@ from labelproof.cli.reading import check_labels_file
 from labelproof.cli.tune_next import next_command
 from labelproof.data.catalogue import plain_name
 from labelproof.data.dataset import Dataset
-from labelproof.data.loading import load_dataset
 from labelproof.data.notices import count
-from labelproof.data.row_columns import dropped_columns
+from labelproof.data.reading import Reading
 from labelproof.fitting.recipe import choose_recipe
-from labelproof.report.reading_flags import reading_flags
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.pack import DeviceMemoryError, Event
@@ -133,16 +131,10 @@ def tune(
     }
     check_labels_file(labels)
     execution = choose_execution(device)
+    reading = Reading(label, labels, tuple(drop or ()), group, data_root)
     with told():
-        dataset = load_dataset(
-            data,
-            root=data_root,
-            on_error="skip",
-            label=label,
-            labels=labels,
-            drop=drop or (),
-            group=group,
-        )
+        dataset = reading.load(data, on_error="skip")
+    reading = reading.found_in(dataset)
     data = plain_name(data)
     fast = execution.device.type != "cpu"
     configuration = choose_recipe(dataset, data=data, fast=fast, validation=0.0, **given)
@@ -168,14 +160,12 @@ def tune(
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
-    dropped = dropped_columns(dataset.columns)
-    reading = reading_flags(label=label, labels=labels, drop=dropped, group=group)
     say(console, describe(found, num_classes=dataset.num_classes))
     if found.stopped:
         say(console, f"Stopped; the same command goes on from {output}.")
     if found.choice is not None:
         follows = next_command(
-            found, given, labels=labels, reading=reading, loss_files=loss_file or ()
+            found, given, labels=labels, reading=reading.flags(), loss_files=loss_file or ()
         )
         say(console, f"Next: {follows}")
     if found.stopped:

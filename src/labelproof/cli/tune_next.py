@@ -30,7 +30,7 @@ def next_command(
         found: What the search came to.
         given: The settings that were asked for, which the next command has to name, too.
         labels: The file of labels that stand in place of the data's own.
-        reading: From `reading_flags`.
+        reading: The flags with which the data are read.
         loss_files: Where losses of the user's own are, in case one was chosen.
 
     Example:

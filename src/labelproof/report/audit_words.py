@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from labelproof.audit.findings import FEWEST, Findings
 from labelproof.audit.folder import Audit
 from labelproof.data.notices import count, few, readable
+from labelproof.data.reading import Reading
 from labelproof.report.audit_tables import Pair
-from labelproof.report.reading_flags import reading_flags
 
 __all__ = [
     "after_review",
@@ -264,8 +265,8 @@ def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
     ]
     if audit.kind == "unknown":
         return steps
-    beside = {name: value for name, value in audit.options.items() if name != "labels"}
-    words = ["labelproof", "fit", audit.data, "--labels", export, *reading_flags(**beside)]
+    reading = replace(Reading.of(audit.options), labels=None)
+    words = ["labelproof", "fit", audit.data, "--labels", export, *reading.flags()]
     return [*steps, ("Train on it:", shlex.join(words))]
 
 
