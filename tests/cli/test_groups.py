@@ -63,7 +63,7 @@ def test_an_audit_cuts_between_patients(here: Path) -> None:
     result = labelproof("audit", "one.csv", "--label", "ill", "--group", "who", *QUICK)
     assert "--group: expected at least two groups" in str(result.exception)
     result = labelproof("fit", "one.csv", "--label", "ill", "--group", "who", *QUICK)
-    assert "leaves none to validate on" in str(result.exception)
+    assert "groups: expected at least two" in str(result.exception)
 
 
 def test_a_search_and_a_recipe_say_it_to_the_next_command() -> None:

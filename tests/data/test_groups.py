@@ -2,18 +2,20 @@
 
 import shutil
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
 from labelproof.data import load_dataset
 from labelproof.data.dataset import Dataset
 from labelproof.data.fingerprint import fingerprint
-from labelproof.data.groups import join_groups
+from labelproof.data.groups import admit_groups, join_groups
 from labelproof.data.holdout import folds, hold_out
 from labelproof.data.notices import DataWarning
 from labelproof.training.configuration import Configuration
@@ -55,6 +57,7 @@ def test_what_is_held_out_is_whole_groups_and_leaves_every_class(
     made: tuple[np.ndarray, np.ndarray], share: float, seed: int
 ) -> None:
     labels, groups = made
+    assume(len(np.unique(groups)) > 1)
     train, validation = hold_out(labels, share, seed=seed, groups=groups)
     assert sorted([*train, *validation]) == list(range(len(labels)))
     assert not set(groups[train]) & set(groups[validation])
@@ -78,6 +81,38 @@ def test_large_groups_are_held_out_one_at_a_time() -> None:
     # One that has all of a class cannot go.
     labels = (groups == 0).astype(int)
     assert 0 not in groups[hold_out(labels, 0.2, seed=1, groups=groups).validation]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [None, None, "a", "a", "b", "b"],
+        [float("nan"), float("nan"), 1.0, 1.0, 2.0, 2.0],
+        pd.Series(["a", "a", "b", "b"]).reindex([9, 8, 0, 1, 2, 3]),
+        pd.Series([None, None, "a", "a", "b", "b"], dtype="string"),
+    ],
+    ids=["None", "NaN", "object", "pandas"],
+)
+def test_samples_without_a_group_are_by_themselves(groups: Sequence[object]) -> None:
+    admitted = admit_groups(groups, 6)  # type: ignore[arg-type]
+    assert admitted is not None
+    assert len(set(admitted)) == 4
+    assert admitted[2] == admitted[3]
+    assert admitted[4] == admitted[5]
+
+
+def test_one_group_cannot_be_cut() -> None:
+    with pytest.raises(ValueError, match="groups: expected at least two to hold out one"):
+        hold_out(np.arange(8) % 2, 0.25, seed=1, groups=np.zeros(8))
+
+
+def test_a_column_to_drop_may_be_named_alone(tmp_path: Path) -> None:
+    path = table(tmp_path, [f"{i},{i % 3},{'ab'[i % 2]}" for i in range(40)], header="a,b,kind")
+    columns = load_dataset(path, label="kind", drop="b").columns
+    assert columns is not None
+    assert columns.names == ("a",)
+    with pytest.raises(TypeError, match=r"group: expected the name of a column, got \['b'\]"):
+        load_dataset(path, label="kind", group=["b"])  # type: ignore[arg-type]
 
 
 def test_samples_that_are_alone_are_cut_as_if_nothing_was_said() -> None:

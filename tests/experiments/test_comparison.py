@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from made_records import made_record
 
+from labelproof.data.notices import DataWarning
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
 from labelproof.report.comparison import COMPARISONS
 from labelproof.training.configuration import Configuration
@@ -52,6 +53,34 @@ def test_a_setting_that_was_not_written_down_is_the_default() -> None:
     assert [each.settings for each in compared] == [{"loss": "ce"}] * 2
 
 
+def test_other_data_of_the_same_name_are_other_runs() -> None:
+    def made(accuracy: float, mark: str, seed: int, **changes: object) -> RunRecord:
+        found = record(accuracy, noise="none", seed=seed, **changes)
+        return replace(found, data={"fingerprint": mark})
+
+    runs = [made(70.0, "before", 1), made(80.0, "after", 1), made(82.0, "after", 2)]
+    best, worse = compare_runs(runs)
+    assert best.settings == {"data version": 2, "loss": "ce"}
+    assert best.accuracies == {1: 80.0, 2: 82.0}
+    # By the same test labels they can be compared.
+    assert worse.difference == (-10.0, pytest.approx(math.nan, nan_ok=True))
+    held = [
+        replace(each, curve={"validation_accuracy": each.curve["test_accuracy"]}) for each in runs
+    ]
+    assert [each.difference for each in compare_runs(held)] == [None, None]
+    # Where a setting differs as well, data may have been prepared for it: nothing is numbered.
+    first, second = compare_runs([runs[0], made(80.0, "after", 1, network="mlp")])
+    assert "data version" not in {*first.settings, *second.settings}
+
+
+def test_a_run_that_was_not_measured_does_not_stop_the_others() -> None:
+    unmeasured = replace(record(0.0, seed=5), curve={"train_loss": [1.0]})
+    with pytest.warns(DataWarning, match="1 run left out, neither tested nor validated"):
+        assert len(compare_runs([*RUNS, unmeasured])) == 3
+    with pytest.raises(ValueError, match=r"validation=0\.1"):
+        compare_runs([unmeasured])
+
+
 def test_a_copy_counts_once() -> None:
     assert len(compare_runs([*RUNS, *RUNS])[0].accuracies) == 3
 
@@ -65,7 +94,7 @@ def test_without_a_test_part_it_is_the_held_out_labels() -> None:
     both = compare_runs([held, record(90.0)])
     assert "80.00 (1), validation" in COMPARISONS["markdown"](both)
     held.curve.clear()
-    with pytest.raises(ValueError, match="expected a run that was tested or validated"):
+    with pytest.raises(ValueError, match="expected runs that were tested or validated"):
         compare_runs([held])
 
 

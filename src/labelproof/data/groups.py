@@ -91,8 +91,12 @@ def join_groups(size: int, *kinds: Iterable[Sequence[int]]) -> NDArray[np.int64]
 def admit_groups(groups: ArrayLike | None, samples: int) -> NDArray[np.int64] | None:
     """Return a group for each sample as an array, or say what is wrong with them.
 
-    >>> admit_groups(["ann", "bob", "ann"], 3)
-    array([0, 1, 0])
+    Args:
+        groups: Numbers or names; `None`, NaN and empty ones are by themselves.
+        samples: How many samples there are.
+
+    >>> admit_groups(["ann", "bob", "ann", None, None], 5)
+    array([0, 1, 0, 3, 4])
     >>> admit_groups([1, 2], 3)
     Traceback (most recent call last):
         ...
@@ -105,7 +109,21 @@ def admit_groups(groups: ArrayLike | None, samples: int) -> NDArray[np.int64] | 
         raise ValueError(
             f"groups: expected one for each of {samples:,} samples, got shape {given.shape}"
         )
-    return np.unique(given, return_inverse=True)[1].astype(np.int64)
+    if given.dtype.kind in "iub":
+        return np.unique(given, return_inverse=True)[1].astype(np.int64)
+    # Not sorted: names and missing values have no order. A sample without a group is alone.
+    numbers: dict[object, int] = {}
+    found = np.empty(samples, np.int64)
+    for index, value in enumerate(given.tolist()):
+        found[index] = index if _is_absent(value) else numbers.setdefault(value, index)
+    return found
+
+
+def _is_absent(value: object) -> bool:
+    try:
+        return value is None or value == "" or bool(value != value)
+    except TypeError:  # the missing value of pandas does not say whether it equals itself
+        return True
 
 
 def likely_group(name: str) -> bool:

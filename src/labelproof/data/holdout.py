@@ -66,6 +66,10 @@ def hold_out(
     generator = as_generator(seed)
     together = _together(groups, chosen, len(given))
     if together is not None:
+        if len(np.unique(together)) < 2:
+            raise ValueError(
+                "groups: expected at least two to hold out one and learn from another, got one"
+            )
         return _split(chosen, draw_groups(given[chosen], together, share, generator))
     order = order_by_class(given[chosen], generator)
     sizes = np.bincount(given[chosen])

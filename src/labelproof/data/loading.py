@@ -63,7 +63,7 @@ def load_dataset(
     on_error: OnError = "raise",
     label: str | None = None,
     labels: str | os.PathLike[str] | None = None,
-    drop: Sequence[str] = (),
+    drop: str | Sequence[str] = (),
     group: str | None = None,
     features: bool = True,
     few_classes: bool = False,
@@ -109,7 +109,11 @@ def load_dataset(
         >>> load_dataset("digits").image_shape
         (1, 8, 8)
     """
-    choice = _Choice(label, tuple(drop), features, few_classes, group)
+    for name, value in {"label": label, "group": group}.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name}: expected the name of a column, got {value!r}")
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    choice = _Choice(label, dropped, features, few_classes, group)
     dataset = _load(name_or_path, root, on_error, choice)
     if labels is None:
         return dataset

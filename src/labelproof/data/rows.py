@@ -36,7 +36,7 @@ def load_rows(
     label: str | None = None,
     on_error: OnError = "raise",
     like: tuple[Columns, Sequence[str]] | None = None,
-    drop: Sequence[str] = (),
+    drop: str | Sequence[str] = (),
     group: str | None = None,
 ) -> Dataset:
     r"""Read a table with a row for each example: its features, its label and, if you like, a split.
@@ -84,8 +84,9 @@ def load_rows(
     """
     file = Path(path)
     table = read_table(file)
+    dropped = (drop,) if isinstance(drop, str) else drop
     return rows_from_table(
-        file, table, label=label, on_error=on_error, like=like, drop=drop, group=group
+        file, table, label=label, on_error=on_error, like=like, drop=dropped, group=group
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from labelproof.data.notices import count, few, notice
 from labelproof.experiments.record_file import find_record_files, read_record_file
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RECORD, RunRecord
@@ -18,9 +19,11 @@ from labelproof.training.saved import BEGUN_ON
 
 __all__ = ["Compared", "compare_runs", "find_unfinished", "read_records"]
 
-_FIRST = ("data", "noise", "imbalance", "algorithm", "loss")
+_FIRST = ("data", "data version", "noise", "imbalance", "algorithm", "loss")
 """Settings that are read first, where they differ."""
 _METRICS = {"test": "test_accuracy", "validation": "validation_accuracy"}
+_VERSION = "data version"
+"""What tells runs apart that differ in what was in the data alone: labels, rows or columns."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +101,17 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
     """Put runs that differ in nothing but their seeds together, and name what the others differ in.
 
     Those of the same data and noise follow each other, the most accurate first. A run that is there
-    twice counts once.
+    twice counts once. Where the data of one name were not the same, as before and after a review,
+    their versions are numbered, in the order of the records.
 
     Args:
         records: Of finished runs, from `read_records`.
 
     Raises:
-        ValueError: A run was neither tested nor validated.
+        ValueError: No run was tested or validated.
+
+    Warns:
+        DataWarning: Some runs were not, and are left out.
 
     Example:
         >>> def made(loss, seed, accuracy):
@@ -117,10 +124,9 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
         {'loss': 'ce'} 81.0 (-3.0, nan)
     """
     groups: dict[str, dict[int, RunRecord]] = {}
-    for record in records:
-        values = {name: value for name, value in record.configuration.items() if name != "seed"}
+    for record in _with_versions(_measured(records)):
         # Another measure is another group: of test labels and of held-out ones there is no mean.
-        key = json.dumps([values, _measured_on(record)], sort_keys=True)
+        key = _key(record)
         groups.setdefault(key, {}).setdefault(int(record.configuration["seed"]), record)
     runs = [list(group.values()) for group in groups.values()]
     different = _different([group[0].configuration for group in runs])
@@ -130,11 +136,53 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
     return _with_differences(compared)
 
 
+def _measured(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """The runs that can be compared; of the others it is told."""
+    given = list(records)
+    found = [
+        record for record in given if any(record.curve.get(each) for each in _METRICS.values())
+    ]
+    unmeasured = [record.name for record in given if record not in found]
+    advice = "train with a share to validate on (validation=0.1), or on data with a test part"
+    if unmeasured and not found:
+        raise ValueError(
+            f"{few(unmeasured)}: expected runs that were tested or validated, got neither; {advice}"
+        )
+    if unmeasured:
+        number = count(len(unmeasured), "run")
+        notice(f"{number} left out, neither tested nor validated: {few(unmeasured)}; {advice}")
+    return found
+
+
+def _with_versions(records: Sequence[RunRecord]) -> list[RunRecord]:
+    """The records, with a number for the data where runs differ in nothing else but these."""
+    marks: dict[str, dict[str, None]] = {}
+    for record in records:
+        if mark := record.data.get("fingerprint"):
+            marks.setdefault(_key(record), {})[str(mark)] = None
+    # In one order for all of the same data, so that a number means one thing.
+    known: dict[str, list[str]] = {}
+    found = []
+    for record in records:
+        numbers = known.setdefault(str(record.configuration.get("data")), [])
+        mark = str(record.data.get("fingerprint") or "")
+        if mark and mark not in numbers:
+            numbers.append(mark)
+        if mark and len(marks[_key(record)]) > 1:
+            values = {**record.configuration, _VERSION: numbers.index(mark) + 1}
+            record = replace(record, configuration=values)
+        found.append(record)
+    return found
+
+
+def _key(record: RunRecord) -> str:
+    """What runs have in common that differ in their seeds alone."""
+    values = {name: value for name, value in record.configuration.items() if name != "seed"}
+    return json.dumps([values, _measured_on(record)], sort_keys=True)
+
+
 def _measured_on(record: RunRecord) -> str:
-    for name, metric in _METRICS.items():
-        if record.curve.get(metric):
-            return name
-    raise ValueError(f"{record.name}: expected a run that was tested or validated, got neither")
+    return next(name for name, metric in _METRICS.items() if record.curve.get(metric))
 
 
 def _different(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -173,7 +221,9 @@ def _compared(runs: Sequence[RunRecord], different: Sequence[str]) -> Compared:
 
 def _place(compared: Compared) -> tuple[str, ...]:
     """What runs have to have in common to be compared by their accuracy."""
-    names = ("data", "noise", "imbalance")
+    names = ["data", "noise", "imbalance"]
+    if compared.measured_on == "validation":
+        names.append(_VERSION)  # other data have other labels that were held out
     return (compared.measured_on, *(str(compared.settings.get(name, "")) for name in names))
 
 
