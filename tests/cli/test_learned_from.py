@@ -48,7 +48,7 @@ def test_copies_of_images_are_known_again(photos: Path, tmp_path: Path) -> None:
     found, said = measured(photos / "run", new)
     assert found["learned_from"] is True
     assert found["learned_from_n"] == 2
-    assert "2 of 4 of these images are among those that it learned from" in said
+    assert "2 of 4 of these images are among those that it was trained and validated on" in said
 
 
 def test_the_same_images_by_a_list_are_known_again(photos: Path, tmp_path: Path) -> None:
@@ -84,7 +84,9 @@ def test_rows_are_known_by_their_numbers(tmp_path: Path) -> None:
     np.savez(tmp_path / "copy.npz", x=rows[:30], y=labels[:30])
     found, said = measured(tmp_path / "run", tmp_path / "copy.npz")
     assert found["learned_from"] is True
-    assert "30 of 30 of these rows are the same as some that it learned from" in said
+    assert (
+        "30 of 30 of these rows are the same as some that it was trained and validated on" in said
+    )
     np.savez(tmp_path / "new.npz", x=rows + 1, y=labels)
     assert measured(tmp_path / "run", tmp_path / "new.npz")[0]["learned_from"] is False
     # Some may be the same by chance.

@@ -258,3 +258,19 @@ def test_a_run_of_train_finds_its_data_from_anywhere(
     result = labelproof("evaluate", "work/runs/deep/one", "--split", "train", "--format", "json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["learned_from"] is True
+
+
+def test_other_images_with_the_same_names_are_no_moved_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(6)]
+    for site in ("a", "b"):
+        write_images(tmp_path / site / "images", names)
+    fit("a/images", *CROP, "--output", "run")
+    # Byte for byte the same here: only that both are there tells that none was moved.
+    result = labelproof("fit", "b/images", *CROP, "--output", "run", "--no-audit")
+    assert "holds a run with other settings (data 'a/images')" in str(result.exception)
+    shutil.rmtree("a")
+    result = labelproof("fit", "b/images", *CROP, "--output", "run", "--no-audit")
+    assert "Finished before" in result.output

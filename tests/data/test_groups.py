@@ -115,6 +115,44 @@ def test_a_column_to_drop_may_be_named_alone(tmp_path: Path) -> None:
         load_dataset(path, label="kind", group=["b"])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("classes", "each", "held"), [(100, 4, 40), (20, 2, 4), (100, 16, 160)])
+def test_one_pair_of_copies_does_not_change_how_many_are_held_out(
+    classes: int, each: int, held: int
+) -> None:
+    labels = np.repeat(np.arange(classes), each)
+    groups = np.maximum(np.arange(len(labels)), 1)  # the first two belong together
+    assert abs(len(hold_out(labels, 0.1, seed=0, groups=groups).validation) - held) <= 2
+
+
+def test_it_is_not_known_whose_a_sample_is(tmp_path: Path) -> None:
+    rows = [f"{i * 7 % 40}.5,{'NA' if i < 20 else i // 4},{'ab'[i % 2]},train" for i in range(40)]
+    dataset, _ = quietly(table(tmp_path, rows), label="kind", group="patient")
+    assert dataset.train.groups is not None
+    assert len(set(dataset.train.groups[:20])) == 20
+    assert len(set(dataset.train.groups[20:])) == 5
+
+
+def test_other_groups_are_other_data(tmp_path: Path) -> None:
+    rows = [f"{i * 7 % 40}.5,{i // 4},{'ab'[i % 2]},train" for i in range(40)]
+    before, _ = quietly(table(tmp_path, rows), label="kind", group="patient")
+    rows[0] = "0.5,7,a,train"
+    after, _ = quietly(table(tmp_path, rows), label="kind", group="Patient")
+    assert np.array_equal(before.train.array, after.train.array)
+    assert fingerprint(before) != fingerprint(after)
+
+
+def test_labels_are_not_taken_for_groups(tmp_path: Path) -> None:
+    images(tmp_path / "scans", 30)
+    path = table(tmp_path, [f"scans/{i}.png,s{i % 6}" for i in range(30)], header="path,speaker")
+    assert not quietly(path, label="speaker")[1]
+
+
+def test_a_search_is_cut_into_as_many_parts_as_there_are_groups(tmp_path: Path) -> None:
+    rows = [f"{i * 7 % 40}.5,{i // 20},{'ab'[i % 2]},train" for i in range(40)]
+    dataset, _ = quietly(table(tmp_path, rows), label="kind", group="patient")
+    assert len(choose_validation(dataset, Configuration("t")).parts) == 2
+
+
 def test_samples_that_are_alone_are_cut_as_if_nothing_was_said() -> None:
     labels = np.arange(30) % 3
     alone = np.arange(30)[::-1]

@@ -143,11 +143,16 @@ class CrossValidation:
         logits = np.zeros((size, self.validation.dataset.num_classes), dtype=np.float32)
         seen = np.zeros(size, dtype=np.bool_)
         curves = []
-        for job in self.jobs:
+        for fold, job in enumerate(self.jobs):
             record = self._record(job)
             assert record is not None  # noqa: S101
             assert job.folder is not None  # noqa: S101
             arrays = read_arrays(job.folder / PREDICTIONS, ["held", "held_logits"])
+            if not np.array_equal(arrays["held"], self.validation.parts[fold].validation):
+                raise ValueError(
+                    f"{self.folder}: the parts that are there were cut in another way, by an "
+                    "earlier version or other groups; train them anew with --fresh"
+                )
             logits[arrays["held"]] = arrays["held_logits"]
             seen[arrays["held"]] = True
             curves.append(record.curve)

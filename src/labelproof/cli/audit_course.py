@@ -20,6 +20,7 @@ from labelproof.cli.lines import say
 from labelproof.cli.progress import RunDisplay
 from labelproof.data.dataset import Dataset, Split
 from labelproof.fitting.attempts import go_on
+from labelproof.fitting.whereabouts import note_places
 from labelproof.training.configuration import Configuration
 from labelproof.training.durable import remove_folder, settle
 from labelproof.training.execution import Execution
@@ -96,6 +97,7 @@ def cross_validate(
         options: What is needed to read the data again.
     """
     attempts = go_on(folder, asked, configuration.loss, name=SETTINGS, kind="an audit")
+    attempts.places = attempts.places or note_places(configuration.data, asked["labels"], folder)
     place = data_place(configuration.data)
     if (folder / AUDIT).exists():
         _refuse_untrained(folder)

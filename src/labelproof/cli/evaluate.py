@@ -135,8 +135,8 @@ def evaluate(
             what = "rows are the same as some" if dataset.tabular else "images are among those"
             say(
                 Console(),
-                f"{among:,} of {found['n']:,} of these {what} that it learned from: of how it does "
-                "on new data they say nothing.",
+                f"{among:,} of {found['n']:,} of these {what} that it was trained and validated "
+                "on: of how it does on new data they say nothing.",
             )
         elif learned and dataset.clean:
             say(Console(), "The network has learned from most of these.")

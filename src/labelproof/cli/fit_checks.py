@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
 from labelproof.cli.output_folder import refuse_foreign
@@ -56,6 +57,12 @@ def check_enough(dataset: Dataset, share: float) -> None:
     train = dataset.train
     if len(hold_out(train.labels, share, seed=0, groups=train.groups).validation):
         return
+    if train.groups is not None and dataset.group is not None:
+        number = count(len(np.unique(train.groups)), "group")
+        raise ValueError(
+            f"--group: {number} by {dataset.group} cannot be cut so that every class is learned "
+            "from and some are validated on; name a column with more of them, or none"
+        )
     what = count(len(dataset.train), "row" if dataset.tabular else "image")
     raise ValueError(
         f"--validation: {share:g} of {what} leaves none to validate on; hold out a larger share, "

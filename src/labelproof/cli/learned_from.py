@@ -26,7 +26,9 @@ __all__ = ["count_learned"]
 def count_learned(
     run: SavedRun, attempts: Attempts | None, split: Split, root: Path | None
 ) -> int | None:
-    """How many samples are among the training samples of a run; `None` if it cannot be known.
+    """How many samples are among the training data of a run; `None` if it cannot be known.
+
+    Those that it held out to validate on are among them.
 
     Files are the same if their paths are, or their bytes; images and rows in memory if their
     numbers are. No image is decoded.
@@ -67,11 +69,11 @@ def _training_data(
         return None
 
 
-def _count(split: Split, learned: Split) -> int | None:
-    if isinstance(split.images, ImageFiles) and isinstance(learned.images, ImageFiles):
-        return _count_files(_paths(split.images), _paths(learned.images))
-    if isinstance(split.images, np.ndarray) and isinstance(learned.images, np.ndarray):
-        return _count_equal(split.images, learned.images)
+def _count(split: Split, own: Split) -> int | None:
+    if isinstance(split.images, ImageFiles) and isinstance(own.images, ImageFiles):
+        return _count_files(_paths(split.images), _paths(own.images))
+    if isinstance(split.images, np.ndarray) and isinstance(own.images, np.ndarray):
+        return _count_equal(split.images, own.images)
     return None
 
 

@@ -116,6 +116,7 @@ class Dataset:
         columns: How the columns of a table became features; `None` for images.
         left_out: Names of training samples that a file of labels leaves out.
         group: The column of a table by which samples belong together, where one was named.
+        grouping: A mark of what is in it, which is another one when that changes.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -132,6 +133,7 @@ class Dataset:
     columns: Columns | None = None
     left_out: tuple[str, ...] = ()
     group: str | None = None
+    grouping: str = ""
 
     def __repr__(self) -> str:
         sizes = [

@@ -21,9 +21,9 @@ _WHOLE = 64 << 20
 def fingerprint(dataset: Dataset, *, given: NDArray[np.int64] | None = None) -> str:
     """A short text that is another one when labels, classes, examples or their files change.
 
-    Files are told by their names within the folder they have in common, so that it may be moved,
-    and large arrays by a part of their rows: who changes the pixels of a file and nothing else is
-    not found out. No image is decoded.
+    Files are told by their sizes and by their names within the folder they have in common, so that
+    it may be moved, and large arrays by a part of their rows: who changes the pixels of a file and
+    nothing else, not even its size, is not found out. No image is decoded.
 
     Args:
         dataset: The data.
@@ -48,10 +48,10 @@ def fingerprint(dataset: Dataset, *, given: NDArray[np.int64] | None = None) -> 
         elif isinstance(images, ImageFiles):
             for file in _file_names(images):
                 digest.update(file.encode("utf-8", "surrogateescape") + b"\0")
+            for size in _file_sizes(images):
+                digest.update(size.to_bytes(8, "little"))
     if dataset.group is not None:
-        digest.update(
-            b"group" + dataset.group.strip().casefold().encode("utf-8", "surrogateescape")
-        )
+        digest.update(b"group" + dataset.grouping.encode())
     if given is not None:
         digest.update(b"given" + _label_bytes(given))
     return digest.hexdigest()[:16]
@@ -76,3 +76,18 @@ def _file_names(images: ImageFiles) -> list[str]:
         file.name if isinstance(file, StoredImage) else file[outside:].replace(os.sep, "/")
         for file in files
     ]
+
+
+def _file_sizes(images: ImageFiles) -> list[int]:
+    """The sizes of files on the disk, 0 where one has vanished; of other images there are none."""
+    if getattr(images.files, "name_of", None) is not None:
+        return []
+    files = [images.files[index] for index in range(len(images))]
+    return [_size(file) for file in files if isinstance(file, str)]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0

@@ -37,16 +37,30 @@ def deal_groups(
         )
     sizes = np.bincount(labels)
     part = np.full(len(labels), -1)
-    placed = np.zeros((count, len(sizes)))
     several = [group for group in members if len(group) > 1]
+    # Numbers of Python's, of which a few are quicker than arrays: there may be a million groups.
+    counted = _count_classes(labels, several)
+    there = [[0] * len(sizes) for _ in range(count)]
+    totals = [0] * count
     for index in sorted(generator.permutation(len(several)), key=lambda i: -len(several[i])):
-        classes, numbers = np.unique(labels[several[index]], return_counts=True)
-        before = placed[:, classes]
-        # By shares of a class, so that rare ones are spread as evenly as frequent ones.
-        uneven = (((before + numbers) ** 2 - before**2) / sizes[classes] ** 2).sum(axis=1)
-        chosen = int(np.lexsort((placed.sum(axis=1), uneven))[0])
+        numbers = counted[index]
+
+        def unevenness(number: int, numbers: dict[int, int] = numbers) -> tuple[float, int]:
+            # By shares of a class, so that rare ones are spread as evenly as frequent ones.
+            return (
+                sum(
+                    more * (2 * there[number][label] + more) / int(sizes[label]) ** 2
+                    for label, more in numbers.items()
+                ),
+                totals[number],
+            )
+
+        chosen = min(range(count), key=unevenness)
         part[several[index]] = chosen
-        placed[chosen, classes] += numbers
+        totals[chosen] += len(several[index])
+        for label, more in numbers.items():
+            there[chosen][label] += more
+    placed = np.array(there, dtype=np.float64)
     alone = np.flatnonzero(part < 0)
     alone = alone[np.lexsort((generator.random(len(alone)), labels[alone]))]
     begin = 0
@@ -83,36 +97,68 @@ def draw_groups(
     """
     members = _members(groups)
     sizes = np.bincount(labels)
-    ideal = (share * sizes).round(6)
-    held = np.zeros(len(sizes))
-    drawn: list[NDArray[np.int64]] = []
-
-    def may_go(classes: NDArray[np.int64], numbers: NDArray[np.int64]) -> bool:
-        return bool((held[classes] + numbers < sizes[classes]).all())
-
     several = [group for group in members if len(group) > 1]
-    # Of groups their own share, so that those that are alone can make up for what is uneven.
     alone = np.concatenate([np.zeros(0, np.int64), *(each for each in members if len(each) == 1)])
     singles = np.bincount(labels[alone], minlength=len(sizes))
-    of_groups = share * (sizes - singles)
+    # Of groups their own share, so that those that are alone can make up for what is uneven.
+    of_groups, all_of = (share * (sizes - singles)).tolist(), sizes.tolist()
+    counted = _count_classes(labels, several)
+    held = [0] * len(sizes)
+    drawn: list[NDArray[np.int64]] = []
+
+    def may_go(numbers: dict[int, int]) -> bool:
+        return all(held[label] + more < all_of[label] for label, more in numbers.items())
+
     for index in generator.permutation(len(several)):
-        classes, numbers = np.unique(labels[several[index]], return_counts=True)
-        missing = of_groups[classes] - held[classes]
-        closer = ((missing**2 - (missing - numbers) ** 2) / sizes[classes]).sum() > 0
-        if closer and may_go(classes, numbers):
+        numbers = counted[index]
+        closer = sum(
+            more * (2 * (of_groups[label] - held[label]) - more) / all_of[label]
+            for label, more in numbers.items()
+        )
+        if closer > 0 and may_go(numbers):
             drawn.append(several[index])
-            held[classes] += numbers
+            for label, more in numbers.items():
+                held[label] += more
     alone = alone[np.lexsort((generator.random(len(alone)), labels[alone]))]
-    wanted = np.clip(np.round(ideal - held), 0, np.minimum(singles, sizes - held - 1).clip(0))
+    wanted = _fill_up(sizes, np.array(held), singles, share, generator)
     rank = np.arange(len(alone)) - np.repeat(np.cumsum(singles) - singles, singles)
     drawn.append(alone[rank < np.repeat(wanted, singles)])
     if not any(map(len, drawn)):
-        drawn = [
-            group
-            for group in sorted(several, key=len)
-            if may_go(*np.unique(labels[group], return_counts=True))
-        ][:1]
+        smallest = sorted(range(len(several)), key=lambda index: len(several[index]))
+        drawn = [several[index] for index in smallest if may_go(counted[index])][:1]
     return np.sort(np.concatenate([np.zeros(0, np.int64), *drawn]))
+
+
+def _fill_up(
+    sizes: NDArray[np.int64],
+    held: NDArray[np.int64],
+    singles: NDArray[np.int64],
+    share: float,
+    generator: np.random.Generator,
+) -> NDArray[np.int64]:
+    """How many of each class are drawn one by one, so that there are as many as were asked for."""
+    missing = (share * sizes).round(6) - held
+    most = np.minimum(singles, np.maximum(sizes - held - 1, 0))
+    wanted = np.clip(np.floor(missing), 0, most).astype(np.int64)
+    left = round(share * int(sizes.sum())) - int(held.sum()) - int(wanted.sum())
+    # The largest remainders first, and chance among equal ones, as where nothing is grouped.
+    order = np.lexsort((generator.random(len(sizes)), wanted - missing))
+    order = order[(wanted < most)[order]]
+    wanted[order[: max(left, 0)]] += 1
+    return wanted
+
+
+def _count_classes(
+    labels: NDArray[np.int64], groups: list[NDArray[np.int64]]
+) -> list[dict[int, int]]:
+    """How many of each class are in each group."""
+    counted: list[dict[int, int]] = []
+    for group in groups:
+        numbers: dict[int, int] = {}
+        for label in labels[group].tolist():
+            numbers[label] = numbers.get(label, 0) + 1
+        counted.append(numbers)
+    return counted
 
 
 def _members(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:

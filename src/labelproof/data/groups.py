@@ -6,6 +6,7 @@ validates on a copy of what was learned from measures how well that was memorise
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections import defaultdict
@@ -21,6 +22,7 @@ __all__ = [
     "group_values",
     "join_groups",
     "likely_group",
+    "mark_grouping",
     "report_likely_group",
     "report_shared_groups",
 ]
@@ -36,6 +38,8 @@ _WHOSE = frozenset(
 _NUMBERED = re.compile(
     r"[\W_\d]*(?:id|no|nr|num|number|code|key|name|uid)?[\W_\d]*$", re.IGNORECASE
 )
+_UNKNOWN = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
+"""What is written where it is not known whose a sample is, in lower case: it is nobody's."""
 _FEWEST = 5
 """Values from which on a column is hardly a feature: a case of five kinds is none of many."""
 _REPEATED = 0.8
@@ -45,12 +49,12 @@ _REPEATED = 0.8
 def group_values(values: Sequence[str]) -> list[list[int]]:
     """Which samples have the same value; one without any is in no group.
 
-    >>> group_values(["ann", "bob", "ann", "", ""])
+    >>> group_values(["ann", "bob", "ann", "", "", "NA", "NA"])
     [[0, 2]]
     """
     found: dict[str, list[int]] = defaultdict(list)
     for index, value in enumerate(values):
-        if value:
+        if not _is_unknown(value):
             found[value].append(index)
     return [group for group in found.values() if len(group) > 1]
 
@@ -86,6 +90,16 @@ def join_groups(size: int, *kinds: Iterable[Sequence[int]]) -> NDArray[np.int64]
                 first[high] = low
     joined = np.array([find(index) for index in range(size)], dtype=np.int64)
     return None if (joined == np.arange(size)).all() else joined
+
+
+def mark_grouping(values: Sequence[str]) -> str:
+    """A short text that is another one when what belongs together may have changed.
+
+    >>> mark_grouping(["ann", "bob"]) == mark_grouping(["ann", "ann"])
+    False
+    """
+    written = "\0".join(values).encode("utf-8", "surrogateescape")
+    return hashlib.sha256(written).hexdigest()[:16]
 
 
 def admit_groups(groups: ArrayLike | None, samples: int) -> NDArray[np.int64] | None:
@@ -126,6 +140,10 @@ def _is_absent(value: object) -> bool:
         return True
 
 
+def _is_unknown(value: str) -> bool:
+    return value.casefold() in _UNKNOWN
+
+
 def likely_group(name: str) -> bool:
     """Whether a column is called as what samples are often several of.
 
@@ -152,7 +170,7 @@ def report_likely_group(place: str, column: str, values: Sequence[str]) -> None:
         >>> print(*(entry.message for entry in caught))
         t.csv: 'patient' has 5 values in 15 rows; if rows of one belong together, say so ...
     """
-    given = [value for value in values if value]
+    given = [value for value in values if not _is_unknown(value)]
     different = len(set(given))
     if not _FEWEST <= different <= _REPEATED * len(given):
         return
@@ -186,7 +204,7 @@ def report_shared_groups(
     """
     within: Mapping[str, set[str]] = defaultdict(set)
     for value, split in zip(values, splits, strict=True):
-        if value:
+        if not _is_unknown(value):
             within[split].add(value)
     for split in sorted(within.keys() - {"train"}):
         both = sorted(within["train"] & within[split])

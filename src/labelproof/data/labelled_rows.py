@@ -13,6 +13,7 @@ from labelproof.data.groups import (
     group_values,
     join_groups,
     likely_group,
+    mark_grouping,
     report_likely_group,
     report_shared_groups,
 )
@@ -72,6 +73,11 @@ class LabelledRows:
     def parts(self) -> tuple[str, ...]:
         """The splits there are, the one that is learned from first."""
         return ("train", *sorted({self.splits[index] for index in self.kept} - {"train"}))
+
+    @property
+    def grouping(self) -> str:
+        """What tells whether other training rows belong together; empty where no column says so."""
+        return "" if self.group is None else mark_grouping(pick(self.belonging, self.train))
 
     def of(self, split: str) -> list[int]:
         """The rows of a split that have a label."""

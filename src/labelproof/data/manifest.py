@@ -14,6 +14,7 @@ from labelproof.data.groups import (
     group_values,
     join_groups,
     likely_group,
+    mark_grouping,
     report_likely_group,
     report_shared_groups,
 )
@@ -125,7 +126,7 @@ def load_manifest(
             values = [row.group for row in rows]
             report_shared_groups(place, group, values, [row.split for row in rows])
         else:
-            _report_likely_groups(table, place)
+            _report_likely_groups(table, place, label)
     for split, content in contents.items():
         values = [row.group for row in rows if row.split == split]
         joined = join_groups(len(values), group_values(values), copies.get(split, ()))
@@ -133,7 +134,10 @@ def load_manifest(
     dataset = dataset_from_files(
         readable(table_stem(table)), contents, names, on_error=on_error, short_side=short_side
     )
-    return replace(dataset, group=group)
+    if group is None:
+        return dataset
+    grouping = mark_grouping([row.group for row in rows if row.split == "train"])
+    return replace(dataset, group=group, grouping=grouping)
 
 
 def _read_rows(path: Path, place: str, label: str | None, group: str | None) -> list[_Row]:
@@ -155,9 +159,12 @@ def _read_rows(path: Path, place: str, label: str | None, group: str | None) -> 
     return rows
 
 
-def _report_likely_groups(path: Path, place: str) -> None:
+def _report_likely_groups(path: Path, place: str, label: str | None) -> None:
     table = read_table(path)
+    taken = find_columns(table, path, label).values()
     for name in filter(likely_group, table.columns):
+        if name in taken:
+            continue
         report_likely_group(place, name.strip(), [row.cells[0] for row in table.read([name])])
 
 

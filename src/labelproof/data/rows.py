@@ -142,7 +142,7 @@ def rows_from_table(
     together = rows.training_groups(copies)
     contents["train"] = replace(contents["train"], groups=together)
     dataset = dataset_from_rows(readable(table_stem(path)), contents, class_names, columns)
-    return replace(dataset, group=rows.group)
+    return replace(dataset, group=rows.group, grouping=rows.grouping)
 
 
 def _check_like(rows: LabelledRows, columns: Columns, class_names: Sequence[str]) -> None:

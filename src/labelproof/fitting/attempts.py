@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -111,7 +112,7 @@ def go_on(
     if "fingerprint" in different:
         raise OtherDataError(folder, data=kept.asked.get("data"), kind=kind)
     if kept.asked.get("fingerprint") is not None and "fingerprint" in asked:
-        different = [each for each in different if not _moved(each, kept.asked[each], asked[each])]
+        different = [each for each in different if not _moved(each, kept, asked[each])]
     if different:
         told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
         raise ValueError(
@@ -121,12 +122,20 @@ def go_on(
     return kept
 
 
-def _moved(name: str, before: object, now: object) -> bool:
+def _moved(name: str, kept: Attempts, now: object) -> bool:
     """Whether a setting is a path, of what by its fingerprint is the same at another place."""
+    before = kept.asked[name]
     if name not in ("data", "labels") or not (isinstance(before, str) and isinstance(now, str)):
         return False
     # A name is more than a place: some noise goes by it, and its labels are known to be right.
-    return not (name == "data" and (is_known(before) or is_known(now)))
+    if name == "data" and (is_known(before) or is_known(now)):
+        return False
+    if not os.path.isdir(os.path.expanduser(now)):
+        return True
+    # A fingerprint knows images by their names and sizes: a folder that is still where it was has
+    # not been moved, and another may have the like.
+    earlier = os.path.expanduser(kept.places.get(name, {}).get("path", before))
+    return not os.path.exists(earlier) or os.path.samefile(earlier, os.path.expanduser(now))
 
 
 def train_robustly(

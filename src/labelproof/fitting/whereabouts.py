@@ -29,7 +29,9 @@ def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
     """
     whole = os.path.abspath(Path(path).expanduser())
     try:
-        return {_WHOLE: whole, _FROM_RUN: os.path.relpath(whole, os.path.realpath(folder))}
+        way = os.path.relpath(whole, os.path.realpath(folder))
+        # With slashes, which every system takes: run and data may be moved to another one.
+        return {_WHOLE: whole, _FROM_RUN: way.replace(os.sep, "/")}
     except ValueError:  # on another drive
         return {_WHOLE: whole}
 
@@ -67,14 +69,14 @@ def places_of(path: str, folder: Path, noted: Mapping[str, str] | None = None) -
     """
     here = os.path.realpath(folder)
     told = os.path.expanduser(path)
+    ways: list[str] = []
     if noted:
-        ways = [os.path.join(here, noted[_FROM_RUN])] if _FROM_RUN in noted else []
+        ways += [os.path.join(here, noted[_FROM_RUN])] if _FROM_RUN in noted else []
         ways += [noted[_WHOLE]] if _WHOLE in noted else []
-    else:
-        beside = os.path.dirname(here)
-        ways = [os.path.join(beside, told)]
-        if os.path.basename(beside) == _RUNS:
-            ways.append(os.path.join(os.path.dirname(beside), told))
+    beside = os.path.dirname(here)
+    ways.append(os.path.join(beside, told))
+    if os.path.basename(beside) == _RUNS:
+        ways.append(os.path.join(os.path.dirname(beside), told))
     return list(dict.fromkeys(os.path.abspath(way) for way in (*ways, told)))
 
 

@@ -24,7 +24,7 @@ _REMOVED = ".removed-"
 _REPLACED = ".replaced-"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
-_STREAMS = ("/dev/stdout", "/dev/stderr")
+_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def write_text(path: Path, text: str) -> None:
@@ -54,7 +54,7 @@ def write_bytes(path: Path, content: bytes) -> None:
             target = Path(os.path.realpath(path))
         else:
             target = path
-        if _is_open(path) or not (found is None or stat.S_ISREG(found.st_mode)):
+        if _descriptor(path) is not None or not (found is None or stat.S_ISREG(found.st_mode)):
             _write_into(path, content)
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -167,20 +167,31 @@ def _status(path: Path, *, follow: bool = False) -> os.stat_result | None:
         return None
 
 
-def _is_open(path: Path) -> bool:
-    """Whether it names a file that is open: it may be a log with lines of others before ours."""
-    return str(path) in _STREAMS or str(path.parent) in _DESCRIPTORS
+def _descriptor(path: Path) -> int | None:
+    """The number of an open file that a path names; it may be a log with lines of others in it."""
+    if str(path) in _STREAMS:
+        return _STREAMS[str(path)]
+    named = str(path.parent) in _DESCRIPTORS and path.name.isdecimal()
+    return int(path.name) if named else None
 
 
 def _write_into(path: Path, content: bytes) -> None:
     """Hand bytes to a pipe, a device or an open file; none of them can be synced or undone."""
-    with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as stream:
+    number = _descriptor(path)
+    if number is not None:
+        # Through the same open file, so that what others write there next comes after it.
+        for printed in (sys.stdout, sys.stderr):
+            if printed is not None:
+                printed.flush()
+    opened = os.dup(number) if number is not None else os.open(path, os.O_WRONLY | os.O_APPEND)
+    with open(opened, "wb") as stream:
         stream.write(content)
 
 
 def _replace(path: Path, content: bytes, found: os.stat_result | None) -> None:
     """Put a file in the place of the one that was found there, with its permissions."""
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    # Of a long name a part: with what is added it may be longer than a file system takes.
+    temporary = path.with_name(f".{path.name[:50]}-{secrets.token_hex(4)}")
     mode = 0o666 if found is None else found.st_mode & 0o777
     try:
         # Of these permissions from the beginning, so that no one else may read it in between.

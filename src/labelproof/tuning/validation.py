@@ -93,6 +93,8 @@ def choose_validation(
     plain = replace(configuration, validation=0.0)
     chosen = choose_examples(plain, dataset, human=human)
     count = count_folds(parts, len(chosen.used))
+    if parts == "auto" and dataset.train.groups is not None:
+        count = min(count, len(np.unique(dataset.train.groups[chosen.used])))
     seed = derive_seed(configuration.seed, "validation", 0)
     given, groups = chosen.given, dataset.train.groups
     if count == 1:
