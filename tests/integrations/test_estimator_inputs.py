@@ -51,6 +51,15 @@ def test_only_whole_bytes_are_advised_to_be_brought_back() -> None:
     assert "divided by 255" in refusal(levels(0, 252.5, np.float32))
 
 
+def test_windows_of_sensors_are_pointed_to_rows() -> None:
+    way = "rows of moments are given as X.reshape(len(X), -1)"
+    windows = np.linspace(-3, 2, 240).reshape(4, 20, 3)
+    assert refusal(windows).endswith(way)
+    assert way not in refusal(windows.reshape(4, 4, 5, 3))
+    with pytest.raises(ValueError, match="rows of moments"):
+        RobustClassifier().fit(windows, [0, 1, 0, 1])
+
+
 # Missing values of a table that lacked none when it was learned from.
 
 
@@ -155,9 +164,24 @@ def test_columns_of_pandas_own_kinds_may_lack_values(kind: str) -> None:
         pandas.Series([True, False, None], dtype="boolean"),
         ["a", "b", pandas.NA],
         [0, 1, None],
+        ["a", "b", ""],
+        ["a", "b", "  "],
+        np.array(["a", "b", "nan"]),
+        np.array([["a"], ["b"], ["NaN "]]),
+        pandas.Series(["a", "b", "<NA>"], dtype="string"),
+        pandas.Categorical(["a", "b", "null"]),
     ],
     ids=str,
 )
 def test_missing_labels_are_told_by_their_rows(labels: Any) -> None:
     with pytest.raises(ValueError, match=r"y: expected a label for each row, .* in 1 .* row 2"):
         admit_label_kinds(labels)
+
+
+def test_missing_labels_that_are_written_are_not_learned_as_a_class() -> None:
+    labels = np.array(["a", "b", "nan", ""] * 10 + ["a"])
+    with pytest.raises(
+        ValueError, match=r"got none \('', 'nan'\) in 20 of them: row 2, 3, 6 and 17"
+    ):
+        RobustClassifier().fit(numbers()[0], labels)
+    admit_label_kinds(["none", "NA", "-", "nano"])  # names that people give to classes

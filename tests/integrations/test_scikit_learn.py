@@ -206,6 +206,18 @@ def test_a_warm_start_goes_on_from_the_weights() -> None:
         classifier.set_params(network="mlp(hidden=8,depth=1)").fit(features, labels)
 
 
+def test_the_best_score_is_that_of_the_last_fit() -> None:
+    features, labels = blobs(300)
+    classifier = small(warm_start=True, early_stopping=True, epochs=3).fit(features, labels)
+    first = classifier.best_validation_score_
+    wrong = np.random.default_rng(0).permutation(labels)
+    classifier.fit(features, wrong)
+    assert len(classifier.validation_scores_) == classifier.n_iter_ == 6
+    assert classifier.best_validation_score_ == max(classifier.validation_scores_[3:]) < first
+    classifier.set_params(early_stopping=False).fit(features, labels)
+    assert not hasattr(classifier, "best_validation_score_")
+
+
 def test_it_is_pickled_small_and_predicts_the_same_elsewhere() -> None:
     features, labels = blobs(2000)
     classifier = small(epochs=2).fit(features, labels)

@@ -20,6 +20,7 @@ from labelproof.data.classes import report_spellings
 from labelproof.data.columns import Columns
 from labelproof.data.notices import quoted
 from labelproof.data.unusable import UnusableSamplesError
+from labelproof.integrations.estimator_groups import admit_row_groups
 from labelproof.integrations.estimator_inputs import (
     admit_images,
     admit_label_kinds,
@@ -62,6 +63,7 @@ class Admitted:
         labels: A class index for each.
         classes: What the indices stand for.
         weight: How much each counts, above 0.
+        groups: A number for each, the same for those of one group; `None` where none were given.
     """
 
     inputs: NDArray[Any]
@@ -69,6 +71,7 @@ class Admitted:
     labels: NDArray[np.int64]
     classes: NDArray[Any]
     weight: NDArray[np.float64]
+    groups: NDArray[np.int64] | None = None
 
 
 def admit_examples(
@@ -79,6 +82,7 @@ def admit_examples(
     class_weight: Any,
     *,
     known: Form | None,
+    groups: Any = None,
 ) -> Admitted:
     """What `fit` is given.
 
@@ -89,6 +93,7 @@ def admit_examples(
         sample_weight: How much each counts, or `None`.
         class_weight: `"balanced"`, a weight for each class, or `None`.
         known: How the inputs of an earlier `fit` came, which is gone on from.
+        groups: What each belongs to, or `None`.
 
     Raises:
         ValueError: These are no examples that a classifier can be trained on.
@@ -111,6 +116,7 @@ def admit_examples(
             f"sample_weight: expected no negative weights, got {weight.min():g}; leave rows out "
             "with a weight of 0"
         )
+    together = admit_row_groups(groups, len(inputs))
     if class_weight is not None:
         _check_class_weight(class_weight)
         weight = weight * compute_sample_weight(class_weight, given)
@@ -124,7 +130,8 @@ def admit_examples(
             f"{type(estimator).__name__} learns from one class nothing that predicts another"
         )
     kept = inputs if counting.all() else inputs[counting]
-    return Admitted(kept, form, indices[counting], classes, weight[counting])
+    together = None if together is None else together[counting]
+    return Admitted(kept, form, indices[counting], classes, weight[counting], together)
 
 
 def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArray[Any]:

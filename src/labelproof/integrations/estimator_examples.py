@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.holdout import hold_out
+from labelproof.data.notices import count
 from labelproof.integrations.estimator_admission import Admitted
+from labelproof.integrations.estimator_groups import keep_together, merge_groups
 from labelproof.integrations.estimator_inputs import Standard, merge_duplicates, standardize_rows
 from labelproof.training.examples import Examples
 from labelproof.training.metrics import spread
@@ -21,7 +23,12 @@ _SMALL = 256
 
 
 def make_examples(
-    admitted: Admitted, *, standard: Standard | None, validation: float, seed: int
+    admitted: Admitted,
+    *,
+    standard: Standard | None,
+    validation: float,
+    seed: int,
+    tuned: bool = False,
 ) -> tuple[Examples, Standard]:
     """Standardise the inputs, hold out a part, and weigh the rest.
 
@@ -31,21 +38,28 @@ def make_examples(
         validation: Share to hold out; with 0 nothing is, and some training examples are looked at
             after every epoch instead.
         seed: Of what is held out.
+        tuned: Whether parts of the dataset will be validated on to choose something.
     """
     inputs, labels, weight = admitted.inputs, admitted.labels, admitted.weight
+    # Where nothing is held out, groups change nothing, not even which rows are taken for one.
+    cut = bool(validation) or tuned
+    together = keep_together(inputs, admitted.groups) if cut else None
     if admitted.form.image_shape is not None:
         standard = standard or Standard.of_images(inputs)
         statistics = (standard.mean, standard.std)
     else:
         rows = inputs.astype(np.float64)
         if len(rows) <= _SMALL:
-            rows, labels, weight = merge_duplicates(rows, labels, weight)
+            groups = admitted.groups if cut else None
+            stay, became, weight = merge_duplicates(rows, labels, weight, groups)
+            rows, labels, together = rows[stay], labels[stay], merge_groups(together, became)
         standard = standard or Standard.of_rows(rows, weight)
         inputs = standardize_rows(rows, standard)
         statistics = ((0.0,) * inputs.shape[1], (1.0,) * inputs.shape[1])
     names = tuple(str(name) for name in admitted.classes)
-    dataset = Dataset("X", {"train": Split(inputs, labels)}, names, *statistics, clean=False)
-    used, held = _divide(labels, validation, seed)
+    train = Split(inputs, labels, groups=together)
+    dataset = Dataset("X", {"train": train}, names, *statistics, clean=False)
+    used, held = _divide(labels, validation, seed, together)
     share = weight / weight[used].mean()
     alike = bool((weight == weight[0]).all())
     weights = None if alike else share.astype(np.float32)
@@ -60,17 +74,18 @@ def spread_of_labels(examples: Examples) -> float:
 
 
 def _divide(
-    labels: NDArray[np.int64], validation: float, seed: int
+    labels: NDArray[np.int64], validation: float, seed: int, groups: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if not validation:
         everything = np.arange(len(labels))
         # In even steps: rows may come sorted by class.
         looked_at = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), _LOOKED_AT)).round())
         return everything, looked_at.astype(np.int64)
-    used, held = hold_out(labels, validation, seed=seed)
+    used, held = hold_out(labels, validation, seed=seed, groups=groups)
     if not len(held):
+        found = "" if groups is None else f" in {count(len(np.unique(groups)), 'group')}"
         raise ValueError(
-            f"validation_fraction: {validation:g} of {len(labels)} examples leaves none to "
+            f"validation_fraction: {validation:g} of {len(labels)} examples{found} leaves none to "
             "validate on; hold out a larger share, or set early_stopping=False"
         )
     return used, held

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from labelproof.data.cells import parse_numbers
 from labelproof.data.columns import Columns
 from labelproof.data.examination import channel_statistics
-from labelproof.data.notices import few
+from labelproof.data.notices import few, quoted
+from labelproof.data.row_labels import MISSING
 
 __all__ = [
     "Standard",
@@ -23,6 +24,7 @@ __all__ = [
     "learn_columns",
     "medians",
     "merge_duplicates",
+    "refuse_absent",
     "standardize_rows",
 ]
 
@@ -140,7 +142,12 @@ def _way_back(images: NDArray[Any], low: float, high: float) -> str:
         back = ', or brought back with X.astype("uint8")' if whole else ""
         return f"bytes that became floats are divided by 255{back}"
     scaled = f"X / {high:g}" if low >= 0 else f"(X - {low:g}) / ({high:g} - {low:g})"
-    return f"bring all of them to that by one range, such as {scaled}, and new images by the same"
+    # Windows of sensors have three axes too, and are no images.
+    windows = "; rows of moments are given as X.reshape(len(X), -1)" if images.ndim == 3 else ""
+    return (
+        f"bring all of them to that by one range, such as {scaled}, and new images by the same"
+        f"{windows}"
+    )
 
 
 def is_frame(data: Any) -> bool:
@@ -210,8 +217,13 @@ def fill_missing(rows: NDArray[Any], fills: tuple[float, ...]) -> NDArray[Any]:
 
 
 def admit_label_kinds(labels: Any) -> None:
-    """Refuse labels of different kinds, and missing ones among objects, in words that help.
+    """Refuse labels of different kinds, and missing ones, in words that help.
 
+    >>> admit_label_kinds(["cat", "", "dog", "nan"])
+    Traceback (most recent call last):
+        ...
+    ValueError: y: expected a label for each row, got none ('', 'nan') in 2 of them: row 1, 3;
+    leave those rows out, or rename what is really called so
     >>> admit_label_kinds(np.array(["cat", 3], dtype=object))
     Traceback (most recent call last):
         ...
@@ -219,15 +231,12 @@ def admit_label_kinds(labels: Any) -> None:
     all text: [str(label) for label in y]
     """
     found = np.asarray(labels) if not isinstance(labels, list) else np.array(labels, dtype=object)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    refuse_absent("y: expected a label", found, "leave those rows out")
     if found.dtype.kind != "O" or found.ndim != 1:
         return
     values = found.tolist()
-    missing = [row for row, value in enumerate(values) if _is_absent(value)]
-    if missing:
-        raise ValueError(
-            f"y: expected a label for each row, got none in {len(missing):,} of them: row "
-            f"{few([str(row) for row in missing])}; leave those rows out"
-        )
     kinds = {type(value).__name__: value for value in values}
     if "str" in kinds and len({name == "str" or name.startswith("str") for name in kinds}) > 1:
         others = sorted(name for name in kinds if not name.startswith("str"))
@@ -238,7 +247,38 @@ def admit_label_kinds(labels: Any) -> None:
         )
 
 
+def refuse_absent(expected: str, values: NDArray[Any], advice: str) -> None:
+    """Refuse texts and objects of which some are missing, or are what is written for that.
+
+    Args:
+        expected: Where they are from and what is taken, the beginning of the message.
+        values: One for each row; numbers are let through.
+        advice: What to do about rows that have none.
+
+    Example:
+        >>> refuse_absent("y: expected a label", np.array(["cat", " "]), "leave those rows out")
+        Traceback (most recent call last):
+            ...
+        ValueError: y: expected a label for each row, got none (' ') in 1 of them: row 1; leave ...
+    """
+    if values.dtype.kind not in "OUT" or values.ndim != 1:
+        return
+    listed = values.tolist()
+    missing = [row for row, value in enumerate(listed) if _is_absent(value)]
+    if not missing:
+        return
+    texts = sorted({listed[row] for row in missing if isinstance(listed[row], str)})
+    written = f" ({few([quoted(text) for text in texts])})" if texts else ""
+    rename = ", or rename what is really called so" if texts else ""
+    raise ValueError(
+        f"{expected} for each row, got none{written} in {len(missing):,} of them: row "
+        f"{few([str(row) for row in missing])}; {advice}{rename}"
+    )
+
+
 def _is_absent(label: Any) -> bool:
+    if isinstance(label, str):
+        return label.strip().casefold() in MISSING
     try:
         return label is None or bool(label != label)
     except TypeError:  # the missing value of pandas does not say whether it equals itself
@@ -246,20 +286,37 @@ def _is_absent(label: Any) -> bool:
 
 
 def merge_duplicates(
-    rows: NDArray[np.float64], labels: NDArray[np.int64], weight: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    rows: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    groups: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Take equal rows with equal labels for one that counts as much as all of them.
 
     They come back in an order of their own, so that examples that are repeated, examples that are
     weighed and examples in another order are all learned from in the same way.
 
-    >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
-    >>> merge_duplicates(rows, labels, weight)
-    (array([[1.],
-           [2.]]), array([1, 0]), array([1., 2.]))
+    Args:
+        rows: `(N, F)`.
+        labels: A class index for each.
+        weight: How much each counts.
+        groups: A number for each; rows of different groups are not taken for one, which could be
+            on either side of a cut between them.
+
+    Returns:
+        The index of a row for each that stays; for each row which of them it became; and how much
+        those that stay count.
+
+    Example:
+        >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
+        >>> merge_duplicates(rows, labels, weight)
+        (array([1, 0]), array([1, 0, 1]), array([1., 2.]))
+        >>> merge_duplicates(rows, labels, weight, np.array([5, 6, 7]))
+        (array([1, 0, 2]), array([1, 0, 2]), array([1., 1., 1.]))
     """
-    keys = np.column_stack([rows, labels]).astype(np.float64)
-    unique, place = np.unique(keys, axis=0, return_inverse=True)
+    grouped = [] if groups is None else [groups]
+    keys = np.column_stack([rows, labels, *grouped]).astype(np.float64)
+    unique, first, became = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     merged = np.zeros(len(unique))
-    np.add.at(merged, place.ravel(), weight)
-    return unique[:, :-1], unique[:, -1].astype(np.int64), merged
+    np.add.at(merged, became.ravel(), weight)
+    return first, became.ravel(), merged

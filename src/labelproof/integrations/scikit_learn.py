@@ -80,7 +80,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         loss_curve_: Mean loss of each epoch.
         validation_scores_: Accuracy on what was held out, by its noisy labels, epoch by epoch; only
             after early stopping.
-        best_validation_score_: The best of them.
+        best_validation_score_: The best of the last `fit`, of the weights that are kept.
         n_iter_: Number of epochs.
         weights_: The parameters by name, as arrays.
 
@@ -93,6 +93,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         array([0, 1, 2])
     """
 
+    # Where scikit-learn routes metadata, groups that are meant for a splitter come to `fit` too.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
     classes_: NDArray[Any]
     weights_: Weights
     loss_curve_: list[float]
@@ -135,13 +137,22 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn from examples, some of whose labels may be wrong.
 
         Args:
             X: Rows `(N, F)`, a table, or images `(N, H, W)` or `(N, H, W, C)`.
             y: A label for each: numbers or text.
             sample_weight: How much each counts; a weight of 2 is the example twice.
+            groups: What each belongs to, such as a customer or a patient. Examples of one group,
+                and exact copies without being asked, stay on one side wherever early stopping or
+                `loss="auto"` holds some out; without these, groups change nothing.
 
         Raises:
             ValueError: A setting or the data cannot be used; the message says which and why.
@@ -153,7 +164,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         stops = flag("early_stopping", self.early_stopping)
         seed = self._draw_seed()
         known = self._form if goes_on else None
-        admitted = admit_examples(self, X, y, sample_weight, self.class_weight, known=known)
+        admitted = admit_examples(
+            self, X, y, sample_weight, self.class_weight, known=known, groups=groups
+        )
         if goes_on and not np.array_equal(admitted.classes, self.classes_):
             raise ValueError(
                 f"warm_start: expected the classes of the first fit, {self.classes_}, got "
@@ -164,6 +177,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             standard=self._standard if goes_on else None,
             validation=_share(self.validation_fraction) if stops else 0.0,
             seed=seed,
+            tuned=self._tunes,
         )
         before = len(self.loss_curve_) if goes_on else 0
         setting = choose_setting(
@@ -250,7 +264,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.__dict__.pop("best_validation_score_", None)
         if before or scores:
             self.validation_scores_ = [*before, *scores]
-            self.best_validation_score_ = max(self.validation_scores_)
+        if scores:
+            # Not of all: the weights of an earlier fit are gone.
+            self.best_validation_score_ = max(scores)
 
     def _draw_seed(self) -> int:
         if self.random_state is None:
@@ -263,6 +279,10 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             return torch.device("cpu")
         return choose_device(self.device)
 
+    @property
+    def _tunes(self) -> bool:
+        return isinstance(self.loss, str) and self.loss.strip().lower() == "auto"
+
     def _choose_loss(self, examples: Examples, setting: Configuration) -> str | Loss:
         if isinstance(self.loss, nn.Module):
             return as_loss(self.loss)
@@ -270,7 +290,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             raise TypeError(
                 f"loss: expected a text such as 'ce+sr', 'auto' or a loss, got {self.loss!r}"
             )
-        if self.loss.strip().lower() == "auto":
+        if self._tunes:
             return self._tune_loss(examples, setting)
         return self.loss
 
