@@ -16,6 +16,7 @@ from labelproof.audit.given_predictions import GivenPredictions
 from labelproof.audit.probabilities import read_probabilities
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.notices import DataWarning
+from labelproof.report.audit_words import caution
 
 MADE = make(300, symmetric(3, 0.2), deviation=1)
 TABLE = softmax(MADE.logits, 0.2)
@@ -246,3 +247,10 @@ def test_a_class_without_a_column_is_named_rather_than_sums_that_are_not_1() -> 
     given = GivenPredictions(np.array([[0.9, 0.0], [0.1, 0.2]]), ("cat", "fox"))
     with pytest.raises(ValueError, match=r"1 class of labels.txt without a column .*'dog'"):
         match_given(given, np.array(["cat", "dog"]), data="labels.txt")
+
+
+def test_few_labels_that_are_predicted_are_left_to_the_report_to_tell() -> None:
+    # The command line says so of every audit: a warning beside it would be the same once more.
+    audit = audit_given(TABLE[:, [1, 2, 0]], MADE.given, data="labels.npy")
+    assert audit.agreement.value < 0.5
+    assert "are predicted by the probabilities" in caution(audit)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from audit.noisy_logits import make, pair, softmax, symmetric, temperature_of
 
 from labelproof.audit import audit_labels, audit_logits, labels
 from labelproof.audit.findings import Findings
+from labelproof.data.notices import DataWarning
 
 
 @pytest.fixture(scope="module")
@@ -155,8 +157,22 @@ def test_a_handful_of_samples_is_judged_without_a_warning(samples: int) -> None:
     assert found.noise_rate.high > 0.5
 
 
+def test_predictions_in_another_order_are_told() -> None:
+    made = make(300, symmetric(3, 0.1), deviation=1)
+    table = softmax(made.logits, 0.2)
+    assert audit_labels(table, made.given).agreement.value > 0.8
+    with pytest.warns(
+        DataWarning, match=r"^only \d+% .* columns or rows in another order\?"
+    ) as told:
+        found = audit_labels(table[:, [1, 2, 0]], made.given)
+    assert [warning.filename for warning in told] == [__file__]
+    assert f"only {found.agreement.value:.0%} of" in str(told[0].message)
+
+
 def test_a_finding_says_in_a_line_what_it_is(findings: Findings) -> None:
     assert repr(findings).startswith("Findings(2,000 labels, ")
+    assert repr(findings).endswith(f", {findings.agreement.value:.0%} predicted)")
+    assert "predicted" not in repr(replace(findings, agreed=0, predicted=()))
     assert "% to " in repr(findings)
     assert findings.num_classes == 5
 

@@ -34,6 +34,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "one class": (np.ones((4, 1)), r"at least two classes, got shape \(4, 1\)"),
     "no class": (np.ones((4, 0)), r"got shape \(4, 0\)"),
     "no row": (np.zeros((0, 3)), "at least one row, got none"),
+    "of several lengths": ([[0.5, 0.5], [1.0]], r"\(samples, classes\).* different lengths"),
     "text": (np.array([["a", "b"]]), "expected numbers, got <U1"),
     "objects": (np.array([[0.5, 0.5]], dtype=object), "expected numbers, got object"),
     "complex": (np.array([[0.5 + 0j, 0.5]]), "expected numbers, got complex128"),
@@ -115,11 +116,18 @@ LABELS: dict[str, tuple[Any, str]] = {
     "below": ([0, -1, 2], "got -1 for sample 1"),
     "too few": ([0, 1], "one for each of 3 rows of the probabilities, got 2"),
     "too many": ([0, 1, 2, 0], "got 4"),
-    "shares": ([0.0, 1.0, 2.0], r"one class index per sample, got float64 of shape \(3,\)"),
-    "words": (["cat", "dog", "cat"], "got <U3"),
+    "shares": ([0.0, 0.5, 2.0], r"one class index per sample, got 0\.5 for sample 1"),
+    "a label that is missing": ([0.0, 1.0, np.nan], "got nan for sample 2"),
+    "infinite": ([0.0, np.inf, 1.0], "got inf for sample 1"),
+    "words": (
+        ["cat", "dog", "cat"],
+        r"got <U3 .*; .* numpy\.searchsorted\(model\.classes_, labels",
+    ),
+    "counted from 1": ([1, 2, 3], r"got 3 for sample 2; .* counted from 0: numpy\.searchsorted"),
+    "of several lengths": ([[0], [1, 2], [0]], "got several of some"),
     "one-hot": (np.eye(3, dtype=int), r"got int64 of shape \(3, 3\)"),
-    "nothing": ([], "got float64"),
-    "objects": (np.array([0, 1, 2], dtype=object), "got object"),
+    "nothing": ([], "one for each of 3 rows of the probabilities, got 0"),
+    "objects": (np.array([0, None, "2"], dtype=object), "got object .* numpy.searchsorted"),
 }
 
 
@@ -136,6 +144,21 @@ def test_class_indices_of_any_kind_become_one(kind: str) -> None:
     assert found.dtype == np.int64
     assert found.dtype.isnative
     assert found.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "indices"),
+    [
+        ([False, True, True], [0, 1, 1]),
+        ([0.0, 2.0, 1.0], [0, 2, 1]),
+        (np.array([0, 2.0, True], dtype=object), [0, 2, 1]),
+    ],
+    ids=["yes and no", "floats", "objects"],
+)
+def test_whole_numbers_in_another_form_are_class_indices(given: Any, indices: list[int]) -> None:
+    found = admit_given(given, samples=3, classes=3)
+    assert found.dtype == np.int64
+    assert found.tolist() == indices
 
 
 def test_a_file_is_mapped_and_stays_so_when_it_is_admitted(tmp_path: Path) -> None:

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from labelproof.audit.estimate import Estimate
 from labelproof.intervals import wilson_interval
 
-__all__ = ["DOUBTFUL", "FEWEST", "Findings"]
+__all__ = ["DOUBTFUL", "FEWEST", "TRUSTED", "Findings"]
 
 DOUBTFUL = 0.5
 """The probability to be wrong from which on a label is a suspect."""
 
 FEWEST = 10
 """Samples of a class from which on it can be judged: smaller ones are hardly learned."""
+
+TRUSTED = 0.7
+"""Share of labels that are predicted from which on predictions are believed without a warning."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,9 +61,11 @@ class Findings:
         return len(self.given)
 
     def __repr__(self) -> str:
+        # Counted along with what is predicted; without, nothing is known of it.
+        agreed = f", {self.agreement.value:.0%} predicted" if self.predicted else ""
         return (
             f"Findings({len(self):,} labels, {len(self.suspects):,} suspects, "
-            f"wrong: {self.noise_rate.as_percent()})"
+            f"wrong: {self.noise_rate.as_percent()}{agreed})"
         )
 
     @property

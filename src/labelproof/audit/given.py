@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.given_labels import admit_labels
-from labelproof.audit.given_predictions import GivenPredictions
+from labelproof.audit.given_predictions import GivenPredictions, take_predictions
 from labelproof.audit.labels import audit_logits
 from labelproof.audit.matching import match_classes
+from labelproof.audit.named_tables import refuse_other_index
 from labelproof.audit.probabilities import (
     LogProbabilities,
     Probabilities,
@@ -53,8 +54,8 @@ class MatchedLabels:
 
 
 def audit_given(
-    probabilities: Probabilities | GivenPredictions,
-    labels: Dataset | NDArray[Any],
+    probabilities: ArrayLike | GivenPredictions,
+    labels: Dataset | ArrayLike,
     *,
     data: str | os.PathLike[str],
     options: Mapping[str, Any] | None = None,
@@ -64,8 +65,10 @@ def audit_given(
     Args:
         probabilities: `(N, C)`: a row for each training sample, in the order in which they are
             read; a column for each class, in the order of the class names. Where columns or rows
-            have names, as `read_predictions` finds them, they may be in any order.
+            have names, as `read_predictions` finds them, they may be in any order; so may columns
+            of a table, as of pandas, that are called by their class.
         labels: A dataset, or labels alone: class indices, which may be floats, or names of classes.
+            Where they and the probabilities have an index, it has to be the same.
         data: Where they were read from.
         options: What is needed to read them again; see `Audit`.
 
@@ -105,8 +108,8 @@ def audit_given(
 
 
 def match_given(
-    probabilities: Probabilities | GivenPredictions,
-    labels: Dataset | NDArray[Any],
+    probabilities: ArrayLike | GivenPredictions,
+    labels: Dataset | ArrayLike,
     *,
     data: str | os.PathLike[str],
 ) -> MatchedLabels:
@@ -122,10 +125,13 @@ def match_given(
         >>> match_given(given, np.array(["cat", "dog"]), data="labels.txt").labels
         array([1, 0])
     """
-    given = probabilities
-    if not isinstance(given, GivenPredictions):
-        given = GivenPredictions(given)
-    admit_table(given.probabilities)
+    if isinstance(probabilities, GivenPredictions):
+        given = probabilities
+        admit_table(given.probabilities)
+    else:
+        given = take_predictions(probabilities)
+        if not isinstance(labels, Dataset):
+            refuse_other_index(probabilities, labels)
     place = readable(str(data))
     if not isinstance(labels, Dataset):
         labels = admit_labels(labels, place=place)

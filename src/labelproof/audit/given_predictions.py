@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from labelproof.audit.named_tables import column_names
 from labelproof.audit.prediction_table import read_prediction_table
-from labelproof.audit.probabilities import Probabilities, read_probabilities
+from labelproof.audit.probabilities import Probabilities, admit_table, read_probabilities
 from labelproof.data.array_files import DAMAGED, decode_text, why_unreadable
 from labelproof.data.loading import TABLES
 from labelproof.data.notices import count, few, readable
 
-__all__ = ["GivenPredictions", "read_predictions"]
+__all__ = ["GivenPredictions", "read_predictions", "take_predictions"]
 
 _PROBABILITIES = ("probabilities", "pred_probs", "predictions", "probs", "arr_0")
 _CLASS_NAMES = ("class_names", "classes")
@@ -56,6 +57,19 @@ class GivenPredictions:
         twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise ValueError(f"class names: expected each once, got {few(twice)} again")
+
+
+def take_predictions(probabilities: ArrayLike) -> GivenPredictions:
+    """Predictions that are in memory, with the names of their columns where they have some.
+
+    Args:
+        probabilities: `(N, C)`: an array, or a table whose columns are called by their class.
+
+    Example:
+        >>> take_predictions([[0.9, 0.1]]).class_names
+    """
+    names = column_names(probabilities)
+    return GivenPredictions(admit_table(probabilities), names)
 
 
 def read_predictions(path: str | os.PathLike[str]) -> GivenPredictions:

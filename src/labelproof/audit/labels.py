@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.anchors import anchor_temperature, read_through
 from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import Findings
+from labelproof.audit.findings import FEWEST, TRUSTED, Findings
+from labelproof.audit.logits import admit_logits
+from labelproof.audit.named_tables import refuse_other_index, refuse_other_order
 from labelproof.audit.noise_model import (
     NoiseModel,
     as_transition,
@@ -26,6 +28,7 @@ from labelproof.audit.probabilities import (
 from labelproof.audit.resampling import resample
 from labelproof.audit.shared_doubts import share_of_doubts
 from labelproof.audit.suspicion import Suspicion, suspect
+from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, wilson_interval
 
 __all__ = ["audit_labels", "audit_logits"]
@@ -46,10 +49,23 @@ def audit_labels(probabilities: ArrayLike, given: ArrayLike, *, seed: int = 0) -
     The predictions have to be out of sample: each by a model that was not trained on that sample's
     label, as cross-validation gives them. A model that has seen the labels agrees with them.
 
+    Where several samples belong together, such as those of one customer or patient, all of them
+    have to be in one part, or a model that has learned a mistake from some defends it on the
+    others: with scikit-learn, `cross_val_predict(..., cv=GroupKFold(5), groups=customers)`. See
+    [Samples that belong together](../guide/own-data.md#samples-that-belong-together).
+
     Args:
         probabilities: `(N, C)`: for each sample, the probability of each class.
-        given: The labels as they came, `(N)`, class indices.
+        given: The labels as they came, `(N)`, class indices: the place of each label's column. Of
+            a scikit-learn model that is `numpy.searchsorted(model.classes_, labels)`.
         seed: Of the draws behind the intervals.
+
+    Raises:
+        ValueError: They are no probabilities, labels are not those of their rows, or, in tables
+            with names, columns are numbered or rows are named in another order.
+
+    Warns:
+        DataWarning: So few labels are predicted that what was found is hardly to be believed.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -60,29 +76,54 @@ def audit_labels(probabilities: ArrayLike, given: ArrayLike, *, seed: int = 0) -
         >>> len(found.suspects), set((found.suspects % 10).tolist())
         (60, {0})
     """
+    refuse_other_order(probabilities)
+    refuse_other_index(probabilities, given)
     table = admit_probabilities(probabilities)
     labels = admit_given(given, samples=len(table), classes=table.shape[1])
-    return audit_logits(LogProbabilities(table), labels, seed=seed)
+    found = audit_logits(LogProbabilities(table), labels, seed=seed)
+    _warn_where_little_is_predicted(found)
+    return found
+
+
+def _warn_where_little_is_predicted(found: Findings) -> None:
+    # Of a handful the share says nothing.
+    if len(found) < FEWEST or found.agreement.value >= TRUSTED:
+        return
+    notice(
+        f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: are "
+        "columns or rows in another order? If not, very many labels are wrong, or the model has "
+        "learned too little to be believed"
+    )
 
 
 def audit_logits(
-    logits: Table, given: NDArray[np.int64], *, seen: bool = False, seed: int = 0
+    logits: LogProbabilities | ArrayLike, given: ArrayLike, *, seen: bool = False, seed: int = 0
 ) -> Findings:
     """As `audit_labels`, of networks' outputs before the softmax.
 
     Args:
-        logits: `(N, C)`.
-        given: The labels as they came, `(N)`.
+        logits: `(N, C)`; may be a file that is mapped, which is read part by part. Minus infinity
+            rules a class out.
+        given: The labels as they came, `(N)`, class indices.
         seen: Whether the network was trained on these labels. How sure it is then tells nothing,
             and what it says is taken as it is.
         seed: Of the draws behind the intervals.
+
+    Raises:
+        ValueError: Logits are not numbers, or labels are not those of their rows.
     """
+    table, labels = admit_logits(logits, given)
+    return _audit(table, labels, seen=seen, seed=seed)
+
+
+def _audit(logits: Table, given: NDArray[np.int64], *, seen: bool, seed: int) -> Findings:
     size = len(logits)
     chosen = np.arange(size)
     if size > _FITTED:
         drawn = np.random.default_rng(seed).choice(size, _FITTED, replace=False)
         chosen = np.sort(drawn)
-    part, labels = np.asarray(logits[chosen], np.float32), given[chosen]
+    with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
+        part, labels = np.asarray(logits[chosen], np.float32), given[chosen]
     plain = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.

@@ -23,8 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from labelproof.audit.logits import admit_logits, admit_temperature
 from labelproof.audit.temperature_prior import log_prior
 
 __all__ = [
@@ -87,14 +88,18 @@ class NoiseModel:
 
 
 def fit_noise_model(
-    logits: NDArray[np.float32], given: NDArray[np.int64], *, temperature: float | None = None
+    logits: ArrayLike, given: ArrayLike, *, temperature: float | None = None
 ) -> NoiseModel:
     """Estimate the noise from predictions by networks that have not seen the labels.
 
     Args:
         logits: `(N, C)`; logarithms of probabilities are logits too.
-        given: The labels as they came, `(N)`.
+        given: The labels as they came, `(N)`, class indices.
         temperature: What logits are divided by, where that is decided already.
+
+    Raises:
+        ValueError: Logits are not numbers, labels are not those of their rows, or the temperature
+            is not above 0.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -106,12 +111,14 @@ def fit_noise_model(
         >>> bool(abs(np.diag(model.transition) - 0.7).max() < 0.03)
         True
     """
-    shifted = shift(logits)
-    groups = Groups(shifted, given)
+    table, labels = admit_logits(logits, given)
+    with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
+        shifted = shift(np.asarray(table[:], np.float32))
+    groups = Groups(shifted, labels)
     if temperature is not None:
-        return groups.fit(temperature, steps=_STEPS)
-    step = max(-(-len(given) // _SEARCHED), 1)
-    best = _search(shifted[::step], given[::step], samples=len(given))
+        return groups.fit(admit_temperature(temperature), steps=_STEPS)
+    step = max(-(-len(labels) // _SEARCHED), 1)
+    best = _search(shifted[::step], labels[::step], samples=len(labels))
     return groups.fit(best.temperature, start=best, steps=_STEPS)
 
 

@@ -26,6 +26,13 @@ _CHUNK = 1 << 16
 _SUM_TOLERANCE = 0.01
 """How far from 1 a row may sum up: half precision loses as much over a thousand classes."""
 
+_LARGEST = 2.0**53
+"""Beyond it, two whole numbers may be the same as floats."""
+
+_TO_INDICES = (
+    "a label is the place of a column, counted from 0: numpy.searchsorted(model.classes_, labels)"
+)
+
 _SMALLEST = 1e-12
 """Probabilities below are taken for this one: a model that says 0 would rule a class out for ever,
 and few can know as much."""
@@ -133,18 +140,27 @@ def admit_probabilities(probabilities: ArrayLike) -> Probabilities:
     return table
 
 
-def admit_table(probabilities: ArrayLike) -> Probabilities:
-    """Return an array `(N, C)` of numbers, whatever they are, or say what else it is."""
-    table = np.asanyarray(probabilities)
+def admit_table(probabilities: ArrayLike, *, place: str = "probabilities") -> Probabilities:
+    """Return an array `(N, C)` of numbers, whatever they are, or say what else it is.
+
+    >>> admit_table([[0.5, 0.5], [1.0]])
+    Traceback (most recent call last):
+        ...
+    ValueError: probabilities: expected an array of shape (samples, classes) ... different lengths
+    """
+    expected = (
+        f"{place}: expected an array of shape (samples, classes) with at least two classes, got"
+    )
+    try:
+        table = np.asanyarray(probabilities)
+    except ValueError:
+        raise ValueError(f"{expected} rows of different lengths") from None
     if table.ndim != 2 or table.shape[1] < 2:
-        raise ValueError(
-            "probabilities: expected an array of shape (samples, classes) with at least two "
-            f"classes, got shape {table.shape}"
-        )
+        raise ValueError(f"{expected} shape {table.shape}")
     if table.dtype.kind not in "fiu":
-        raise ValueError(f"probabilities: expected numbers, got {table.dtype}")
+        raise ValueError(f"{place}: expected numbers, got {table.dtype}")
     if not len(table):
-        raise ValueError("probabilities: expected at least one row, got none")
+        raise ValueError(f"{place}: expected at least one row, got none")
     return table
 
 
@@ -179,35 +195,68 @@ def _refuse_entries(chunk: NDArray[Any], begin: int) -> None:
     )
 
 
-def admit_given(given: ArrayLike, *, samples: int, classes: int) -> NDArray[np.int64]:
+def admit_given(
+    given: ArrayLike, *, samples: int, classes: int, place: str = "probabilities"
+) -> NDArray[np.int64]:
     """Return labels as class indices, one for each row of the probabilities, or say what is wrong.
 
     Args:
-        given: Class indices.
+        given: Class indices: whole numbers, which may have come as floats, or no and yes for the
+            first class and the second.
         samples: Rows of the probabilities.
         classes: Their columns.
+        place: What those are called, for the message.
 
     Example:
+        >>> admit_given([0.0, 2.0], samples=2, classes=3)
+        array([0, 2])
         >>> admit_given([0, 3], samples=2, classes=3)
         Traceback (most recent call last):
             ...
         ValueError: labels: expected 0 to 2, one of the 3 columns of the probabilities, got 3 ...
     """
-    labels = np.asarray(given)
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"labels: expected one class index per sample, got {labels.dtype} of shape "
-            f"{labels.shape}"
-        )
+    labels = _as_indices(given)
     if len(labels) != samples:
         raise ValueError(
-            f"labels: expected one for each of {count(samples, 'row')} of the probabilities, got "
+            f"labels: expected one for each of {count(samples, 'row')} of the {place}, got "
             f"{len(labels):,}"
         )
     outside = np.flatnonzero((labels < 0) | (labels >= classes))
     if len(outside):
         raise ValueError(
-            f"labels: expected 0 to {classes - 1}, one of the {classes} columns of the "
-            f"probabilities, got {labels[outside[0]]} for sample {outside[0]}"
+            f"labels: expected 0 to {classes - 1}, one of the {classes} columns of the {place}, "
+            f"got {labels[outside[0]]} for sample {outside[0]}; {_TO_INDICES}"
         )
     return labels.astype(np.int64)
+
+
+def _as_indices(given: ArrayLike) -> NDArray[Any]:
+    """Labels as whole numbers, whatever they are."""
+    try:
+        labels = np.asarray(given)
+    except ValueError:
+        raise ValueError(
+            "labels: expected one class index per sample, got several of some"
+        ) from None
+    if labels.ndim == 1 and labels.dtype.kind == "O" and len(labels):
+        # As pandas gives whole numbers; of text and numbers together NumPy would make text.
+        values: list[Any] = labels.tolist()
+        if all(isinstance(value, (int, float)) for value in values):
+            labels = np.array(values)
+    kind = labels.dtype.kind
+    if labels.ndim != 1 or kind not in "iufb":
+        raise ValueError(
+            f"labels: expected one class index per sample, got {labels.dtype} of shape "
+            f"{labels.shape}" + (f"; {_TO_INDICES}" if labels.ndim == 1 else "")
+        )
+    if kind == "b":
+        return labels.astype(np.int64)
+    if kind == "f":
+        broken = np.flatnonzero(~(np.abs(labels) < _LARGEST) | (labels != np.rint(labels)))
+        if len(broken):
+            raise ValueError(
+                f"labels: expected one class index per sample, got {labels[broken[0]]:g} for "
+                f"sample {broken[0]}"
+            )
+        return labels.astype(np.int64)
+    return labels

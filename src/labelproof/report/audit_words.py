@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from labelproof.audit.findings import FEWEST, Findings
+from labelproof.audit.findings import FEWEST, TRUSTED, Findings
 from labelproof.audit.folder import Audit
 from labelproof.data.notices import count, few, readable
 from labelproof.data.reading import Reading
@@ -26,9 +26,6 @@ __all__ = [
     "how",
     "limits",
 ]
-
-_TRUSTED = 0.7
-"""Share of labels that networks predict from which on they are believed without a warning."""
 
 _MISSED = 0.1
 """A class that is predicted for fewer samples than this share of its labels was not learned."""
@@ -75,7 +72,7 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
             f"About {estimated:,} of {total:,} labels may be wrong: {rate}. The network would give "
             f"{named:,} another class."
         )
-    if agreed < _TRUSTED:
+    if agreed < TRUSTED:
         suspected = (
             "1 is suspected, and it may be right"
             if named == 1
@@ -152,7 +149,7 @@ def caution(audit: Audit) -> str:
 
 
 def _agreed_little(audit: Audit) -> str:
-    if audit.agreement.value >= _TRUSTED:
+    if audit.agreement.value >= TRUSTED:
         return ""
     if audit.seen:
         return (
