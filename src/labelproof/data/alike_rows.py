@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from labelproof.data.groups import few_enough
 from labelproof.data.notices import count, few, notice
 
 __all__ = ["find_alike", "report_alike"]
@@ -16,11 +17,6 @@ _FEWEST = 20
 _MORE_THAN_CHANCE = 10
 """How many times as many pairs must be alike as would be if columns had nothing to do with each
 other, which they have."""
-
-_FEW_COPIES = 10
-_COMMON = 0.02
-"""Rows that are alike are copies up to so many, or up to this share of all; of more, what they say
-is simply common, and whoever kept them together would take it from those who learn."""
 
 _TELLING = 0.25
 """The values that a column has for each row, at least, if it tells rows apart."""
@@ -68,7 +64,7 @@ def report_alike(
     labels: Sequence[str],
     splits: Sequence[str],
     places: Sequence[str],
-) -> list[list[int]]:
+) -> list[Sequence[int]]:
     """Warn of rows that are alike: with different labels, in two splits, or just so.
 
     Args:
@@ -125,8 +121,7 @@ def report_alike(
             f"{place}: {count(len(shared), 'row')} found in the training split too, such as "
             f"{few(shared, shown=2)}; accuracy on them says little"
         )
-    most = max(_FEW_COPIES, int(_COMMON * len(labels)))
-    few_alike = [group for group in groups if len(group) <= most]
+    few_alike = few_enough(groups, len(labels))
     if copies:
         together = ", and stay on one side of every cut" * (len(few_alike) == len(groups))
         are = "is a copy of another" if len(copies) == 1 else "are copies of others"

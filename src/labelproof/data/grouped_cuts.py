@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.data.groups import members_of
+
 __all__ = ["deal_groups", "draw_groups"]
 
 
@@ -30,7 +32,7 @@ def deal_groups(
         >>> deal_groups(np.zeros(8, np.int64), groups, 2, np.random.default_rng(0))
         array([0, 0, 0, 1, 1, 1, 1, 0])
     """
-    members = _members(groups)
+    members = members_of(groups)
     if len(members) < count:
         raise ValueError(
             f"groups: expected at least {count} to cut into {count} parts, got {len(members)}"
@@ -95,7 +97,7 @@ def draw_groups(
         >>> drawn
         array([12, 13, 14, 18, 19, 20])
     """
-    members = _members(groups)
+    members = members_of(groups)
     sizes = np.bincount(labels)
     several = [group for group in members if len(group) > 1]
     alone = np.concatenate([np.zeros(0, np.int64), *(each for each in members if len(each) == 1)])
@@ -159,12 +161,6 @@ def _count_classes(
             numbers[label] = numbers.get(label, 0) + 1
         counted.append(numbers)
     return counted
-
-
-def _members(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The positions of each group."""
-    order = np.argsort(groups, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
 def _fill(

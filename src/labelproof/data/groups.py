@@ -19,10 +19,12 @@ from labelproof.data.notices import count, few, notice, readable
 
 __all__ = [
     "admit_groups",
+    "few_enough",
     "group_values",
     "join_groups",
     "likely_group",
     "mark_grouping",
+    "members_of",
     "report_likely_group",
     "report_shared_groups",
 ]
@@ -38,6 +40,10 @@ _WHOSE = frozenset(
 _NUMBERED = re.compile(
     r"[\W_\d]*(?:id|no|nr|num|number|code|key|name|uid)?[\W_\d]*$", re.IGNORECASE
 )
+_FEW_COPIES = 10
+_COMMON = 0.02
+"""Rows that are alike are copies up to so many, or up to this share of all; of more, what they say
+is simply common, and whoever kept them together would take it from those who learn."""
 _UNKNOWN = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 """What is written where it is not known whose a sample is, in lower case: it is nobody's."""
 _FEWEST = 5
@@ -90,6 +96,30 @@ def join_groups(size: int, *kinds: Iterable[Sequence[int]]) -> NDArray[np.int64]
                 first[high] = low
     joined = np.array([find(index) for index in range(size)], dtype=np.int64)
     return None if (joined == np.arange(size)).all() else joined
+
+
+def members_of(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The samples of each group, by the groups' numbers.
+
+    >>> members_of(np.array([4, 2, 4]))
+    [array([1]), array([0, 2])]
+    """
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
+def few_enough(groups: Iterable[Sequence[int]], samples: int) -> list[Sequence[int]]:
+    """Those of some groups of equal rows that are copies, and not rows that say what many say.
+
+    Args:
+        groups: Rows that are equal.
+        samples: How many rows there are.
+
+    >>> few_enough([range(2), range(60)], 100)
+    [range(0, 2)]
+    """
+    most = max(_FEW_COPIES, int(_COMMON * samples))
+    return [group for group in groups if 1 < len(group) <= most]
 
 
 def mark_grouping(values: Sequence[str]) -> str:

@@ -136,7 +136,7 @@ def rows_from_table(
             )
         labels = np.array([numbers[rows.labels[index]] for index in chosen], dtype=np.int64)
         contents[split] = Split(encoded, labels, places)
-    copies: list[list[int]] = []
+    copies: Sequence[Sequence[int]] = ()
     if columns is not None and like is None and not looked_at:
         copies = _report(rows, columns, contents["train"], class_names)
     together = rows.training_groups(copies)
@@ -169,7 +169,7 @@ def _learn_columns(rows: LabelledRows, on_error: OnError) -> Columns:
 
 def _report(
     rows: LabelledRows, columns: Columns, train: Split, class_names: Sequence[str]
-) -> list[list[int]]:
+) -> list[Sequence[int]]:
     """Warn of what makes results look better than they are; groups of rows that are copies."""
     rows.report_groups()
     copies = report_alike(

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.groups import admit_groups, join_groups
+from labelproof.data.groups import admit_groups, few_enough, join_groups, members_of
 from labelproof.integrations.estimator_inputs import refuse_absent
 
 __all__ = ["admit_row_groups", "find_copies", "keep_together", "merge_groups"]
 
 _FEWEST = 20
 """Examples from which on it can be told what is chance."""
-_FEW_COPIES = 10
-_COMMON = 0.02
-"""Equal rows are copies up to so many, or up to this share of all; of more, what they say is simply
-common."""
 _DIFFERENT = 0.5
 """Share of rows that differ, at least: of fewer, columns are so coarse that rows are alike by
 chance."""
@@ -50,10 +47,7 @@ def admit_row_groups(groups: Any, rows: int) -> NDArray[np.int64] | None:
     refuse_absent(
         "groups: expected a group", given, "give each of those rows one of its own, or leave it out"
     )
-    try:
-        return admit_groups(given, rows)
-    except TypeError:  # numbers and text, which have no order
-        return admit_groups([str(group) for group in given.tolist()], rows)
+    return admit_groups(given, rows)
 
 
 def keep_together(
@@ -78,7 +72,7 @@ def keep_together(
     copies = find_copies(inputs)
     if groups is None:
         return join_groups(len(inputs), copies)
-    known = [each.tolist() for each in _members(groups)]
+    known = [each.tolist() for each in members_of(groups)]
     together = join_groups(len(inputs), known, copies)
     if copies and together is not None:
         allowed = max(_LARGEST * len(inputs), *map(len, known))
@@ -103,17 +97,11 @@ def merge_groups(
     if together is None:
         return None
     return join_groups(
-        int(became.max()) + 1, [became[each].tolist() for each in _members(together)]
+        int(became.max()) + 1, [became[each].tolist() for each in members_of(together)]
     )
 
 
-def _members(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The indices of each group."""
-    order = np.argsort(groups, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
-
-
-def find_copies(inputs: NDArray[Any]) -> list[list[int]]:
+def find_copies(inputs: NDArray[Any]) -> list[Sequence[int]]:
     """Groups of examples that are equal, whatever their labels, in the order of their first.
 
     Where rows are alike by chance, as those of few coarse columns are, nothing is found.
@@ -133,5 +121,4 @@ def find_copies(inputs: NDArray[Any]) -> list[list[int]]:
         found[hash(example.tobytes())].append(index)
     if len(found) < _DIFFERENT * len(inputs):
         return []
-    most = max(_FEW_COPIES, int(_COMMON * len(inputs)))
-    return [group for group in found.values() if 1 < len(group) <= most]
+    return few_enough(found.values(), len(inputs))
