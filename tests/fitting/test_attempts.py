@@ -149,7 +149,7 @@ def test_notes_of_something_else_are_said_to_be_damaged(tmp_path: Path, text: st
 
 
 def test_places_are_kept_and_may_be_missing(tmp_path: Path) -> None:
-    noted = Attempts({}, "ce", places={"data": {"path": "/work/t.csv", "from_run": "../t.csv"}})
+    noted = Attempts({}, "ce", places={"data": {"path": "/srv/t.csv", "from_run": "../t.csv"}})
     noted.write(tmp_path)
     assert read_attempts(tmp_path) == noted
 

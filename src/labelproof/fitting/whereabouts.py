@@ -23,9 +23,9 @@ def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
         folder: The run's.
 
     Example:
-        >>> noted = note_place("/work/data/cust.csv", Path("/work/cust-fit"))
+        >>> noted = note_place("/srv/data/cust.csv", Path("/srv/cust-fit"))
         >>> noted["path"], noted["from_run"]
-        ('/work/data/cust.csv', '../data/cust.csv')
+        ('/srv/data/cust.csv', '../data/cust.csv')
     """
     whole = os.path.abspath(Path(path).expanduser())
     try:
@@ -63,9 +63,9 @@ def places_of(path: str, folder: Path, noted: Mapping[str, str] | None = None) -
         noted: What `note_place` gave; an earlier version noted nothing.
 
     Example:
-        >>> noted = {"path": "/work/t.csv", "from_run": "../t.csv"}
+        >>> noted = {"path": "/srv/t.csv", "from_run": "../t.csv"}
         >>> places_of("t.csv", Path("/moved/t-fit"), noted)[:2]
-        ['/moved/t.csv', '/work/t.csv']
+        ['/moved/t.csv', '/srv/t.csv']
     """
     here = os.path.realpath(folder)
     told = os.path.expanduser(path)
