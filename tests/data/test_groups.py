@@ -289,3 +289,15 @@ def test_images_of_a_patient_stay_together(tmp_path: Path) -> None:
     assert not said, said
     with pytest.raises(ValueError, match="group: expected a column beside the images and labels"):
         load_dataset(path, group="finding", label="finding")
+
+
+def test_a_class_of_copies_can_still_be_tried_out(tmp_path: Path) -> None:
+    for name in ("cat", "horse"):
+        images(tmp_path / "photos" / name, 1)
+        for number in range(1, 10):
+            shutil.copy(
+                tmp_path / "photos" / name / "0.png", tmp_path / f"photos/{name}/{number}.png"
+            )
+    dataset, _ = quietly(tmp_path / "photos")
+    assert dataset.train.groups is None
+    assert len(choose_examples(Configuration("photos", validation=0.2), dataset).held) == 4

@@ -13,7 +13,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.encoded import SUFFIXES
 from labelproof.data.foreign_kinds import report_foreign_kinds, report_other_files
-from labelproof.data.groups import join_groups
+from labelproof.data.groups import if_cuttable, join_groups
 from labelproof.data.labelled_files import (
     LabelledFiles,
     OnError,
@@ -124,6 +124,7 @@ def load_folder(
     if on_error != "later":
         for split, copies in report_duplicates(place, splits).items():
             groups = join_groups(len(splits[split].labels), copies)
+            groups = if_cuttable(groups, splits[split].labels)
             splits[split] = replace(splits[split], groups=groups)
     return dataset_from_files(
         readable(Path(path).resolve().name),

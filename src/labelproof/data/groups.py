@@ -21,6 +21,7 @@ __all__ = [
     "admit_groups",
     "few_enough",
     "group_values",
+    "if_cuttable",
     "join_groups",
     "likely_group",
     "mark_grouping",
@@ -120,6 +121,30 @@ def few_enough(groups: Iterable[Sequence[int]], samples: int) -> list[Sequence[i
     """
     most = max(_FEW_COPIES, int(_COMMON * samples))
     return [group for group in groups if 1 < len(group) <= most]
+
+
+def if_cuttable(groups: NDArray[np.int64] | None, labels: ArrayLike) -> NDArray[np.int64] | None:
+    """Groups of copies, or `None` where a class is nothing but copies of one sample.
+
+    Of such a class nothing could be both learned from and held out, and whoever tries a command on
+    a picture that was copied ten times should see it work.
+
+    Args:
+        groups: A number for each sample.
+        labels: Its class.
+
+    >>> if_cuttable(np.array([0, 0, 2, 3]), [0, 0, 1, 1])
+    >>> if_cuttable(np.array([0, 0, 2, 3]), [0, 1, 0, 1])
+    array([0, 0, 2, 3])
+    """
+    if groups is None:
+        return None
+    given = np.asarray(labels)
+    for label in np.unique(given):
+        own = groups[given == label]
+        if len(own) > 1 and (own == own[0]).all():
+            return None
+    return groups
 
 
 def mark_grouping(values: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.groups import (
     group_values,
+    if_cuttable,
     join_groups,
     likely_group,
     mark_grouping,
@@ -130,6 +131,8 @@ def load_manifest(
     for split, content in contents.items():
         values = [row.group for row in rows if row.split == split]
         joined = join_groups(len(values), group_values(values), copies.get(split, ()))
+        if group is None:
+            joined = if_cuttable(joined, content.labels)
         contents[split] = replace(content, groups=joined)
     dataset = dataset_from_files(
         readable(table_stem(table)), contents, names, on_error=on_error, short_side=short_side

@@ -14,6 +14,7 @@ from labelproof.data.classes import order_classes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Rows, Split
 from labelproof.data.giveaways import report_giveaways
+from labelproof.data.groups import if_cuttable
 from labelproof.data.headers import refuse_missing
 from labelproof.data.labelled_files import OnError, check_on_error
 from labelproof.data.labelled_rows import LabelledRows, pick, read_labelled_rows
@@ -140,6 +141,8 @@ def rows_from_table(
     if columns is not None and like is None and not looked_at:
         copies = _report(rows, columns, contents["train"], class_names)
     together = rows.training_groups(copies)
+    if rows.group is None:
+        together = if_cuttable(together, contents["train"].labels)
     contents["train"] = replace(contents["train"], groups=together)
     dataset = dataset_from_rows(readable(table_stem(path)), contents, class_names, columns)
     return replace(dataset, group=rows.group, grouping=rows.grouping)
