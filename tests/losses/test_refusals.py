@@ -24,12 +24,29 @@ from labelproof import (
     SparseRegularized,
     SymmetricCrossEntropy,
 )
+from labelproof.losses import (
+    AsymmetricExponential,
+    AsymmetricGeneralizedCrossEntropy,
+    AsymmetricSquaredError,
+    AsymmetricUnhinged,
+    BiTempered,
+    EpsilonCrossEntropy,
+    EpsilonFocal,
+    JensenShannon,
+    LogitClip,
+    NormalizedNegativeFocal,
+    TaylorCrossEntropy,
+)
 
 nan = math.nan
 
 
 def regularized(**options: Any) -> Loss:
     return SparseRegularized(CrossEntropy(), **options)
+
+
+def clipped(**options: Any) -> Loss:
+    return LogitClip(CrossEntropy(), **options)
 
 
 OUT_OF_RANGE: list[tuple[Callable[..., Loss], str, list[Any]]] = [
@@ -45,6 +62,20 @@ OUT_OF_RANGE: list[tuple[Callable[..., Loss], str, list[Any]]] = [
     (PartiallyHuberizedCrossEntropy, "tau", [1, 0.5, -2, nan]),
     (NegativeLearning, "samples", [0, -1, 1.5]),
     (NegativeLearning, "clamp", [0, 1]),
+    (AsymmetricGeneralizedCrossEntropy, "a", [0, -1, 1e4]),
+    (AsymmetricGeneralizedCrossEntropy, "q", [0, 11]),
+    (AsymmetricUnhinged, "a", [1, 0.5]),
+    (AsymmetricExponential, "a", [0, -1]),
+    (AsymmetricSquaredError, "a", [0.5, nan]),
+    (NormalizedNegativeFocal, "gamma", [-1]),
+    (EpsilonCrossEntropy, "m", [-1, math.inf]),
+    (EpsilonCrossEntropy, "clamp", [0]),
+    (EpsilonFocal, "gamma", [-1]),
+    (JensenShannon, "pi", [0, 1]),
+    (TaylorCrossEntropy, "terms", [0, 2.5, 101]),
+    (BiTempered, "t1", [-0.1, 1.1]),
+    (BiTempered, "t2", [0.9, 5]),
+    (clipped, "delta", [0, -1, nan]),
     (regularized, "temperature", [0, -1, nan]),
     (regularized, "p", [0, -0.1, 1.1, nan]),
     (regularized, "weight", [-1, nan, math.inf]),

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from labelproof.losses.algebra import WeightedSum
 from labelproof.losses.base import Loss
+from labelproof.losses.clipping import LogitClip
 from labelproof.losses.names import UNWRITTEN, WRITTEN
 from labelproof.losses.normalized import Normalized
 from labelproof.losses.own import known_losses
@@ -38,12 +39,14 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -
             _format_term(number, part, first=index == 0, losses=losses)
             for index, (number, part) in enumerate(loss.terms)
         )
-    if isinstance(loss, SparseRegularized):
+    if isinstance(loss, SparseRegularized | LogitClip):
         if not isinstance(loss.base, Loss):
             raise ValueError(f"loss: {type(loss.base).__name__} has no text form")
         base = format_loss(loss.base, losses=losses)
-        if _begins_regularised(loss.base):
+        if type(loss) in _suffixes(loss.base):
             base = f"({base})"
+        if isinstance(loss, LogitClip):
+            return f"{base}+clip(delta={format_value(loss.delta)})"
         return f"{base}+sr({_format_sparse(loss)})"
     if isinstance(loss, Normalized):
         base = _unwrapped(loss.base)
@@ -57,12 +60,14 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -
     raise ValueError(f"loss: {type(loss).__name__} has no text form")
 
 
-def _begins_regularised(loss: Loss) -> bool:
-    """Whether a loss is written as a sum with an `sr` of its own, outside of parentheses."""
+def _suffixes(loss: Loss) -> set[type[Loss]]:
+    """The kinds of `+sr` and `+clip` that a loss is written with outside of parentheses."""
     if isinstance(loss, WeightedSum):
         number, first = loss.terms[0]
-        return number == 1 and _begins_regularised(first)
-    return isinstance(loss, SparseRegularized)
+        return _suffixes(first) if number == 1 else set()
+    if isinstance(loss, SparseRegularized | LogitClip) and isinstance(loss.base, Loss):
+        return {type(loss), *_suffixes(loss.base)}
+    return set()
 
 
 def _unwrapped(loss: Loss) -> Loss:
@@ -76,8 +81,8 @@ def _format_term(
     number: float, part: Loss, *, first: bool, losses: Mapping[str, type[Loss]]
 ) -> str:
     text = format_loss(part, losses=losses)
-    # A regularised part in the middle of a sum would take the terms before it along.
-    if isinstance(part, SparseRegularized) and not (first and number == 1):
+    # A suffix in the middle of a sum would take the terms before it along.
+    if isinstance(part, SparseRegularized | LogitClip) and not (first and number == 1):
         text = f"({text})"
     return text if number == 1 else f"{format_value(number)}*{text}"
 
