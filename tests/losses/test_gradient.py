@@ -64,6 +64,25 @@ class OfALabel(CrossEntropy):
         return 2 * super().index_values(outputs, target)
 
 
+class OfValues(CrossEntropy):
+    def values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        return 2 * super().values(outputs, target)
+
+
+@pytest.mark.parametrize("family", [OfALabel, OfValues])
+def test_an_override_counts_under_sparse_regularization(family: type[CrossEntropy]) -> None:
+    logits, target = batch()
+    loss = SparseRegularized(family(), weight=2)
+    parts = loss.parts(logits, target)
+    plain = SparseRegularized(CrossEntropy(), weight=2).parts(logits, target)
+    torch.testing.assert_close(loss(logits, target), parts.total)
+    torch.testing.assert_close(parts.base, 2 * plain.base)
+    given = logits.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(given, target), given)
+    (expected,) = torch.autograd.grad(loss.parts(given, target).total, given)
+    torch.testing.assert_close(gradient, expected)
+
+
 @pytest.mark.parametrize(
     "loss",
     [
@@ -78,6 +97,8 @@ class OfALabel(CrossEntropy):
         OfABatch(),
         OfALabel(),
         SparseRegularized(OfALabel()),
+        SparseRegularized(OfABatch()),
+        OfValues(),
     ],
     ids=lambda loss: type(loss).__name__,
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypedDict
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import Self, Unpack
+from typing_extensions import Self, TypeIs, Unpack
 
 from labelproof.losses.inputs import admit, check_class_weight, is_probabilities
 from labelproof.losses.moving import follow
@@ -25,7 +26,14 @@ from labelproof.ranges import flag, whole
 if TYPE_CHECKING:
     from labelproof.losses.algebra import WeightedSum
 
-__all__ = ["Loss", "LossSettings", "PointwiseLoss", "of_label", "refuse_unknown"]
+__all__ = [
+    "Loss",
+    "LossSettings",
+    "PointwiseLoss",
+    "of_label",
+    "refuse_unknown",
+    "sees_label_alone",
+]
 
 
 class LossSettings(TypedDict, total=False):
@@ -234,6 +242,10 @@ class Loss(nn.Module):
 class PointwiseLoss(Loss):
     """A loss that sees only the probability of the label: L(u, y) = l(log u_y)."""
 
+    label_alone: bool = True
+    """Whether `pointwise` is the whole loss; a class that overrides how values come about may say
+    so for those of its instances where it is."""
+
     @abstractmethod
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability, element by element."""
@@ -251,6 +263,27 @@ class PointwiseLoss(Loss):
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
         return self.pointwise(of_label(outputs.log_probabilities, target))
+
+
+def sees_label_alone(loss: object) -> TypeIs[PointwiseLoss]:
+    """Whether a loss is `pointwise` of its label's log-probability, and nothing else.
+
+    Every shortcut asks here: the kernels, the closed form, the gradient without a graph. A class
+    that overrides how the value of a batch comes about is computed by its own methods instead.
+
+    >>> from labelproof import CrossEntropy, NegativeLearning
+    >>> sees_label_alone(CrossEntropy()), sees_label_alone(NegativeLearning())
+    (True, False)
+    """
+    return isinstance(loss, PointwiseLoss) and _inherits(type(loss)) and loss.label_alone
+
+
+@functools.cache
+def _inherits(kind: type[PointwiseLoss]) -> bool:
+    """Whether a class computes its values as the class does that speaks for `pointwise`."""
+    speaker = next(each for each in kind.__mro__ if "label_alone" in vars(each))
+    rules = ("forward", "reduce_batch", "values", "index_values")
+    return all(getattr(kind, rule) is getattr(speaker, rule) for rule in rules)
 
 
 def _parts(module: nn.Module) -> Iterator[Loss]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from labelproof.losses.base import Loss, PointwiseLoss
+from labelproof.losses.base import Loss, PointwiseLoss, sees_label_alone
 from labelproof.losses.closed_form import logits_gradient, sharpen_and_measure
 from labelproof.losses.sparse import SparseRegularized
 
@@ -26,20 +26,13 @@ def has_gradient(loss: Loss) -> bool:
     [True, True, False]
     """
     base: object = loss
-    if isinstance(loss, SparseRegularized):
-        own = type(loss) is SparseRegularized and loss.vector is None and loss.smoothing == 0
-        if not own:
-            return False
+    if type(loss) is SparseRegularized and loss.vector is None and loss.smoothing == 0:
         base = loss.base
     return (
-        isinstance(base, PointwiseLoss)
+        sees_label_alone(base)
         and loss.reduction == "mean"
         and loss.class_weight is None
         and not loss.check
-        # A subclass may have a rule of its own for a batch.
-        and (base is not loss or type(base).forward is Loss.forward)
-        and type(base).values is Loss.values
-        and type(base).index_values is PointwiseLoss.index_values
     )
 
 

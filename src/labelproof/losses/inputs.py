@@ -14,6 +14,7 @@ __all__ = [
     "admit_logits",
     "check_class_weight",
     "class_axis",
+    "is_plain",
     "is_probabilities",
     "may_read",
     "working_precision",
@@ -139,6 +140,23 @@ def may_read(target: Tensor, *, check: bool = False) -> bool:
         and not torch.compiler.is_compiling()
         # Inside torch.func the tensor is a wrapper, and stands for many values at once.
         and not torch._C._functorch.is_functorch_wrapped_tensor(target)  # pyright: ignore
+    )
+
+
+def is_plain(logits: Tensor, target: Tensor) -> bool:
+    """Whether a gradient that is written down serves: `(N, C)`, class indices, eager mode.
+
+    Not for what only looks like a tensor of values: inside `torch.func` a wrapper, a dual tensor
+    that carries a derivative along, a subclass, or a batch of no examples.
+    """
+    return (
+        not torch.compiler.is_compiling()
+        and type(logits) is Tensor
+        and logits.ndim == 2
+        and logits.shape[0] > 0
+        and not is_probabilities(target)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(logits)  # pyright: ignore
+        and torch.autograd.forward_ad.unpack_dual(logits).tangent is None
     )
 
 

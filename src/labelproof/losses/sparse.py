@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from labelproof.losses import closed_form
-from labelproof.losses.base import Loss, PointwiseLoss
+from labelproof.losses import closed_form, fused
+from labelproof.losses.base import Loss, sees_label_alone
 from labelproof.losses.clamp import check_clamp
 from labelproof.losses.foreign import foreign_settings
-from labelproof.losses.fused import fits, label_and_norm
 from labelproof.losses.inputs import admit_logits, is_probabilities
 from labelproof.losses.moving import follow
 from labelproof.losses.outputs import Outputs
@@ -182,32 +181,25 @@ class SparseRegularized(Loss):
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given, the base's by its own rule."""
-        if isinstance(self.base, PointwiseLoss) and self._one_hot:
-            found = self._label_and_norm(outputs, target)
-            if found is not None:
-                return self._total(self.base.pointwise(found[0]), found[1])
+        logits, base = outputs.raw, self.base
+        on_device = fused.fits(logits, target)
+        short = self._one_hot and (on_device or closed_form.fits(logits, target))
+        if short and sees_label_alone(base):
+            how = {"p": self.p, "normalize": self.normalize, "clamp": self.clamp}
+            labels = replace_ignored(target, self.ignore_index)
+            if on_device:
+                temperature = self._temperature.to(logits.device, torch.float32)
+                label, norm = fused.label_and_norm(logits, labels, temperature, **how)
+            else:
+                label, norm = closed_form.label_and_norm(
+                    outputs.logits, labels, self.temperature, **how
+                )
+            return self._total(base.pointwise(label), norm)
         sharpened = self._sharpen(outputs)
         penalty = self._penalty(sharpened)
         if is_probabilities(target):
             penalty = penalty * target.sum(dim=1)  # 1, or the weight of the classes when weighed
         return self._total(self._own_base().values(sharpened, target), penalty)
-
-    def _label_and_norm(self, outputs: Outputs, target: Tensor) -> tuple[Tensor, Tensor] | None:
-        """The two numbers of each example, in few passes where there is a way to."""
-        how = {"p": self.p, "normalize": self.normalize, "clamp": self.clamp}
-        if fits(outputs.raw, target):
-            temperature = self._temperature.to(outputs.raw.device, torch.float32)
-            return label_and_norm(
-                outputs.raw, replace_ignored(target, self.ignore_index), temperature, **how
-            )
-        if closed_form.fits(outputs.raw, target):
-            return closed_form.label_and_norm(
-                outputs.logits,
-                replace_ignored(target, self.ignore_index),
-                float(self._temperature),
-                **how,
-            )
-        return None
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
