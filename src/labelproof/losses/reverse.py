@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
 from labelproof.losses.base import Loss, LossSettings, of_label
 from labelproof.losses.clamp import check_clamp
+from labelproof.losses.numerics import complement, others_of_label
 from labelproof.losses.others import sum_of_others
 from labelproof.losses.outputs import Outputs
 from labelproof.ranges import finite
@@ -35,6 +35,7 @@ def reverse_cross_entropy(
         One value per example.
 
     Example:
+        >>> import torch
         >>> reverse_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), log_zero=-4)
         tensor([2.])
 
@@ -53,6 +54,7 @@ class ReverseCrossEntropy(Loss):
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
+        >>> import torch
         >>> ReverseCrossEntropy(-4)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(2.)
     """
@@ -74,16 +76,16 @@ class ReverseCrossEntropy(Loss):
         """Value for the integer labels given, `(N, ...)`."""
         log_probabilities = outputs.log_probabilities
         if self.clamp is None:
-            return self.log_zero * torch.expm1(of_label(log_probabilities, target))
+            return -self.log_zero * complement(of_label(log_probabilities, target))
         # The reference sums the clamped probabilities of the other classes, which is more than
         # 1 - u_y by up to clamp * C; summed without the label, so that no digits cancel.
         lifted = log_probabilities.exp().clamp_min(self.clamp)
-        return -self.log_zero * lifted.scatter(1, target.unsqueeze(1), 0).sum(dim=1)
+        return -self.log_zero * others_of_label(lifted, target)
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
         if self.clamp is None:
-            return self.log_zero * torch.expm1(outputs.log_probabilities)
+            return -self.log_zero * complement(outputs.log_probabilities)
         lifted = outputs.log_probabilities.exp().clamp_min(self.clamp)
         return -self.log_zero * sum_of_others(lifted)
 
