@@ -244,6 +244,12 @@ def test_an_ignored_index_is_in_range(loss: Loss):
     assert loss(logits, torch.tensor([0, -100])).isfinite()
 
 
+def test_nothing_can_be_ignored_in_class_probabilities():
+    for loss in (CrossEntropy(ignore_index=1), SparseRegularized(CrossEntropy(ignore_index=1))):
+        with pytest.raises(ValueError, match="ignore_index"):
+            loss(logits, torch.softmax(logits, dim=1))
+
+
 @pytest.mark.parametrize("count", [3, 9])
 @pytest.mark.parametrize("kind", ["indices", "probabilities"])
 def test_class_weights_are_as_many_as_the_classes(count: int, kind: str):

@@ -146,6 +146,11 @@ class Loss(nn.Module):
     def admit(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """The door: check a batch against this loss's settings and give both a batch axis."""
         logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        if self.ignore_index >= 0 and is_probabilities(target):  # torch refuses it, too
+            raise ValueError(
+                f"ignore_index: expected class indices as the target where {self.ignore_index} is "
+                "to be ignored, got class probabilities; give such an example a row of zeros"
+            )
         if self.class_weight is not None and len(self.class_weight) != logits.shape[1]:
             raise ValueError(
                 f"weight: expected one number for each of {logits.shape[1]} classes, "
