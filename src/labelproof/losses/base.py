@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
+from torch.fx import Proxy
 from typing_extensions import Self, TypeIs, Unpack
 
 from labelproof.losses.inputs import admit, check_class_weight, is_probabilities
@@ -138,6 +139,8 @@ class Loss(nn.Module):
         Returns:
             A scalar, or one value per example when the reduction is `"none"`.
         """
+        if isinstance(logits, Proxy):
+            return _as_one_node(self, logits, target)
         single = isinstance(logits, Tensor) and logits.ndim == 1
         logits, target = self.admit(logits, target)
         result = self.reduce_batch(Outputs(logits), target)
@@ -289,6 +292,18 @@ def _inherits(kind: type[PointwiseLoss]) -> bool:
     speaker = next(each for each in kind.__mro__ if "label_alone" in vars(each))
     rules = ("forward", "reduce_batch", "values", "index_values")
     return all(getattr(kind, rule) is getattr(speaker, rule) for rule in rules)
+
+
+def _as_one_node(loss: Loss, logits: Proxy, target: Any) -> Any:
+    """What `torch.fx.symbolic_trace` takes down for a loss: its call, as for torch's own losses.
+
+    Inside, the shapes decide what is done, and a proxy has none.
+    """
+    tracer: Any = logits.tracer
+    path = tracer.path_of_module(loss)
+    # The traced module itself has no path, so there the call is of its method.
+    kind, called = ("call_module", path) if path else ("call_function", loss.forward)
+    return tracer.create_proxy(kind, called, (logits, target), {})
 
 
 def _parts(module: nn.Module) -> Iterator[Loss]:

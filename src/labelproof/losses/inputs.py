@@ -92,7 +92,7 @@ def admit_logits(logits: Tensor, *, check: bool = False) -> None:
     # No examples are a batch like any other, such as the last of a filtered loader; torch takes it.
     if logits.shape[class_axis(logits)] == 0:
         raise ValueError(f"logits: expected at least one class, got shape {tuple(logits.shape)}")
-    if check and not torch.compiler.is_compiling():
+    if check and may_read(logits, check=True):
         bad = ~torch.isfinite(logits.detach())
         if bool(bad.any()):
             place = tuple(bad.nonzero()[0].tolist())
@@ -125,7 +125,7 @@ def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None
             f"shape {tuple(logits.shape)}, got {tuple(target.shape)}; for class indices give an "
             "integer tensor"
         )
-    if check and not torch.compiler.is_compiling():
+    if check and may_read(target, check=True):
         totals = target.sum(dim=class_axis(logits))
         if bool((target < 0).any()) or not torch.allclose(
             totals, torch.ones_like(totals), atol=1e-3
@@ -133,31 +133,36 @@ def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None
             raise ValueError("target: expected class probabilities, at least 0 and adding up to 1")
 
 
-def may_read(target: Tensor, *, check: bool = False) -> bool:
+def may_read(tensor: Tensor, *, check: bool = False) -> bool:
     """Whether a tensor's values can be looked at without a device sync or a graph break."""
-    return (
-        (check or target.device.type == "cpu")
-        and not torch.compiler.is_compiling()
-        # Inside torch.func the tensor is a wrapper, and stands for many values at once.
-        and not torch._C._functorch.is_functorch_wrapped_tensor(target)  # pyright: ignore
-    )
+    return (check or tensor.device.type == "cpu") and _has_values(tensor)
 
 
 def is_plain(logits: Tensor, target: Tensor) -> bool:
-    """Whether a gradient that is written down serves: `(N, C)`, class indices, eager mode.
-
-    Not for what only looks like a tensor of values: inside `torch.func` a wrapper, a dual tensor
-    that carries a derivative along, a subclass, or a batch of no examples.
-    """
+    """Whether a gradient that is written down serves: `(N, C)`, class indices, eager mode."""
     return (
-        not torch.compiler.is_compiling()
-        and type(logits) is Tensor
-        and logits.ndim == 2
+        logits.ndim == 2
         and logits.shape[0] > 0
         and not is_probabilities(target)
-        and not torch._C._functorch.is_functorch_wrapped_tensor(logits)  # pyright: ignore
+        and _has_values(logits)
+        # A dual tensor carries a derivative along.
         and torch.autograd.forward_ad.unpack_dual(logits).tangent is None
     )
+
+
+def _has_values(tensor: Tensor) -> bool:
+    """Whether a tensor is what it looks like, and not a stand-in for one in a graph to be."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(tensor) in _PLAIN  # no fake tensor, nor another subclass
+        # `make_fx` and `FakeTensorMode` see every operation, and some of them only shapes.
+        and torch._C._len_torch_dispatch_stack() == 0
+        # Inside torch.func the tensor is a wrapper, and stands for many values at once.
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
+    )
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.fx import Proxy
 from typing_extensions import Self
 
 from labelproof.losses import closed_form, fused
@@ -147,7 +148,7 @@ class SparseRegularized(Loss):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Loss of a batch; the same arguments as every loss takes."""
-        if isinstance(self.base, Loss):
+        if isinstance(self.base, Loss) or isinstance(logits, Proxy):
             return super().forward(logits, target)
         base, penalty, _ = self._evaluate_foreign(logits, target)
         return self._total(base, penalty)
