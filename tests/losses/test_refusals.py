@@ -35,6 +35,7 @@ from labelproof.losses import (
     JensenShannon,
     LogitClip,
     NormalizedNegativeFocal,
+    PointwiseLoss,
     TaylorCrossEntropy,
 )
 
@@ -242,6 +243,27 @@ def test_values_are_not_read_unless_asked_for():
 @every_door
 def test_an_ignored_index_is_in_range(loss: Loss):
     assert loss(logits, torch.tensor([0, -100])).isfinite()
+
+
+def test_a_loss_of_log_probabilities_is_no_base():
+    for wrap in (SparseRegularized, Normalized, LogitClip):
+        with pytest.raises(TypeError, match=r"base: nn\.NLLLoss .* CrossEntropy"):
+            wrap(torch.nn.NLLLoss())
+
+
+def test_a_loss_of_ones_own_is_told_what_is_missing():
+    class Empty(PointwiseLoss):
+        pass
+
+    class Mean(PointwiseLoss):
+        def pointwise(self, log_probability: Tensor) -> Tensor:
+            return -log_probability.mean()
+
+    for wrap in (lambda loss: loss, SparseRegularized, Normalized):
+        with pytest.raises(NotImplementedError, match=r"Empty: define pointwise"):
+            wrap(Empty())(logits, label)
+        with pytest.raises(ValueError, match=r"pointwise: .* Mean .* shape \(2.*got shape \(\)"):
+            wrap(Mean())(logits, label)
 
 
 def test_nothing_can_be_ignored_in_class_probabilities():

@@ -113,10 +113,14 @@ class Loss(nn.Module):
     @abstractmethod
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value of the loss for every label an example could have had, `(N, C, ...)`."""
+        raise NotImplementedError(f"{type(self).__name__}: define label_values(self, outputs)")
 
     @abstractmethod
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value of the loss for the integer labels given, `(N, ...)`."""
+        raise NotImplementedError(
+            f"{type(self).__name__}: define index_values(self, outputs, target)"
+        )
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value of the loss for the labels given, unweighted and unreduced, `(N, ...)`.
@@ -257,6 +261,17 @@ class PointwiseLoss(Loss):
     @abstractmethod
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability, element by element."""
+        raise NotImplementedError(f"{type(self).__name__}: define pointwise(self, log_probability)")
+
+    def each_pointwise(self, log_probability: Tensor) -> Tensor:
+        """`pointwise`, refused unless it gives one value for each element."""
+        values = self.pointwise(log_probability)
+        if values.shape != log_probability.shape:
+            raise ValueError(
+                f"pointwise: expected {type(self).__name__} to give a value for each element, "
+                f"shape {tuple(log_probability.shape)}, got shape {tuple(values.shape)}"
+            )
+        return values
 
     def slope(self, log_probability: Tensor) -> Tensor:
         """Derivative of `pointwise`, element by element; traced unless a subclass knows it."""
@@ -266,11 +281,11 @@ class PointwiseLoss(Loss):
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
-        return self.pointwise(outputs.log_probabilities)
+        return self.each_pointwise(outputs.log_probabilities)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
-        return self.pointwise(of_label(outputs.log_probabilities, target))
+        return self.each_pointwise(of_label(outputs.log_probabilities, target))
 
 
 def sees_label_alone(loss: object) -> TypeIs[PointwiseLoss]:

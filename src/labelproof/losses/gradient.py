@@ -78,7 +78,7 @@ def mean_and_gradient(
     assert isinstance(base, PointwiseLoss)  # noqa: S101
     how = {"temperature": temperature, "p": loss.p, "normalize": loss.normalize}
     label, norm, sharpened = sharpen_and_measure(logits, target, **how, clamp=loss.clamp)
-    values = torch.add(base.pointwise(label), norm, alpha=penalty_weight)
+    values = torch.add(base.each_pointwise(label), norm, alpha=penalty_weight)
     slope = base.slope(label) * share
     gradient = logits_gradient(sharpened, target, slope, penalty_weight * share, **how)
     mean = _mean(values, weight)
@@ -95,7 +95,7 @@ def _plain(
     log_probabilities = torch.log_softmax(logits, dim=1)
     label = log_probabilities.gather(1, target)
     slope = loss.slope(label) * share
-    mean = _mean(loss.pointwise(label), weight)
+    mean = _mean(loss.each_pointwise(label), weight)
     gradient = log_probabilities.exp().mul_(-slope).scatter_add_(1, target, slope)
     return MeanAndGradient(mean, gradient, log_probabilities, None)
 

@@ -195,7 +195,7 @@ class SparseRegularized(Loss):
                 label, norm = closed_form.label_and_norm(
                     outputs.logits, labels, self.temperature, **how
                 )
-            return self._total(base.pointwise(label), norm)
+            return self._total(base.each_pointwise(label), norm)
         sharpened = self._sharpen(outputs)
         penalty = self._penalty(sharpened)
         if is_probabilities(target):
