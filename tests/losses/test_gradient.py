@@ -55,8 +55,8 @@ def test_a_slope_is_the_derivative(spec: str) -> None:
 
 
 class OfABatch(CrossEntropy):
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        return super().forward(logits, target).square()
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return super().forward(input, target).square()
 
 
 class OfALabel(CrossEntropy):

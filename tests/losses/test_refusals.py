@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -149,6 +150,28 @@ def test_an_argument_nobody_takes():
         CrossEntropy(gamma=2)  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CrossEntropy(torch.ones(3)), r"CrossEntropy: .* weight=tensor"),  # pyright: ignore
+        (lambda: regularized(tau=0.5), "'tau'.*temperature="),
+        (lambda: regularized(lambda0=1), "'lambda0'.*weight="),
+        (lambda: regularized(reduction="sum"), r"'reduction'.*base.*CrossEntropy\(reduction"),
+        (lambda: regularized(gamma=1), "'gamma'"),
+    ],
+)
+def test_the_argument_that_was_meant_is_named(make: Callable[[], Loss], message: str):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_a_signature_spells_the_settings_out():
+    settings = ["reduction", "weight", "ignore_index", "check"]
+    assert list(inspect.signature(CrossEntropy).parameters) == settings
+    assert list(inspect.signature(Focal).parameters) == ["gamma", "detach", *settings]
+    assert "unknown" not in inspect.signature(SparseRegularized).parameters
+
+
 def test_ends_of_the_ranges_are_taken():
     assert Focal(0).gamma == 0
     assert GeneralizedCrossEntropy(1, clamp=0.5).q == 1
@@ -207,6 +230,7 @@ def test_logits_that_cannot_be_meant(loss: Loss, given: Any, message: str):
         (torch.tensor([0, 1, 2]), r"target: expected shape \(2,\) .* got \(3,\)"),
         (torch.tensor(1), r"target: expected shape \(2,\) .* got \(\)"),
         (torch.tensor([[0, 2]]), r"target: expected shape \(2,\) .* got \(1, 2\)"),
+        (torch.eye(3)[:2].long(), r"target: .*one-hot.*\.float\(\) or \.argmax"),
         (torch.tensor([0.0, 2.0]), r"target: a floating-point target .* integer tensor"),
         (torch.full((2, 4), 0.25), r"target: .* shape \(2, 3\), got \(2, 4\)"),
         (torch.full((2, 3), 0.5), r"target: expected class probabilities"),

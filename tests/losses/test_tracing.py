@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 import torch
 from losses.catalogue import batch
@@ -41,7 +43,7 @@ def test_fake_tensors_have_shapes(loss: nn.Module):
 
 @every_loss
 @pytest.mark.parametrize("mode", ["real", "symbolic"])
-def test_operations_are_taken_down(loss: nn.Module, mode: str):
+def test_operations_are_taken_down(loss: nn.Module, mode: Literal["real", "symbolic"]):
     logits, label = batch(dtype=torch.float32)
     other, other_label = batch(seed=1, dtype=torch.float32)
     graph = make_fx(loss, tracing_mode=mode)(logits, label)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import torch
 from torch import Tensor, nn
 from torch.fx import Proxy
-from typing_extensions import Self, TypeIs, Unpack
+from typing_extensions import Never, Self, TypeIs, Unpack
 
 from labelproof.losses.inputs import admit, check_class_weight, is_probabilities
 from labelproof.losses.moving import follow
@@ -82,6 +83,21 @@ def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
         )
 
 
+def _spelled_out(kind: type[Loss]) -> inspect.Signature:
+    """The signature of a loss with the settings of every loss in the place of `**settings`."""
+    defaults = {"reduction": "mean", "weight": None, "ignore_index": -100, "check": False}
+    _, *own = inspect.signature(kind.__init__).parameters.values()
+    named = [each for each in own if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    if any(each.kind is each.VAR_KEYWORD and each.name != "unknown" for each in own):
+        taken = {each.name for each in named}
+        named += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+            for name, value in defaults.items()
+            if name not in taken
+        ]
+    return inspect.Signature(named)
+
+
 class Loss(nn.Module):
     """A loss over `(logits, target)` that takes what `torch.nn.CrossEntropyLoss` takes.
 
@@ -94,9 +110,19 @@ class Loss(nn.Module):
     ignore_index: int
     check: bool
     class_weight: Tensor | None
+    __signature__: ClassVar[inspect.Signature]
 
-    def __init__(self, **settings: Unpack[LossSettings]):
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        cls.__signature__ = _spelled_out(cls)  # what help() shows
+
+    def __init__(self, *unnamed: Never, **settings: Unpack[LossSettings]):
         super().__init__()
+        if unnamed:
+            raise TypeError(
+                f"{type(self).__name__}: expected its settings by name, such as weight=tensor, got "
+                f"{type(unnamed[0]).__name__} by position"
+            )
         refuse_unknown(settings, type(self).__name__, beside="its own hyperparameters")
         reduction = settings.get("reduction", "mean")
         check_reduction(reduction)
@@ -131,22 +157,22 @@ class Loss(nn.Module):
             return (target * self.label_values(outputs)).sum(dim=1)
         return self.index_values(outputs, replace_ignored(target, self.ignore_index))
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Loss of a batch.
 
         Args:
-            logits: `(C)`, `(N, C)` or `(N, C, d1, ...)`, any floating-point type. The loss is
-                computed, and returned, in float32 or in float64 when the logits are.
+            input: Logits, `(C)`, `(N, C)` or `(N, C, d1, ...)`, any floating-point type. The loss
+                is computed, and returned, in float32 or in float64 when the logits are.
             target: Class indices `()`, `(N)` or `(N, d1, ...)`, or class probabilities of the
                 logits' shape.
 
         Returns:
             A scalar, or one value per example when the reduction is `"none"`.
         """
-        if isinstance(logits, Proxy):
-            return _as_one_node(self, logits, target)
-        single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target = self.admit(logits, target)
+        if isinstance(input, Proxy):
+            return _as_one_node(self, input, target)
+        single = isinstance(input, Tensor) and input.ndim == 1
+        logits, target = self.admit(input, target)
         result = self.reduce_batch(Outputs(logits), target)
         return result.squeeze(0) if single and self.reduction == "none" else result
 

@@ -63,11 +63,11 @@ class ForeignLoss(Loss):
         self.module = module
         self.each = _per_example(module)
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The module's own answer; one that comes per example is reduced."""
-        if hasattr(self.module, "reduction") and isinstance(logits, Tensor):
-            return self.module(working_precision(logits), target)
-        return super().forward(logits, target)
+        if hasattr(self.module, "reduction") and isinstance(input, Tensor):
+            return self.module(working_precision(input), target)
+        return super().forward(input, target)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""

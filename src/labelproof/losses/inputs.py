@@ -67,9 +67,11 @@ def admit(
     else:
         expected = (*logits.shape[:axis], *logits.shape[axis + 1 :])
         if tuple(target.shape) != expected:
+            one_hot = target.shape == logits.shape
+            hint = "; of one-hot labels give .float() or .argmax(dim=1)" if one_hot else ""
             raise ValueError(
                 f"{name}: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
-                f"got {tuple(target.shape)}"
+                f"got {tuple(target.shape)}{hint}"
             )
         # First of all: in uint8 156 equals an ignore_index of -100, and torch hardly computes with
         # the wider unsigned types.

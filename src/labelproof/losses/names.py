@@ -28,7 +28,7 @@ from labelproof.losses.negative import NegativeLearning
 from labelproof.losses.reverse import ReverseCrossEntropy
 from labelproof.losses.symmetric import SymmetricCrossEntropy
 
-__all__ = ["LOSSES", "SUFFIXES", "UNWRITTEN", "WRITTEN", "loss_arguments"]
+__all__ = ["LOSSES", "SPOKEN", "SUFFIXES", "UNWRITTEN", "WRITTEN", "loss_arguments"]
 
 LOSSES: Mapping[str, type[Loss]] = {
     "ce": CrossEntropy,
@@ -55,6 +55,8 @@ LOSSES: Mapping[str, type[Loss]] = {
 
 WRITTEN = {"log_zero": "A"}
 """Arguments that have another name in text."""
+SPOKEN = {written: name for name, written in WRITTEN.items()}
+"""The way back."""
 UNWRITTEN = {"generator"}
 """Arguments that have no text."""
 SUFFIXES: Mapping[str, dict[str, Any]] = {
@@ -82,9 +84,11 @@ def loss_arguments(family: type[Loss]) -> dict[str, Any]:
     >>> loss_arguments(SymmetricCrossEntropy)["alpha"]
     0.1
     """
-    parameters = inspect.signature(family).parameters.values()
+    # Of the method, since the class's own signature has the settings of every loss spelled out.
+    _, *parameters = inspect.signature(family.__init__).parameters.values()
     return {
         WRITTEN.get(parameter.name, parameter.name): parameter.default
         for parameter in parameters
-        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in UNWRITTEN
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and parameter.name not in UNWRITTEN
     }

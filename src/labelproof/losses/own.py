@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Any
 
 from labelproof.losses.base import Loss, LossSettings
-from labelproof.losses.names import LOSSES, SUFFIXES, WRITTEN, loss_arguments
+from labelproof.losses.names import LOSSES, SPOKEN, SUFFIXES, loss_arguments
 
 __all__ = ["LOSS_FILES", "VERSION", "known_losses", "load_losses"]
 
@@ -161,9 +161,8 @@ def _trial(name: str, family: type[Loss], arguments: Mapping[str, Any]) -> str:
             f"{name}: {type(error).__name__} when it is made: {error}; its __init__ has to take "
             "**settings and hand them to super().__init__"
         )
-    spoken = {written: key for key, written in WRITTEN.items()}
     for key in arguments:
-        if not hasattr(made, spoken.get(key, key)):
+        if not hasattr(made, SPOKEN.get(key, key)):
             return f"{name}: store its argument {key} in an attribute of that name"
     return ""
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.fx import Proxy
-from typing_extensions import Self
+from typing_extensions import Never, Self
 
 from labelproof.losses import closed_form, fused
-from labelproof.losses.base import Loss, sees_label_alone
+from labelproof.losses.base import Loss, LossSettings, sees_label_alone
 from labelproof.losses.clamp import check_clamp
 from labelproof.losses.foreign import foreign_settings
 from labelproof.losses.inputs import admit_logits, is_probabilities
@@ -101,7 +101,10 @@ class SparseRegularized(Loss):
         *,
         clamp: float | None = None,
         vector: Tensor | float | None = None,
+        **unknown: Never,
     ):
+        if unknown:
+            raise TypeError(_unknown(next(iter(unknown))))
         if not isinstance(base, nn.Module):
             raise TypeError(f"base: expected a torch.nn.Module, got {type(base).__name__}")
         super().__init__(**(base.settings if isinstance(base, Loss) else foreign_settings(base)))
@@ -146,11 +149,11 @@ class SparseRegularized(Loss):
         self._temperature.fill_(temperature)
         super().set_epoch(epoch)
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Loss of a batch; the same arguments as every loss takes."""
-        if isinstance(self.base, Loss) or isinstance(logits, Proxy):
-            return super().forward(logits, target)
-        base, penalty, _ = self._evaluate_foreign(logits, target)
+        if isinstance(self.base, Loss) or isinstance(input, Proxy):
+            return super().forward(input, target)
+        base, penalty, _ = self._evaluate_foreign(input, target)
         return self._total(base, penalty)
 
     def parts(self, logits: Tensor, target: Tensor) -> SparseParts:
@@ -309,6 +312,16 @@ class SparseRegularized(Loss):
             self._weight.fill_(self.weight)
             self._temperature.fill_(self.temperature)
         return module
+
+
+def _unknown(name: str) -> str:
+    """What to write instead of an argument that sparse regularization does not have."""
+    ours = {"tau": "temperature=0.5", "lambda0": "weight=exponential(1.2, growth=1.03)"}
+    ours |= {"rho": ours["lambda0"], "lam": ours["lambda0"], "smoothing": "vector=0.1"}
+    hint = f"; write {ours[name]}" if name in ours else ""
+    if name in LossSettings.__annotations__:
+        hint = f"; give it to the base, such as SparseRegularized(CrossEntropy({name}=...))"
+    return f"SparseRegularized: unexpected argument {name!r}{hint}"
 
 
 def _check_temperature(name: str, value: float) -> float:

@@ -20,7 +20,7 @@ from typing_extensions import Unpack
 from labelproof.losses.base import Loss, LossSettings, refuse_unknown
 from labelproof.losses.clipping import LogitClip
 from labelproof.losses.cross_entropy import CrossEntropy
-from labelproof.losses.names import SUFFIXES, WRITTEN, loss_arguments
+from labelproof.losses.names import SPOKEN, SUFFIXES, WRITTEN, loss_arguments
 from labelproof.losses.normalized import Normalized
 from labelproof.losses.own import LOSS_FILES, VERSION, known_losses
 from labelproof.losses.sparse import SparseRegularized
@@ -111,8 +111,7 @@ class _Builder:
     def build_call(self, call: Call) -> Loss:
         family, normalized = self.find(call)
         given = self.arguments(call, loss_arguments(family))
-        spoken = {written: name for name, written in WRITTEN.items()}
-        keywords = {spoken.get(key, key): value for key, value in given.items()}
+        keywords = {SPOKEN.get(key, key): value for key, value in given.items()}
         loss = self.guarded(call.position, lambda: family(**keywords, **self.settings))
         return Normalized(loss) if normalized else loss
 
@@ -141,6 +140,13 @@ class _Builder:
             )
         known = [*self.families, *(f"n{key}" for key in self.families), *SUFFIXES]
         known.append("normalized")
+        # Torch's names and ours are spelled out: cross_entropy, CrossEntropyLoss.
+        spelled = {family.__name__.lower(): key for key, family in self.families.items()}
+        plain = name.lower().replace("_", "").removesuffix("loss")
+        if plain in spelled:
+            return LossSyntaxError(
+                f"unknown loss {name!r}, did you mean {spelled[plain]!r}?", *place
+            )
         near = nearest(name, known) or "; one from a file of your own is known by --loss-file"
         return LossSyntaxError(f"unknown loss {name!r}{near}", *place)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
 from labelproof.losses.algebra import WeightedSum
 from labelproof.losses.base import Loss
 from labelproof.losses.clipping import LogitClip
-from labelproof.losses.names import UNWRITTEN, WRITTEN
+from labelproof.losses.names import SPOKEN, WRITTEN, loss_arguments
 from labelproof.losses.normalized import Normalized
 from labelproof.losses.own import known_losses
 from labelproof.losses.reverse import LOG_ZERO
@@ -89,13 +88,11 @@ def _format_term(
 
 def _format_arguments(loss: Loss) -> str:
     written = []
-    for parameter in inspect.signature(type(loss)).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD or parameter.name in UNWRITTEN:
+    for name in loss_arguments(type(loss)):
+        value = getattr(loss, SPOKEN.get(name, name))
+        if value is None or value is False or (name, value) == (WRITTEN["log_zero"], LOG_ZERO):
             continue
-        value = getattr(loss, parameter.name)
-        if value is None or value is False or (parameter.name, value) == ("log_zero", LOG_ZERO):
-            continue
-        written.append(f"{WRITTEN.get(parameter.name, parameter.name)}={format_value(value)}")
+        written.append(f"{name}={format_value(value)}")
     return f"({','.join(written)})" if written else ""
 
 
