@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from labelproof.losses.base import PointwiseLoss
-from labelproof.losses.numerics import complement
 
 __all__ = ["MeanAbsoluteError", "mean_absolute_error"]
 
@@ -45,4 +44,9 @@ class MeanAbsoluteError(PointwiseLoss):
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
-        return complement(log_probability)
+        return 1 - log_probability.exp()
+
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
+        slope = log_probability.exp().neg_()
+        return slope + 1, slope

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.fx import Proxy
 from typing_extensions import Never, Self, TypeIs, Unpack
 
-from labelproof.losses.inputs import admit, check_class_weight, is_probabilities
+from labelproof.losses.inputs import Admitted, admit, check_class_weight, is_probabilities
 from labelproof.losses.moving import follow
 from labelproof.losses.outputs import Outputs
 from labelproof.losses.reduction import (
@@ -155,7 +155,9 @@ class Loss(nn.Module):
         """
         if is_probabilities(target):
             return (target * self.label_values(outputs)).sum(dim=1)
-        return self.index_values(outputs, replace_ignored(target, self.ignore_index))
+        if not outputs.counted:
+            target = replace_ignored(target, self.ignore_index)
+        return self.index_values(outputs, target)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Loss of a batch.
@@ -172,13 +174,17 @@ class Loss(nn.Module):
         if isinstance(input, Proxy):
             return _as_one_node(self, input, target)
         single = isinstance(input, Tensor) and input.ndim == 1
-        logits, target = self.admit(input, target)
-        result = self.reduce_batch(Outputs(logits), target)
+        logits, target, counted = self._admit(input, target)
+        result = self.reduce_batch(Outputs(logits, counted=counted), target)
         return result.squeeze(0) if single and self.reduction == "none" else result
 
     def admit(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """The door: check a batch against this loss's settings and give both a batch axis."""
-        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        return self._admit(logits, target)[:2]
+
+    def _admit(self, logits: Tensor, target: Tensor) -> Admitted:
+        admitted = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        logits, target, _ = admitted
         if self.ignore_index >= 0 and is_probabilities(target):  # torch refuses it, too
             raise ValueError(
                 f"ignore_index: expected class indices as the target where {self.ignore_index} is "
@@ -189,7 +195,7 @@ class Loss(nn.Module):
                 f"weight: expected one number for each of {logits.shape[1]} classes, "
                 f"got {len(self.class_weight)}"
             )
-        return logits, target
+        return admitted
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Let the weights follow the module to its device and type."""
@@ -199,7 +205,8 @@ class Loss(nn.Module):
 
     def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Loss of an admitted batch; behind the door, for losses built on losses."""
-        return self.reduce(self.values(outputs, self.weigh(target)), target, weigh=False)
+        values = self.values(outputs, self.weigh(target))
+        return self.reduce(values, target, weigh=False, counted=outputs.counted)
 
     def weigh(self, target: Tensor) -> Tensor:
         """Class probabilities times the class weights; indices as they are."""
@@ -209,7 +216,9 @@ class Loss(nn.Module):
         shape = (1, -1) + (1,) * (target.ndim - 2)
         return target * fit_weight(self.class_weight, target).view(shape)
 
-    def reduce(self, values: Tensor, target: Tensor, *, weigh: bool = True) -> Tensor:
+    def reduce(
+        self, values: Tensor, target: Tensor, *, weigh: bool = True, counted: bool = False
+    ) -> Tensor:
         """Reduce one value per example with this loss's settings."""
         return reduce_values(
             values,
@@ -218,6 +227,7 @@ class Loss(nn.Module):
             class_weight=self.class_weight,
             ignore_index=self.ignore_index,
             weigh=weigh,
+            counted=counted,
         )
 
     def per_example(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -228,9 +238,9 @@ class Loss(nn.Module):
         tensor([1.3863, 1.3863])
         """
         single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target = self.admit(logits, target)
-        values = self.values(Outputs(logits), target)
-        if not is_probabilities(target):
+        logits, target, counted = self._admit(logits, target)
+        values = self.values(Outputs(logits, counted=counted), target)
+        if not counted and not is_probabilities(target):
             values = torch.where(target != self.ignore_index, values, 0)
         return values.squeeze(0) if single else values
 
@@ -280,9 +290,13 @@ class Loss(nn.Module):
 class PointwiseLoss(Loss):
     """A loss that sees only the probability of the label: L(u, y) = l(log u_y)."""
 
-    label_alone: bool = True
-    """Whether `pointwise` is the whole loss; a class that overrides how values come about may say
-    so for those of its instances where it is."""
+    @property
+    def label_alone(self) -> bool:
+        """Whether `pointwise` is the whole loss.
+
+        A class that overrides how values come about may say so for those instances where it is.
+        """
+        return True
 
     @abstractmethod
     def pointwise(self, log_probability: Tensor) -> Tensor:
@@ -299,11 +313,12 @@ class PointwiseLoss(Loss):
             )
         return values
 
-    def slope(self, log_probability: Tensor) -> Tensor:
-        """Derivative of `pointwise`, element by element; traced unless a subclass knows it."""
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative, element by element; traced unless a subclass knows it."""
         with torch.enable_grad():
             given = log_probability.detach().requires_grad_()
-            return torch.autograd.grad(self.pointwise(given).sum(), given)[0]
+            values = self.each_pointwise(given)
+            return values.detach(), torch.autograd.grad(values.sum(), given)[0]
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""

@@ -55,7 +55,7 @@ class LogitClip(Loss):
         return self.base.label_values(self._clip(outputs))
 
     def _clip(self, outputs: Outputs) -> Outputs:
-        return Outputs(clip_logits(outputs.logits, self.delta))
+        return Outputs(clip_logits(outputs.logits, self.delta), counted=outputs.counted)
 
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""

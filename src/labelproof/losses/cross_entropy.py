@@ -42,9 +42,9 @@ class CrossEntropy(PointwiseLoss):
         """The loss as a function of the label's log-probability."""
         return -log_probability
 
-    def slope(self, log_probability: Tensor) -> Tensor:
-        """Derivative of `pointwise`."""
-        return torch.full_like(log_probability, -1)
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
+        return -log_probability, torch.full_like(log_probability, -1)
 
 
 class TaylorCrossEntropy(PointwiseLoss):

@@ -68,11 +68,12 @@ class GeneralizedCrossEntropy(PointwiseLoss):
         # 1 - u ** q for small q is a difference of near equals.
         return complement(self.q * clamp_log_probability(log_probability, self.clamp)) / self.q
 
-    def slope(self, log_probability: Tensor) -> Tensor:
-        """Derivative of `pointwise`."""
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
         if self.clamp is not None:
-            return super().slope(log_probability)
-        return (self.q * log_probability).exp_().neg_()
+            return super().value_and_slope(log_probability)
+        power = self.q * log_probability
+        return power.expm1().div_(-self.q), power.exp_().neg_()
 
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""

@@ -6,10 +6,13 @@ integer targets without the class axis, or class probabilities of the logits' ow
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 __all__ = [
+    "Admitted",
     "admit",
     "admit_logits",
     "check_class_weight",
@@ -39,9 +42,20 @@ def is_probabilities(target: Tensor) -> bool:
     return target.is_floating_point()
 
 
+class Admitted(NamedTuple):
+    """A batch behind the door."""
+
+    logits: Tensor
+    """`(N, C, ...)`, in the precision they came in."""
+    target: Tensor
+    """Class indices `(N, ...)`, or class probabilities `(N, C, ...)` in working precision."""
+    counted: bool
+    """Whether every target is known to be a class that counts; False where it was not looked at."""
+
+
 def admit(
     logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False, name: str = "target"
-) -> tuple[Tensor, Tensor]:
+) -> Admitted:
     """Check logits and target and return both with a batch axis, classes on axis 1.
 
     The logits keep their precision; class probabilities are lifted to the working one.
@@ -60,7 +74,7 @@ def admit(
         raise TypeError(
             f"{name}: expected integer class indices or class probabilities, got {target.dtype}"
         )
-    axis = class_axis(logits)
+    axis, counted = class_axis(logits), False
     if is_probabilities(target):
         _admit_probabilities(logits, target, check=check)
         target = target.to(working_precision(logits).dtype)
@@ -77,10 +91,10 @@ def admit(
         # the wider unsigned types.
         target = target.long()
         if may_read(target, check=check):
-            _check_range(name, target, logits.shape[axis], ignore_index)
+            counted = _check_range(name, target, logits.shape[axis], ignore_index)
     if logits.ndim == 1:
-        return logits.unsqueeze(0), target.unsqueeze(0)
-    return logits, target
+        return Admitted(logits.unsqueeze(0), target.unsqueeze(0), counted)
+    return Admitted(logits, target, counted)
 
 
 def admit_logits(logits: Tensor, *, check: bool = False) -> None:
@@ -167,12 +181,13 @@ def _has_values(tensor: Tensor) -> bool:
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
-def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> None:
+def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> bool:
+    """Refuse a target out of range, and say whether all of them are known to count."""
     if not target.numel():
-        return
+        return False
     lowest, highest = target.aminmax()
-    if int(lowest) >= 0 and int(highest) < num_classes:
-        return
+    if lowest.item() >= 0 and highest.item() < num_classes:
+        return not 0 <= ignore_index < num_classes
     bad = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
     if bool(bad.any()):
         place = tuple(bad.nonzero()[0].tolist())
@@ -181,3 +196,4 @@ def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int)
             f"{name}: expected class indices from 0 to {num_classes - 1} (or ignore_index "
             f"{ignore_index}), got {int(target[place])}{at}"
         )
+    return False

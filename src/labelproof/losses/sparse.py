@@ -183,6 +183,15 @@ class SparseRegularized(Loss):
             )
         return SparseParts(self._total(base, penalty), base, penalty, rate.mean())
 
+    def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Loss of an admitted batch, of a small one with its gradient where that can be."""
+        if outputs.counted and outputs.raw.requires_grad and torch.is_grad_enabled():
+            from labelproof.losses.gradient import has_gradient, mean_with_gradient
+
+            if closed_form.fits(outputs.raw, target) and has_gradient(self):
+                return mean_with_gradient(self, outputs.raw, target)
+        return super().reduce_batch(outputs, target)
+
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given, the base's by its own rule."""
         logits, base = outputs.raw, self.base
@@ -190,7 +199,7 @@ class SparseRegularized(Loss):
         short = self._one_hot and (on_device or closed_form.fits(logits, target))
         if short and sees_label_alone(base):
             how = {"p": self.p, "normalize": self.normalize, "clamp": self.clamp}
-            labels = replace_ignored(target, self.ignore_index)
+            labels = target if outputs.counted else replace_ignored(target, self.ignore_index)
             if on_device:
                 temperature = self._temperature.to(logits.device, torch.float32)
                 label, norm = fused.label_and_norm(logits, labels, temperature, **how)
@@ -273,7 +282,8 @@ class SparseRegularized(Loss):
 
     def _sharpen(self, outputs: Outputs) -> Outputs:
         temperature = _scalar(self._temperature, outputs.logits)
-        return Outputs(sharpen(outputs.logits, temperature=temperature, normalize=self.normalize))
+        sharp = sharpen(outputs.logits, temperature=temperature, normalize=self.normalize)
+        return Outputs(sharp, counted=outputs.counted)
 
     def _penalty(self, sharpened: Outputs) -> Tensor:
         if self._one_hot:
