@@ -106,6 +106,23 @@ class OfALabel(CrossEntropy):
         return 2 * super().index_values(outputs, target)
 
 
+def test_parameters_of_a_loss_are_trained() -> None:
+    class Learned(CrossEntropy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+
+        def pointwise(self, log_probability: Tensor) -> Tensor:
+            return self.scale * super().pointwise(log_probability)
+
+    logits, target = batch()
+    base = Learned()
+    loss = SparseRegularized(base)
+    loss(logits.requires_grad_(), target).backward()
+    assert base.scale.grad is not None
+    torch.testing.assert_close(2 * base.scale.grad, loss.parts(logits, target).base)
+
+
 class OfValues(CrossEntropy):
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         return 2 * super().values(outputs, target)

@@ -111,7 +111,7 @@ class AsymmetricExponential(PointwiseLoss):
 
 
 class AsymmetricSquaredError(Loss):
-    r"""Asymmetric mean squared error, $\frac1k \|a\,e_y - u\|^2$ of $k$ classes.
+    r"""Asymmetric mean squared error, $\|a e_y - u\|^2 / k$ of $k$ classes.
 
     Args:
         a: Where the label's probability is drawn to, at least 1, which is plain squared error.

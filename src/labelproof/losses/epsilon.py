@@ -60,7 +60,9 @@ class _Epsilon(Loss):
 
 
 class EpsilonCrossEntropy(_Epsilon):
-    r"""Cross entropy of the $\epsilon$-softmax $u' = (u + m\,1[\arg\max]) / (m + 1)$.
+    r"""Cross entropy of the $\epsilon$-softmax, whose largest probability is raised by $m$.
+
+    It is $-\log u'_y$ with $u' = (u + m\,1[\arg\max]) / (m + 1)$.
 
     Args:
         m: How much the largest probability is raised; 0 is cross entropy.

@@ -10,7 +10,7 @@ import functools
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from labelproof.losses.base import Loss, PointwiseLoss, of_label, sees_label_alone
 from labelproof.losses.closed_form import logits_gradient, sharpen_and_measure
@@ -89,14 +89,19 @@ def mean_and_gradient(
     return MeanAndGradient(mean, gradient, sharpened.log_probabilities, norm)
 
 
-def mean_with_gradient(loss: SparseRegularized, logits: Tensor, target: Tensor) -> Tensor:
+def mean_with_gradient(loss: SparseRegularized, logits: Tensor, target: Tensor) -> Tensor | None:
     """The mean loss of a batch as a part of torch's graph, its gradient found along with it.
 
     Args:
-        loss: A regularised one of which `has_gradient` says so.
+        loss: Any that is regularised.
         logits: `(N, C)`, in any precision.
         target: Class indices, `(N)`, all of them valid and none to be ignored.
+
+    Returns:
+        `None` for a loss that has to be traced.
     """
+    if not (has_gradient(loss) and _is_ours(type(loss.base))):
+        return None
     return _Mean.apply(logits, target, loss)  # pyright: ignore
 
 
@@ -133,10 +138,18 @@ def _value_and_slope(loss: PointwiseLoss, log_probability: Tensor) -> tuple[Tens
 @functools.cache
 def _slope_is_of_another(kind: type[PointwiseLoss]) -> bool:
     """Whether a class overrides `pointwise` but not the slope that came with the one before."""
-    owner = next(each for each in kind.__mro__ if "pointwise" in vars(each))
-    return "value_and_slope" not in vars(owner) and not any(
-        "value_and_slope" in vars(each) for each in kind.__mro__[: kind.__mro__.index(owner)]
-    )
+    pointwise, slope = _home(kind, "pointwise"), _home(kind, "value_and_slope")
+    return pointwise is not slope and issubclass(pointwise, slope)
+
+
+@functools.cache
+def _is_ours(kind: type[nn.Module]) -> bool:
+    """Whether `pointwise` is this package's; another may hold parameters that want a gradient."""
+    return _home(kind, "pointwise").__module__.startswith("labelproof.losses.")
+
+
+def _home(kind: type[nn.Module], name: str) -> type[nn.Module]:
+    return next(each for each in kind.__mro__ if name in vars(each))
 
 
 def _plain(

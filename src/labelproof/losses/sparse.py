@@ -185,11 +185,13 @@ class SparseRegularized(Loss):
 
     def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Loss of an admitted batch, of a small one with its gradient where that can be."""
-        if outputs.counted and outputs.raw.requires_grad and torch.is_grad_enabled():
-            from labelproof.losses.gradient import has_gradient, mean_with_gradient
+        wanted = outputs.counted and outputs.raw.requires_grad and torch.is_grad_enabled()
+        if wanted and closed_form.fits(outputs.raw, target):
+            from labelproof.losses.gradient import mean_with_gradient
 
-            if closed_form.fits(outputs.raw, target) and has_gradient(self):
-                return mean_with_gradient(self, outputs.raw, target)
+            found = mean_with_gradient(self, outputs.raw, target)
+            if found is not None:
+                return found
         return super().reduce_batch(outputs, target)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
