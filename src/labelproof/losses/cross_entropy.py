@@ -3,11 +3,13 @@ r"""Cross entropy, $-\log u_y$: learns fast, and fits wrong labels as eagerly as
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import Unpack
 
 from labelproof.losses.base import LossSettings, PointwiseLoss
 from labelproof.losses.numerics import complement
+from labelproof.losses.outputs import Outputs
 from labelproof.ranges import whole, within
 
 __all__ = ["CrossEntropy", "TaylorCrossEntropy", "cross_entropy"]
@@ -38,9 +40,20 @@ class CrossEntropy(PointwiseLoss):
         tensor(0.6931)
     """
 
+    @property
+    def label_alone(self) -> bool:
+        """Always; `reduce_batch` gives the same."""
+        return True
+
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
         return -log_probability
+
+    def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Loss of an admitted batch, by torch's own operation where that is all of it."""
+        if outputs.counted and self.class_weight is None and type(self) is CrossEntropy:
+            return F.cross_entropy(outputs.logits, target, reduction=self.reduction)
+        return super().reduce_batch(outputs, target)
 
     def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
         """`pointwise` and its derivative."""
