@@ -16,4 +16,4 @@ class Taylor(PointwiseLoss):
         distance = -torch.expm1(log_probability)
         return sum(distance**power / power for power in range(1, self.terms + 1))
 """
-TABLE = 'LOSSES = {"taylor": Taylor}\n'
+TABLE = 'LOSSES = {"series": Taylor}\n'

@@ -101,6 +101,98 @@ def negative(clamp: float = 0) -> Formula:
     return formula
 
 
+def asymmetric_generalized(a: float, q: float) -> Formula:
+    return lambda probabilities, label: (
+        ((a + 1) ** q - (a + of_label(probabilities, label)) ** q) / q
+    )
+
+
+def asymmetric_unhinged(a: float, q: float) -> Formula:
+    return lambda probabilities, label: (
+        ((a - of_label(probabilities, label)) ** q - (a - 1) ** q) / q
+    )
+
+
+def asymmetric_exponential(a: float) -> Formula:
+    return lambda probabilities, label: np.exp(-of_label(probabilities, label) / a)
+
+
+def asymmetric_squared(a: float) -> Formula:
+    def formula(probabilities: Array, label: Array) -> Array:
+        target = a * np.eye(probabilities.shape[1])[label]
+        return ((target - probabilities) ** 2).mean(axis=1)
+
+    return formula
+
+
+def negative_normalized(active: Formula, floor: float = 1e-7) -> Formula:
+    """1 minus the label's share of L(floor) - L(u_i), the probabilities lifted to the floor."""
+
+    def formula(probabilities: Array, label: Array) -> Array:
+        highest = active(np.array([[floor]]), np.array([0]))
+        turned = highest[:, None] - every_label(active, np.maximum(probabilities, floor))
+        return 1 - of_label(turned, label) / turned.sum(axis=1)
+
+    return formula
+
+
+def epsilon_softmax(base: Formula, m: float, clamp: float = 0) -> Formula:
+    def formula(probabilities: Array, label: Array) -> Array:
+        raised = probabilities.copy()
+        raised[np.arange(len(label)), probabilities.argmax(axis=1)] += m
+        return base(np.maximum(raised / (m + 1), clamp), label)
+
+    return formula
+
+
+def jensen_shannon(pi: float) -> Formula:
+    def formula(probabilities: Array, label: Array) -> Array:
+        target = np.eye(probabilities.shape[1])[label]
+        mixture = pi * target + (1 - pi) * probabilities
+        own = np.log(1 / of_label(mixture, label))
+        others = (probabilities * np.log(probabilities / mixture)).sum(axis=1)
+        return (pi * own + (1 - pi) * others) / (-(1 - pi) * math.log(1 - pi))
+
+    return formula
+
+
+def taylor(terms: int) -> Formula:
+    def formula(probabilities: Array, label: Array) -> Array:
+        distance = 1 - of_label(probabilities, label)
+        return np.sum([distance**power / power for power in range(1, terms + 1)], axis=0)
+
+    return formula
+
+
+def tempered_softmax(logits: Array, t: float) -> Array:
+    """exp_t(z - lambda), with lambda bisected until the sum is 1."""
+
+    def outputs(shift: Array) -> Array:
+        if t == 1:
+            return np.exp(logits - shift)
+        return (1 + (1 - t) * (logits - shift)) ** (1 / (1 - t))
+
+    low = logits.max(axis=1, keepdims=True)
+    high = low + logits.shape[1] ** max(t - 1, 1) / max(t - 1, 1e-2) + 100
+    for _ in range(200):
+        middle = (low + high) / 2
+        above = outputs(middle).sum(axis=1, keepdims=True) > 1
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return outputs((low + high) / 2)
+
+
+def bi_tempered(logits: Array, label: Array, t1: float, t2: float) -> Array:
+    outputs = tempered_softmax(logits, t2)
+    own = of_label(outputs, label)
+    logarithm = np.log(own) if t1 == 1 else (own ** (1 - t1) - 1) / (1 - t1)
+    return -logarithm - (1 - (outputs ** (2 - t1)).sum(axis=1)) / (2 - t1)
+
+
+def clipped(logits: Array, delta: float) -> Array:
+    norm = np.sqrt((logits**2).sum(axis=1, keepdims=True))
+    return np.where(norm > delta, delta * logits / norm, logits)
+
+
 def every_label(formula: Formula, probabilities: Array) -> Array:
     """The loss for each label in turn, `(N, C)`."""
     count, num_classes = probabilities.shape

@@ -28,13 +28,13 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_a_run_with_a_loss_of_ones_own_outlives_its_file(tmp_path: Path, mine: Path) -> None:
-    arguments = ("--loss", "taylor(terms=4)+sr", "--loss-file", mine)
+    arguments = ("--loss", "series(terms=4)+sr", "--loss-file", mine)
     result = train_digits(tmp_path / "run", *arguments, epochs=1)
     assert result.exit_code == 0, result.output
     assert LOSS_FILES not in os.environ
     mine.unlink()
     loss = load_run(tmp_path / "run").configuration.loss
-    assert loss.startswith("taylor@")
+    assert loss.startswith("series@")
     assert "(terms=4)+sr(" in loss
     evaluated = labelproof("evaluate", tmp_path / "run")
     assert evaluated.exit_code == 0, evaluated.output
@@ -46,7 +46,7 @@ def test_it_joins_a_table_by_being_named(tmp_path: Path, mine: Path) -> None:
     def bench(file: Path, *more: str) -> str:
         done = labelproof(
             *("bench", "symmetric", "--dataset", "mnist", "--columns", "0.4", "--epochs", "2"),
-            *("--methods", "CE,taylor(terms=6)", "--loss-file", file, "--device", "cpu"),
+            *("--methods", "CE,series(terms=6)", "--loss-file", file, "--device", "cpu"),
             *("--data-root", data, "--records", tmp_path / "records"),
             *("--runs", tmp_path / "runs", *more),
         )
@@ -61,7 +61,7 @@ def test_it_joins_a_table_by_being_named(tmp_path: Path, mine: Path) -> None:
     changed.write_text(CODE.replace("/ power", "/ (power + 1)"))
     assert "2 runs, 1 with a record" in bench(changed, "--dry-run")
     losses = [record.configuration["loss"] for record in RecordStore(tmp_path / "records")]
-    assert sorted(loss.partition("@")[0] for loss in losses) == ["ce", "taylor"]
+    assert sorted(loss.partition("@")[0] for loss in losses) == ["ce", "series"]
 
 
 def test_the_command_after_a_search_names_the_file() -> None:
@@ -77,18 +77,18 @@ def test_the_command_after_a_search_names_the_file() -> None:
 
 def test_losses_lists_it_and_checks_what_is_written_with_it(mine: Path) -> None:
     listed = labelproof("losses", "--loss-file", mine)
-    assert "taylor" in listed.stdout
+    assert "series" in listed.stdout
     assert "Cross entropy's series, cut off." in listed.stdout
-    checked = labelproof("losses", "nce+ntaylor(terms=3)", "--loss-file", mine)
-    assert checked.stdout.startswith("nce+ntaylor@")
+    checked = labelproof("losses", "nce+nseries(terms=3)", "--loss-file", mine)
+    assert checked.stdout.startswith("nce+nseries@")
 
 
 def test_the_environment_names_files_too(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LOSS_FILES, str(mine))
-    assert labelproof("losses", "taylor").exit_code == 0
+    assert labelproof("losses", "series").exit_code == 0
     other = mine.with_name("other.py")
-    other.write_text(CODE.replace('"taylor"', '"other"'))
-    both = labelproof("losses", "taylor+other", "--loss-file", other)
+    other.write_text(CODE.replace('"series"', '"other"'))
+    both = labelproof("losses", "series+other", "--loss-file", other)
     assert both.exit_code == 0, both.exception
     assert os.environ[LOSS_FILES] == str(mine)
 

@@ -5,7 +5,9 @@ import torch
 
 from labelproof import SparseRegularized, format_loss, parse_loss
 from labelproof.experiments.presets import (
+    NOISE_LOSSES,
     PAPER_LOSSES,
+    PAPER_ROW_L1,
     PAPER_ROW_TRAINING,
     PAPER_TRAINING,
     paper_configuration,
@@ -74,6 +76,39 @@ def test_a_run_of_the_paper_has_the_name_of_its_row() -> None:
     both = paper_configuration("cifar10", "CE", algorithm="co-teaching")
     assert paper_method(both) == "Co-teaching"
     assert paper_method(Configuration("photos", loss="ce")) == "ce"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "noise", "loss"),
+    [
+        ("cifar10", "JS", "symmetric:0.4:exact", "js(pi=0.7)"),
+        ("cifar10", "JS", "symmetric:0.6:exact", "js(pi=0.9)"),
+        ("cifar10", "LogitClip", "asymmetric-reference:0.4:exact", "ce+clip(delta=2.5)"),
+        ("cifar10", "CE_eps+MAE", "human:worse", "0.5*epsce(m=10000,clamp=1e-8)+2*mae"),
+        (
+            *("cifar100", "ce_eps+mae", "asymmetric-reference:0.3"),
+            "0.005*epsce(m=100,clamp=1e-8)+2*mae",
+        ),
+        ("webvision", "ANL-CE", "none", "20*nce+negce"),
+    ],
+)
+def test_a_later_loss_has_the_numbers_published_for_the_noise(
+    dataset: str, method: str, noise: str, loss: str
+) -> None:
+    run = paper_configuration(dataset, method, noise=noise)
+    assert run.loss == loss
+    assert paper_method(run).casefold() == method.casefold()
+
+
+def test_what_depends_on_the_noise_is_a_row_and_a_loss() -> None:
+    for setting, methods in NOISE_LOSSES.items():
+        for method, losses in methods.items():
+            assert method in PAPER_LOSSES[setting]
+            for loss in losses.values():
+                parse_loss(loss)
+    for method, weights in PAPER_ROW_L1.items():
+        for dataset in weights:
+            assert any(method in PAPER_LOSSES[name] for name in PAPER_LOSSES if dataset in name)
 
 
 def test_a_row_that_trains_differently_is_a_row_of_the_paper() -> None:

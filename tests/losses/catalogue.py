@@ -26,6 +26,20 @@ from labelproof import (
     SymmetricCrossEntropy,
     exponential,
 )
+from labelproof.losses import (
+    AsymmetricExponential,
+    AsymmetricGeneralizedCrossEntropy,
+    AsymmetricSquaredError,
+    AsymmetricUnhinged,
+    BiTempered,
+    EpsilonCrossEntropy,
+    EpsilonFocal,
+    JensenShannon,
+    LogitClip,
+    NormalizedNegativeCrossEntropy,
+    NormalizedNegativeFocal,
+    TaylorCrossEntropy,
+)
 
 NUM_CLASSES = 5
 EPOCH = 7
@@ -98,6 +112,32 @@ ELEMENTARY: dict[str, tuple[Callable[..., Loss], Formula]] = {
         lambda **s: NegativeLearning(expected=True, clamp=0.3, **s),
         reference.negative(clamp=0.3),
     ),
+    "agce": (AsymmetricGeneralizedCrossEntropy, reference.asymmetric_generalized(0.6, 0.6)),
+    "agce(q=1.5)": (
+        lambda **s: AsymmetricGeneralizedCrossEntropy(1e-5, 1.5, **s),
+        reference.asymmetric_generalized(1e-5, 1.5),
+    ),
+    "aul": (AsymmetricUnhinged, reference.asymmetric_unhinged(5.5, 3)),
+    "aul(q=0.1)": (
+        lambda **s: AsymmetricUnhinged(1.5, 0.1, **s),
+        reference.asymmetric_unhinged(1.5, 0.1),
+    ),
+    "ael": (AsymmetricExponential, reference.asymmetric_exponential(2.5)),
+    "amse": (lambda **s: AsymmetricSquaredError(3, **s), reference.asymmetric_squared(3)),
+    "negce": (NormalizedNegativeCrossEntropy, reference.negative_normalized(_CROSS)),
+    "negfl": (NormalizedNegativeFocal, reference.negative_normalized(reference.focal(0.5))),
+    "epsce": (lambda **s: EpsilonCrossEntropy(3, **s), reference.epsilon_softmax(_CROSS, 3)),
+    "epsce(clamp=0.1)": (
+        lambda **s: EpsilonCrossEntropy(0.5, clamp=0.1, **s),
+        reference.epsilon_softmax(_CROSS, 0.5, clamp=0.1),
+    ),
+    "epsfl": (
+        lambda **s: EpsilonFocal(3, **s),
+        reference.epsilon_softmax(reference.focal(0.5), 3),
+    ),
+    "js": (JensenShannon, reference.jensen_shannon(0.5)),
+    "js(pi=0.9)": (lambda **s: JensenShannon(0.9, **s), reference.jensen_shannon(0.9)),
+    "taylor": (lambda **s: TaylorCrossEntropy(6, **s), reference.taylor(6)),
 }
 
 
@@ -143,6 +183,28 @@ def _active_passive_cases() -> list[Case]:
     ]
 
 
+def _tempered_cases() -> list[Case]:
+    """Those of another softmax, whose formula therefore starts from the logits."""
+
+    def every_label(logits: Array, t1: float, t2: float) -> Array:
+        labels = [np.full(len(logits), label) for label in range(logits.shape[1])]
+        return np.stack([reference.bi_tempered(logits, each, t1, t2) for each in labels], axis=1)
+
+    def normalized(logits: Array, label: Array) -> Array:
+        values = every_label(logits, 0.8, 1.2)
+        return reference.of_label(values, label) / values.sum(axis=1)
+
+    def case(t1: float, t2: float) -> Case:
+        return Case(
+            f"bitempered(t1={t1},t2={t2})",
+            lambda **s: BiTempered(t1, t2, **s),
+            lambda logits, label: reference.bi_tempered(logits, label, t1, t2),
+        )
+
+    divided = Case("nbitempered", lambda **s: Normalized(BiTempered(**s)), normalized)
+    return [case(0.8, 1.2), case(0, 4), case(1, 1), divided]
+
+
 PLAIN: list[Case] = [
     *(
         plain(name, build, formula, detached="detach" in name)
@@ -150,10 +212,12 @@ PLAIN: list[Case] = [
     ),
     *(_normalized_case(name) for name in ELEMENTARY),
     *_active_passive_cases(),
+    *_tempered_cases(),
 ]
 """Every loss without sparse regularization: elementary, normalised and summed."""
 
 _NUMBERS = ("gamma=0)", "gamma=2", "A=-0.5", "A=-4", "q=1e-8", "q=0.001", "q=1)", "tau=2")
+_NUMBERS += ("q=1.5", "q=0.1", "pi=0.9", "t1=0,", "t1=1")
 
 DISTINCT: list[Case] = [
     case for case in PLAIN if not any(number in case.name for number in _NUMBERS)
@@ -213,9 +277,30 @@ def sparse(case: Case, variant: str) -> Case:
 SPARSE: list[Case] = [sparse(case, variant) for case in PLAIN for variant in VARIANTS]
 """Every loss with every setting of sparse regularization."""
 
-EVERY: list[Case] = [*PLAIN, *SPARSE]
+
+def _clipped(case: Case, delta: float) -> Case:
+    def expected(logits: Array, label: Array) -> Array:
+        return case.expected(reference.clipped(logits, delta), label)
+
+    return Case(
+        f"{case.name}+clip(delta={delta})",
+        lambda **settings: LogitClip(case.build(**settings), delta),
+        expected,
+        case.detached,
+    )
+
+
+CLIPPED: list[Case] = [
+    *(_clipped(PLAIN[0], delta) for delta in (0.5, 3)),
+    sparse(_clipped(PLAIN[0], 1.5), "sr"),
+    _clipped(sparse(PLAIN[0], "sr(raw)"), 1.5),
+]
+"""Logit clipping on its own, under sparse regularization, and over it."""
+
+EVERY: list[Case] = [*PLAIN, *SPARSE, *CLIPPED]
 EVERY_KIND: list[Case] = [
     *DISTINCT,
+    *CLIPPED,
     *(sparse(case, variant) for case in DISTINCT for variant in VARIANTS),
 ]
 

@@ -11,7 +11,7 @@ from losses.catalogue import batch
 from torch import Tensor
 from torch.testing import assert_close
 
-from labelproof import CrossEntropy
+from labelproof import CrossEntropy, SparseRegularized, as_loss
 from labelproof.losses.reduction import Reduction
 
 SHAPES: list[tuple[int, ...]] = [(7, 5), (1, 5), (4, 5, 3), (2, 5, 3, 2), (2, 5, 1, 3, 2)]
@@ -19,6 +19,7 @@ REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")
 every_reduction = pytest.mark.parametrize("reduction", REDUCTIONS)
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 either_precision = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+F_LOSS = torch.nn.CrossEntropyLoss()
 weight = torch.tensor([0.2, 1.0, 3.0, 0.0, 0.7], dtype=torch.float64)
 
 
@@ -92,3 +93,9 @@ def test_autocast_leaves_the_loss_in_single_precision():
         value = CrossEntropy()(logits, label)
     assert value.dtype == torch.float32
     assert_close(value, F.cross_entropy(logits, label))
+
+
+def test_arguments_have_torchs_names():
+    logits, target = batch()
+    for loss in (CrossEntropy(), SparseRegularized(F_LOSS), as_loss(F_LOSS)):
+        assert torch.equal(loss(input=logits, target=target), loss(logits, target))

@@ -58,6 +58,17 @@ def elementary() -> st.SearchStrategy[str]:
         ("sce", {"alpha": numbers, "beta": numbers, "clamp": floors}),
         ("phuber", {"tau": st.floats(1.5, 100)}),
         ("nl", {"samples": st.integers(1, 200), "clamp": floors}),
+        ("agce", {"a": shares, "q": shares}),
+        ("aul", {"a": st.floats(1.5, 9), "q": shares}),
+        ("ael", {"a": st.floats(0.1, 9)}),
+        ("amse", {"a": st.floats(1, 40)}),
+        ("negce", {}),
+        ("negfl", {"gamma": st.floats(0, 5)}),
+        ("epsce", {"m": st.floats(0, 1e6), "clamp": floors}),
+        ("epsfl", {"m": st.floats(0, 1e6), "gamma": st.floats(0, 5), "clamp": floors}),
+        ("js", {"pi": st.floats(0.01, 0.99)}),
+        ("taylor", {"terms": st.integers(1, 9)}),
+        ("bitempered", {"t1": st.floats(0, 1), "t2": st.floats(1, 2)}),
     ]
     return st.one_of(
         [call(prefix + name, **options) for name, options in families for prefix in ("", "n")]
@@ -81,8 +92,8 @@ def regularizer() -> st.SearchStrategy[str]:
 
 
 def grouped(text: str) -> str:
-    """In parentheses where it brings an `sr` along: a sum takes one."""
-    return f"({text})" if "+sr" in text else text
+    """In parentheses where it brings an `sr` or a `clip` along: a sum takes one of each."""
+    return f"({text})" if "+sr" in text or "+clip" in text else text
 
 
 def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -92,6 +103,7 @@ def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         inner.map(lambda text: f"({text})"),
         inner.map(lambda text: f"normalized({text})"),
         st.tuples(inner.map(grouped), regularizer()).map("+".join),
+        st.tuples(inner.map(grouped), call("clip", delta=shares)).map("+".join),
     )
 
 
@@ -180,6 +192,10 @@ SHORT = "sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)"
         ("(ce+sr)+sr", f"(ce+{SHORT})+{SHORT}"),
         ("((ce+sr)+mae)+sr", f"(ce+{SHORT}+mae)+{SHORT}"),
         ("2*(ce+sr)+sr", f"2*(ce+{SHORT})+{SHORT}"),
+        ("ce+clip+sr", f"ce+clip(delta=1)+{SHORT}"),
+        ("(ce+clip+sr)+clip", f"(ce+clip(delta=1)+{SHORT})+clip(delta=1)"),
+        ("mae+(ce+clip)", "mae+(ce+clip(delta=1))"),
+        ("epsce(m=1e5)", "epsce(m=100000)"),
         ("gce(clamp=none)", "gce(q=0.7)"),
     ],
 )

@@ -76,6 +76,11 @@ def test_code_and_look_alikes(text: str):
         "+" * 100_000,
         "ce" + "+sr" * 2_000,
         "+".join(["ce"] * 1_000),
+        "+".join(["ce"] * 101),
+        "(" * 40 + "ce" + "+ce+ce+ce)" * 40,
+        "0." + "1" * 50 + "*ce",
+        "gce(q=0." + "0" * 50 + ")",
+        "1e" + "9" * 50 + "*ce",
     ],
     ids=lambda text: f"{text[:12]}-{len(text)}",
 )

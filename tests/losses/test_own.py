@@ -29,9 +29,9 @@ def test_a_loss_of_ones_own_is_written_like_any_other(taylor: Path) -> None:
     (name,) = load_losses(taylor)
     logits, target = torch.randn(5, 4, dtype=torch.float64), torch.tensor([0, 1, 2, 3, 0])
     distance = 1 - logits.softmax(dim=1).gather(1, target[:, None]).squeeze(1)
-    value = parse_loss("taylor(terms=3)", reduction="none")(logits, target)
+    value = parse_loss("series(terms=3)", reduction="none")(logits, target)
     torch.testing.assert_close(value, distance + distance**2 / 2 + distance**3 / 3)
-    for text in ("nce+0.5*taylor(terms=6)+sr", "ntaylor", "NTaylor", "normalized(taylor+ce)"):
+    for text in ("nce+0.5*series(terms=6)+sr", "nseries", "NSeries", "normalized(series+ce)"):
         written = format_loss(parse_loss(text))
         assert name in written
         assert format_loss(parse_loss(written)) == written
@@ -45,23 +45,23 @@ def test_its_name_follows_its_code(tmp_path: Path) -> None:
     first = name(HEAD, TAYLOR, TABLE)
     assert name(HEAD, "# A word.", TAYLOR, "def other(): pass", TABLE) == first
     assert name(HEAD, TAYLOR.replace("/ power", "/ (power + 1)"), TABLE) != first
-    derived = "class Mine(Taylor):\n    pass\n\nLOSSES = {'taylor': Mine}"
+    derived = "class Mine(Taylor):\n    pass\n\nLOSSES = {'series': Mine}"
     before = name(HEAD, TAYLOR, derived)
     assert name(HEAD, TAYLOR.replace("terms=2", "terms=3"), derived) != before
 
 
 def test_a_loss_that_has_changed_is_not_taken_for_the_one_of_before(taylor: Path) -> None:
     with pytest.raises(LossSyntaxError, match="its code has changed since"):
-        parse_loss("ce+taylor@000000(terms=3)")
+        parse_loss("ce+series@000000(terms=3)")
     with pytest.raises(LossSyntaxError, match="its code has changed since"):
-        parse_loss("ntaylor@000000")
+        parse_loss("nseries@000000")
 
 
 def test_without_the_file_it_is_told_where_a_loss_would_come_from() -> None:
     with pytest.raises(LossSyntaxError, match=f"--loss-file or {LOSS_FILES}"):
-        parse_loss("taylor@0a1b2c")
-    with pytest.raises(LossSyntaxError, match=r"unknown loss 'taylor'; .*--loss-file"):
-        parse_loss("taylor")
+        parse_loss("series@0a1b2c")
+    with pytest.raises(LossSyntaxError, match=r"unknown loss 'zzzz'; .*--loss-file"):
+        parse_loss("zzzz")
     with pytest.raises(LossSyntaxError, match=r"unknown loss 'may', did you mean 'mae'\?\n"):
         parse_loss("may")
 
@@ -73,10 +73,10 @@ def test_several_files_are_known_at_once(
 
     second = write(tmp_path / "more.py", HEAD, TAYLOR, 'LOSSES = {"other": Taylor}')
     monkeypatch.setenv(LOSS_FILES, f"{taylor}{os.pathsep}{second}")
-    assert format_loss(parse_loss("taylor+other")).count("@") == 2
+    assert format_loss(parse_loss("series+other")).count("@") == 2
     twice = write(tmp_path / "twice.py", HEAD, TAYLOR, TABLE)
     monkeypatch.setenv(LOSS_FILES, f"{taylor}{os.pathsep}{twice}")
-    with pytest.raises(ValueError, match="'taylor' is the name of a loss in another file too"):
+    with pytest.raises(ValueError, match="'series' is the name of a loss in another file too"):
         known_losses()
 
 
@@ -136,4 +136,4 @@ def test_the_page_shows_its_own_losss_version(tmp_path: Path) -> None:
         if "LOSSES = {" in block.partition("```")[0] and "LOSSES," not in block.partition("```")[0]
     ]
     (name,) = load_losses(write(tmp_path / "my_losses.py", code))
-    assert f"`{name}(terms=6)`" in text
+    assert f"`{name}(epsilon=2)`" in text

@@ -26,7 +26,17 @@ from labelproof import (
     exponential,
     parse_loss,
 )
-from labelproof.losses import LOSSES, PointwiseLoss, WeightedSum
+from labelproof.losses import (
+    LOSSES,
+    AsymmetricGeneralizedCrossEntropy,
+    EpsilonCrossEntropy,
+    EpsilonFocal,
+    LogitClip,
+    NormalizedNegativeCrossEntropy,
+    PointwiseLoss,
+    TaylorCrossEntropy,
+    WeightedSum,
+)
 
 SPELLINGS: dict[str, Callable[[], Loss]] = {
     "ce": CrossEntropy,
@@ -45,6 +55,19 @@ SPELLINGS: dict[str, Callable[[], Loss]] = {
     ),
     "phuber(tau=10)": lambda: PartiallyHuberizedCrossEntropy(10),
     "nl(expected=true)": lambda: NegativeLearning(expected=True),
+    "agce(a=4,q=0.2)": lambda: AsymmetricGeneralizedCrossEntropy(4, 0.2),
+    "nagce": lambda: Normalized(AsymmetricGeneralizedCrossEntropy()),
+    "taylor(terms=6)": lambda: TaylorCrossEntropy(6),
+    "5*nce+5*negce": lambda: 5 * Normalized(CrossEntropy()) + 5 * NormalizedNegativeCrossEntropy(),
+    "0.01*epsce(m=1e5)+10*mae": lambda: 0.01 * EpsilonCrossEntropy(1e5) + 10 * MeanAbsoluteError(),
+    "epsfl(m=9,gamma=2,clamp=1e-8)": lambda: EpsilonFocal(9, 2, clamp=1e-8),
+    "ce+clip": lambda: LogitClip(CrossEntropy()),
+    "nce+mae+clip(delta=0.5)+sr": lambda: SparseRegularized(
+        LogitClip(Normalized(CrossEntropy()) + MeanAbsoluteError(), 0.5)
+    ),
+    "ce+sr+clip(delta=2)+mae": lambda: (
+        LogitClip(SparseRegularized(CrossEntropy()), 2) + MeanAbsoluteError()
+    ),
     "nce": lambda: Normalized(CrossEntropy()),
     "nfl": lambda: Normalized(Focal()),
     "nfl(gamma=0.5,detach=true)": lambda: Normalized(Focal(0.5, detach=True)),
@@ -188,6 +211,9 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("10*nce+0.1*may", 11, "unknown loss 'may', did you mean 'mae'?"),
     ("xce", 0, "unknown loss 'xce', did you mean"),
     ("gcee(q=1)", 0, "unknown loss 'gcee', did you mean 'gce'?"),
+    ("ce+cross_entropy", 3, "did you mean 'ce'?"),
+    ("CrossEntropyLoss", 0, "did you mean 'ce'?"),
+    ("focal_loss", 0, "did you mean 'fl'?"),
     ("phubr", 0, "did you mean 'phuber'?"),
     ("zzzzzz", 0, "unknown loss 'zzzzzz'"),
     ("ce+", 3, "expected a loss, got the end"),
@@ -237,10 +263,16 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("sr", 0, "'sr' regularises the sum on its left, so a loss must come first"),
     ("sr+ce", 0, "'sr' regularises the sum on its left"),
     ("ce+(sr)", 4, "'sr' regularises the sum on its left"),
-    ("ce+2*sr", 3, "'sr' takes no factor in front; its weight is lambda0"),
+    ("ce+2*sr", 3, "'sr' takes no factor in front; its number is lambda0"),
     ("ce+sr+sr", 6, "'sr' is in this sum already"),
-    ("ce+sr+mae+sr(p=0.5)", 10, "for a stronger penalty raise lambda0"),
-    ("normalized(ce+sr+sr)", 17, "put the first with what it regularises in parentheses"),
+    ("ce+sr+mae+sr(p=0.5)", 10, "'sr' is in this sum already; change its lambda0"),
+    ("normalized(ce+sr+sr)", 17, "put the first with what is on its left in parentheses"),
+    ("clip", 0, "'clip' clips the sum on its left"),
+    ("ce+2*clip", 3, "'clip' takes no factor in front; its number is delta"),
+    ("ce+clip+sr+clip", 11, "'clip' is in this sum already"),
+    ("ce+clip(delta=0)", 3, "delta: expected"),
+    ("ce+clip(tau=1)", 8, "unknown argument 'tau'"),
+    ("taylor(terms=2.5)", 0, "terms: expected a whole number"),
     ("ce;mae", 2, "unexpected character ';'"),
     ("ce+2**mae", 5, "expected a loss, got '*'"),
 ]

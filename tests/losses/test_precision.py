@@ -39,6 +39,25 @@ def test_reverse_cross_entropy_of_a_certain_output(kind: str):
     assert_close(loss(certain, target).double(), loss(certain.double(), target), rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("text", ["mae", "rce", "gce(q=0.7)", "gce(q=0.01)", "gce(q=1)", "sce"])
+def test_value_and_gradient_keep_their_digits(text: str):
+    spread = -torch.linspace(1, 30, 80)
+    logits = torch.stack([spread, torch.log(-torch.expm1(spread))], dim=1)
+    many = 3 * torch.randn(4, 100_000, generator=torch.Generator().manual_seed(0))
+    sure = torch.tensor([[4.0, 0.0, 1.0], [12.0, 0.0, 1.0]])
+    loss = parse_loss(text, reduction="none")
+    # Of a sure output torch's log-softmax itself has seven digits of 1, and no more.
+    for given, rounding in ((logits, 0.0), (many, 0.0), (sure, 1e-6)):
+        results = []
+        for each in (given, given.double()):
+            outputs = each.clone().requires_grad_()
+            values = loss(outputs, torch.zeros(len(given), dtype=torch.long))
+            (slope,) = torch.autograd.grad(values.sum(), outputs)
+            results.append((values.detach().double(), slope[:, 0].double()))
+        # A logarithm of -30 has an ulp of 2e-6, and so has its exponential.
+        assert_close(results[0], results[1], rtol=5e-6, atol=rounding)
+
+
 def equals_cross_entropy(loss: Loss) -> None:
     label = torch.tensor([0, 2])
     results = []

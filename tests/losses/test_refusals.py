@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -24,12 +25,30 @@ from labelproof import (
     SparseRegularized,
     SymmetricCrossEntropy,
 )
+from labelproof.losses import (
+    AsymmetricExponential,
+    AsymmetricGeneralizedCrossEntropy,
+    AsymmetricSquaredError,
+    AsymmetricUnhinged,
+    BiTempered,
+    EpsilonCrossEntropy,
+    EpsilonFocal,
+    JensenShannon,
+    LogitClip,
+    NormalizedNegativeFocal,
+    PointwiseLoss,
+    TaylorCrossEntropy,
+)
 
 nan = math.nan
 
 
 def regularized(**options: Any) -> Loss:
     return SparseRegularized(CrossEntropy(), **options)
+
+
+def clipped(**options: Any) -> Loss:
+    return LogitClip(CrossEntropy(), **options)
 
 
 OUT_OF_RANGE: list[tuple[Callable[..., Loss], str, list[Any]]] = [
@@ -45,6 +64,20 @@ OUT_OF_RANGE: list[tuple[Callable[..., Loss], str, list[Any]]] = [
     (PartiallyHuberizedCrossEntropy, "tau", [1, 0.5, -2, nan]),
     (NegativeLearning, "samples", [0, -1, 1.5]),
     (NegativeLearning, "clamp", [0, 1]),
+    (AsymmetricGeneralizedCrossEntropy, "a", [0, -1, 1e4]),
+    (AsymmetricGeneralizedCrossEntropy, "q", [0, 11]),
+    (AsymmetricUnhinged, "a", [1, 0.5]),
+    (AsymmetricExponential, "a", [0, -1]),
+    (AsymmetricSquaredError, "a", [0.5, nan]),
+    (NormalizedNegativeFocal, "gamma", [-1]),
+    (EpsilonCrossEntropy, "m", [-1, math.inf]),
+    (EpsilonCrossEntropy, "clamp", [0]),
+    (EpsilonFocal, "gamma", [-1]),
+    (JensenShannon, "pi", [0, 1]),
+    (TaylorCrossEntropy, "terms", [0, 2.5, 101]),
+    (BiTempered, "t1", [-0.1, 1.1]),
+    (BiTempered, "t2", [0.9, 5]),
+    (clipped, "delta", [0, -1, nan]),
     (regularized, "temperature", [0, -1, nan]),
     (regularized, "p", [0, -0.1, 1.1, nan]),
     (regularized, "weight", [-1, nan, math.inf]),
@@ -117,6 +150,28 @@ def test_an_argument_nobody_takes():
         CrossEntropy(gamma=2)  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CrossEntropy(torch.ones(3)), r"CrossEntropy: .* weight=tensor"),  # pyright: ignore
+        (lambda: regularized(tau=0.5), "'tau'.*temperature="),
+        (lambda: regularized(lambda0=1), "'lambda0'.*weight="),
+        (lambda: regularized(reduction="sum"), r"'reduction'.*base.*CrossEntropy\(reduction"),
+        (lambda: regularized(gamma=1), "'gamma'"),
+    ],
+)
+def test_the_argument_that_was_meant_is_named(make: Callable[[], Loss], message: str):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_a_signature_spells_the_settings_out():
+    settings = ["reduction", "weight", "ignore_index", "check"]
+    assert list(inspect.signature(CrossEntropy).parameters) == settings
+    assert list(inspect.signature(Focal).parameters) == ["gamma", "detach", *settings]
+    assert "unknown" not in inspect.signature(SparseRegularized).parameters
+
+
 def test_ends_of_the_ranges_are_taken():
     assert Focal(0).gamma == 0
     assert GeneralizedCrossEntropy(1, clamp=0.5).q == 1
@@ -175,6 +230,7 @@ def test_logits_that_cannot_be_meant(loss: Loss, given: Any, message: str):
         (torch.tensor([0, 1, 2]), r"target: expected shape \(2,\) .* got \(3,\)"),
         (torch.tensor(1), r"target: expected shape \(2,\) .* got \(\)"),
         (torch.tensor([[0, 2]]), r"target: expected shape \(2,\) .* got \(1, 2\)"),
+        (torch.eye(3)[:2].long(), r"target: .*one-hot.*\.float\(\) or \.argmax"),
         (torch.tensor([0.0, 2.0]), r"target: a floating-point target .* integer tensor"),
         (torch.full((2, 4), 0.25), r"target: .* shape \(2, 3\), got \(2, 4\)"),
         (torch.full((2, 3), 0.5), r"target: expected class probabilities"),
@@ -211,6 +267,33 @@ def test_values_are_not_read_unless_asked_for():
 @every_door
 def test_an_ignored_index_is_in_range(loss: Loss):
     assert loss(logits, torch.tensor([0, -100])).isfinite()
+
+
+def test_a_loss_of_log_probabilities_is_no_base():
+    for wrap in (SparseRegularized, Normalized, LogitClip):
+        with pytest.raises(TypeError, match=r"base: nn\.NLLLoss .* CrossEntropy"):
+            wrap(torch.nn.NLLLoss())
+
+
+def test_a_loss_of_ones_own_is_told_what_is_missing():
+    class Empty(PointwiseLoss):
+        pass
+
+    class Mean(PointwiseLoss):
+        def pointwise(self, log_probability: Tensor) -> Tensor:
+            return -log_probability.mean()
+
+    for wrap in (lambda loss: loss, SparseRegularized, Normalized):
+        with pytest.raises(NotImplementedError, match=r"Empty: define pointwise"):
+            wrap(Empty())(logits, label)
+        with pytest.raises(ValueError, match=r"pointwise: .* Mean .* shape \(2.*got shape \(\)"):
+            wrap(Mean())(logits, label)
+
+
+def test_nothing_can_be_ignored_in_class_probabilities():
+    for loss in (CrossEntropy(ignore_index=1), SparseRegularized(CrossEntropy(ignore_index=1))):
+        with pytest.raises(ValueError, match="ignore_index"):
+            loss(logits, torch.softmax(logits, dim=1))
 
 
 @pytest.mark.parametrize("count", [3, 9])

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from labelproof.cli.loss_file import LossFiles
-from labelproof.losses import SparseRegularized, format_loss, parse_loss
-from labelproof.losses.names import SPARSE_DEFAULTS, loss_arguments
+from labelproof.losses import LogitClip, SparseRegularized, format_loss, parse_loss
+from labelproof.losses.names import SUFFIXES, loss_arguments
 from labelproof.losses.own import VERSION, known_losses
 from labelproof.losses.writing import format_value
 
@@ -26,7 +26,8 @@ def losses(
     """List the losses and how they are written, or check one.
 
     Losses add up and take factors: 10*nce+0.1*mae. An n in front normalises: nce, nfl, ngce. +sr
-    puts sparse regularization on everything to its left: gce(q=0.7)+sr(tau=0.5,p=0.1).
+    puts sparse regularization on everything to its left: gce(q=0.7)+sr(tau=0.5,p=0.1). +clip clips
+    the logits for everything to its left: ce+clip(delta=1).
     """
     console = Console()
     if text is not None:
@@ -42,7 +43,8 @@ def losses(
         table.add_row(
             key.partition(VERSION)[0], _defaults(loss_arguments(family)), _summary(family)
         )
-    table.add_row("+sr", _defaults(SPARSE_DEFAULTS), _summary(SparseRegularized))
+    for key, family in {"sr": SparseRegularized, "clip": LogitClip}.items():
+        table.add_row(f"+{key}", _defaults(SUFFIXES[key]), _summary(family))
     console.print(table)
     console.print("n before a name normalises it; normalized(...) takes any sum.", style="dim")
 

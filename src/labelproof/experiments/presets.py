@@ -1,5 +1,7 @@
 """The paper's settings, dataset by dataset, and its losses, as text that `parse_loss` reads.
 
+Losses published later stand beside the paper's, with their own papers' settings.
+
 Where the paper's text and the authors' code disagree, the value is the code's, since the published
 numbers come from it, and the comment beside it says so. The code's clamp and its detached focal
 factor, which are off everywhere else, are on here.
@@ -15,7 +17,9 @@ from labelproof.noise import REFERENCE_CONFUSIONS, parse_noise
 from labelproof.training.configuration import Configuration
 
 __all__ = [
+    "NOISE_LOSSES",
     "PAPER_LOSSES",
+    "PAPER_ROW_L1",
     "PAPER_ROW_TRAINING",
     "PAPER_TRAINING",
     "Training",
@@ -100,6 +104,14 @@ PAPER_ROW_TRAINING: Mapping[str, Mapping[str, Training]] = {
 }
 """What rows of the paper's tables are trained with in place of their dataset's settings."""
 
+_ANL_L1 = {"mnist": 1e-6, "cifar10": 5e-5, "cifar100": 5e-7, "webvision": 5e-6}
+PAPER_ROW_L1: Mapping[str, Mapping[str, float]] = {
+    "ANL-CE": _ANL_L1,
+    "ANL-FL": _ANL_L1,
+    "JAL-CE": {"cifar10": 5e-5, "cifar100": 5e-6},
+}
+"""Weight of the l1 norm of the parameters, in rows that have it instead of weight decay."""
+
 _FOCAL = "fl(gamma=0.5,detach=true)"  # the text has gamma 0.3
 _GENERALIZED = "gce(q=0.7,clamp=1e-7)"
 
@@ -115,6 +127,17 @@ def _regularised(sparse: str, *, generalized_sparse: str | None = None, q: float
 _CIFAR100_SPARSE = "sr(tau=0.5,p=0.01,lambda0={},rho=1.02,r=1,normalize=true,clamp=1e-7)"
 _WEBVISION_SPARSE = "sr(tau=0.5,p=0.01,lambda0=2,rho=1.02,r=1,normalize=true,clamp=1e-7)"
 
+
+def _active_negative(alpha: float, beta: float) -> dict[str, str]:
+    return {
+        "ANL-CE": f"{alpha:g}*nce+{beta:g}*negce",
+        "ANL-FL": f"{alpha:g}*nfl(gamma=0.5)+{beta:g}*negfl(gamma=0.5)",
+    }
+
+
+# Settings that their papers do not vary with the dataset; of Taylor's terms 2 to 6 are tried there.
+_ANY_DATASET = {"Taylor-CE": "taylor(terms=2)", "Bi-tempered": "bitempered(t1=0.8,t2=1.2)"}
+
 _CIFAR100 = {
     "CE": "ce",
     "FL": _FOCAL,
@@ -125,7 +148,23 @@ _CIFAR100 = {
     "PHuber-CE": "phuber(tau=10)",
     "MAE": "mae",
     "NCE+RCE": "10*nce+0.1*rce(clamp=1e-7)",
+    "AGCE": "agce(a=0.6,q=0.6)",
+    "AUL": "aul(a=5.5,q=3)",
+    "AEL": "ael(a=2.5)",
+    "NCE+AGCE": "10*nce+0.1*agce(a=1.8,q=3)",
+    "NCE+AUL": "10*nce+0.015*aul(a=6,q=3)",
+    "NCE+AEL": "10*nce+0.1*ael(a=1.5)",
+    **_active_negative(10, 1),
+    "JAL-CE": "5*nce+amse(a=20)",
+    "LogitClip": "ce+clip(delta=0.5)",
+    **_ANY_DATASET,
 }
+
+
+def _epsilon(alpha: float, m: float, mae: float) -> str:
+    # The papers' mean absolute error is twice this one; the clamp is the code's.
+    return f"{alpha:g}*epsce(m={m:g},clamp=1e-8)+{mae:g}*mae"
+
 
 PAPER_LOSSES: Mapping[str, Mapping[str, str]] = {
     "mnist": {
@@ -138,6 +177,14 @@ PAPER_LOSSES: Mapping[str, Mapping[str, str]] = {
         "PHuber-CE": "phuber(tau=10)",
         "MAE": "mae",
         "NCE+RCE": "nce+100*rce(clamp=1e-7)",
+        "AGCE": "agce(a=4,q=0.2)",
+        "AUL": "aul(a=3,q=0.1)",
+        "AEL": "ael(a=3.5)",
+        "NCE+AGCE": "0*nce+agce(a=4,q=0.2)",
+        "NCE+AUL": "0*nce+aul(a=3,q=0.1)",
+        "NCE+AEL": "0*nce+ael(a=3.5)",
+        **_active_negative(1, 1),
+        **_ANY_DATASET,
         **_regularised(
             "sr(tau=0.1,p=0.1,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)",
             generalized_sparse="sr(tau=0.5,p=0.1,lambda0=3,rho=2,r=5,normalize=false,clamp=1e-7)",
@@ -156,6 +203,18 @@ PAPER_LOSSES: Mapping[str, Mapping[str, str]] = {
         "PHuber-CE": "phuber(tau=2)",
         "MAE": "mae",
         "NCE+RCE": "nce+rce(clamp=1e-7)",
+        "AGCE": "agce(a=0.6,q=0.6)",
+        "AUL": "aul(a=5.5,q=3)",
+        "AEL": "ael(a=2.5)",
+        "NCE+AGCE": "nce+4*agce(a=6,q=1.5)",
+        "NCE+AUL": "nce+4*aul(a=6.3,q=1.5)",
+        "NCE+AEL": "nce+4*ael(a=5)",
+        **_active_negative(5, 5),
+        "CE_eps+MAE": _epsilon(0.01, 1e5, 10),
+        "JAL-CE": "nce+amse(a=30)",
+        "JS": "js(pi=0.7)",
+        "LogitClip": "ce+clip(delta=1)",
+        **_ANY_DATASET,
         # The text has lambda0 1.1; the l2-normalisation is the noise script's.
         **_regularised(
             "sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,clamp=1e-7)", q=0.01
@@ -163,19 +222,63 @@ PAPER_LOSSES: Mapping[str, Mapping[str, str]] = {
     },
     # The text has lambda0 10 for symmetric and 4 for asymmetric noise; the authors say in their
     # tracker that it is the other way round.
-    "cifar100-symmetric": {**_CIFAR100, **_regularised(_CIFAR100_SPARSE.format(4), q=0.001)},
-    "cifar100-asymmetric": {**_CIFAR100, **_regularised(_CIFAR100_SPARSE.format(10), q=0.001)},
+    "cifar100-symmetric": {
+        **_CIFAR100,
+        "CE_eps+MAE": _epsilon(0.05, 1e4, 2),
+        **_regularised(_CIFAR100_SPARSE.format(4), q=0.001),
+    },
+    "cifar100-asymmetric": {
+        **_CIFAR100,
+        "CE_eps+MAE": _epsilon(0.015, 100, 2),
+        "LogitClip": "ce+clip(delta=2.5)",
+        **_regularised(_CIFAR100_SPARSE.format(10), q=0.001),
+    },
     "webvision": {
         "CE": "ce",
         "FL": _FOCAL,
         "GCE": _GENERALIZED,
         "SCE": "sce(alpha=10,beta=1,clamp=1e-7)",
         "APL": "50*nce+0.1*mae",
+        "AGCE": "agce(a=1e-5,q=0.5)",
+        "NCE+AGCE": "50*nce+0.1*agce(a=2.5,q=3)",
+        **_active_negative(20, 1),
+        "CE_eps+MAE": _epsilon(0.015, 1e3, 0.6),
+        "JAL-CE": "50*nce+amse(a=30)",
         "CE+SR": f"ce+{_WEBVISION_SPARSE}",
         "FL+SR": f"{_FOCAL}+{_WEBVISION_SPARSE}",
     },
 }
 """For each setting of the paper, its methods by the names its tables give them."""
+
+_HUMAN_EPSILON = _epsilon(0.5, 1e4, 2)
+
+NOISE_LOSSES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "cifar10": {
+        "CE_eps+MAE": {"asymmetric": _epsilon(0.02, 1e3, 10), "human": _HUMAN_EPSILON},
+        "JS": dict.fromkeys(("symmetric:0.6", "symmetric:0.8"), "js(pi=0.9)"),
+        "LogitClip": {
+            **dict.fromkeys(("symmetric:0.6", "symmetric:0.8"), "ce+clip(delta=1.5)"),
+            "asymmetric": "ce+clip(delta=2.5)",
+        },
+    },
+    "cifar100-symmetric": {
+        "CE_eps+MAE": {
+            "symmetric:0.4": _epsilon(0.03, 1e4, 2),
+            "symmetric:0.6": _epsilon(0.0125, 1e4, 2),
+            "symmetric:0.8": _epsilon(0.0075, 1e4, 2),
+            "human": _HUMAN_EPSILON,
+        },
+    },
+    "cifar100-asymmetric": {
+        "CE_eps+MAE": {
+            "asymmetric:0.2": _epsilon(0.007, 100, 2),
+            "asymmetric:0.3": _epsilon(0.005, 100, 2),
+            "asymmetric:0.4": _epsilon(0.004, 100, 2),
+        },
+    },
+}
+"""Where a method of `PAPER_LOSSES` is published with other numbers for a kind of noise
+(`symmetric`, `asymmetric` or `human`), or for that kind at one rate (`symmetric:0.6`)."""
 
 
 def paper_loss(setting: str, method: str) -> Loss:
@@ -253,7 +356,7 @@ def paper_configuration(
         **PAPER_TRAINING[dataset],
         **PAPER_ROW_TRAINING.get(row, {}).get(dataset, {}),
         "noise": noise,
-        "loss": PAPER_LOSSES[setting].get(row, method),
+        "loss": _row_losses(dataset, noise).get(row, method),
         "seed": seed,
         **changes,
     }
@@ -270,8 +373,7 @@ def paper_method(configuration: Configuration) -> str:
     """
     if configuration.algorithm.startswith("co-teaching"):
         return "Co-teaching"
-    named = PAPER_LOSSES.get(_setting(configuration.data, configuration.noise), {})
-    for method, loss in named.items():
+    for method, loss in _row_losses(configuration.data, configuration.noise).items():
         if format_loss(parse_loss(loss)) == configuration.loss:
             return method
     return configuration.loss
@@ -281,3 +383,15 @@ def _setting(dataset: str, noise: str) -> str:
     if dataset != "cifar100":
         return dataset
     return f"cifar100-{'asymmetric' if noise.startswith('asymmetric') else 'symmetric'}"
+
+
+def _row_losses(dataset: str, noise: str) -> dict[str, str]:
+    """The loss of every method on a dataset with this noise."""
+    setting = _setting(dataset, noise)
+    kind, _, rest = noise.partition(":")
+    kind = kind.removesuffix("-reference")
+    keys = (f"{kind}:{rest.partition(':')[0]}", kind)
+    rows = dict(PAPER_LOSSES.get(setting, {}))
+    for method, by_noise in NOISE_LOSSES.get(setting, {}).items():
+        rows[method] = next((by_noise[key] for key in keys if key in by_noise), rows[method])
+    return rows

@@ -1,9 +1,22 @@
 """Losses: one interface, `Normalized`, sums with `+` and `*`, and `SparseRegularized`."""
 
 from labelproof.losses.absolute_error import MeanAbsoluteError, mean_absolute_error
+from labelproof.losses.active_negative import (
+    NormalizedNegativeCrossEntropy,
+    NormalizedNegativeFocal,
+)
 from labelproof.losses.algebra import WeightedSum
+from labelproof.losses.asymmetric import (
+    AsymmetricExponential,
+    AsymmetricGeneralizedCrossEntropy,
+    AsymmetricSquaredError,
+    AsymmetricUnhinged,
+)
 from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
-from labelproof.losses.cross_entropy import CrossEntropy, cross_entropy
+from labelproof.losses.clipping import LogitClip
+from labelproof.losses.cross_entropy import CrossEntropy, TaylorCrossEntropy, cross_entropy
+from labelproof.losses.divergence import BiTempered, JensenShannon
+from labelproof.losses.epsilon import EpsilonCrossEntropy, EpsilonFocal
 from labelproof.losses.focal import Focal, focal
 from labelproof.losses.foreign import ForeignLoss, as_loss
 from labelproof.losses.generalized import GeneralizedCrossEntropy, generalized_cross_entropy
@@ -25,16 +38,27 @@ from labelproof.losses.writing import format_loss
 
 __all__ = [
     "LOSSES",
+    "AsymmetricExponential",
+    "AsymmetricGeneralizedCrossEntropy",
+    "AsymmetricSquaredError",
+    "AsymmetricUnhinged",
+    "BiTempered",
     "CrossEntropy",
+    "EpsilonCrossEntropy",
+    "EpsilonFocal",
     "Focal",
     "ForeignLoss",
     "GeneralizedCrossEntropy",
+    "JensenShannon",
+    "LogitClip",
     "Loss",
     "LossSettings",
     "LossSyntaxError",
     "MeanAbsoluteError",
     "NegativeLearning",
     "Normalized",
+    "NormalizedNegativeCrossEntropy",
+    "NormalizedNegativeFocal",
     "Outputs",
     "PartiallyHuberizedCrossEntropy",
     "PointwiseLoss",
@@ -42,6 +66,7 @@ __all__ = [
     "SparseParts",
     "SparseRegularized",
     "SymmetricCrossEntropy",
+    "TaylorCrossEntropy",
     "WeightedSum",
     "as_loss",
     "cross_entropy",

@@ -2,7 +2,6 @@ r"""Mean absolute error, $1 - u_y$: symmetric, so robust, and slow to learn with
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from labelproof.losses.base import PointwiseLoss
@@ -24,6 +23,7 @@ def mean_absolute_error(logits: Tensor, target: Tensor) -> Tensor:
         One value per example.
 
     Example:
+        >>> import torch
         >>> mean_absolute_error(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor([0.5000])
 
@@ -37,11 +37,16 @@ class MeanAbsoluteError(PointwiseLoss):
     r"""Mean absolute error, $1 - u_y$, half of the l1 distance to the one-hot label.
 
     Example:
+        >>> import torch
         >>> (2 * MeanAbsoluteError())(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(1.)
     """
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
-        # expm1 keeps the digits of 1 - u that a subtraction loses when u is near 1.
-        return -torch.expm1(log_probability)
+        return 1 - log_probability.exp()
+
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
+        slope = log_probability.exp().neg_()
+        return slope + 1, slope

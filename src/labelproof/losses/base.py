@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import Self, Unpack
+from torch.fx import Proxy
+from typing_extensions import Never, Self, TypeIs, Unpack
 
-from labelproof.losses.inputs import admit, check_class_weight, is_probabilities
+from labelproof.losses.inputs import Admitted, admit, check_class_weight, is_probabilities
 from labelproof.losses.moving import follow
 from labelproof.losses.outputs import Outputs
 from labelproof.losses.reduction import (
@@ -25,7 +28,14 @@ from labelproof.ranges import flag, whole
 if TYPE_CHECKING:
     from labelproof.losses.algebra import WeightedSum
 
-__all__ = ["Loss", "LossSettings", "PointwiseLoss", "of_label", "refuse_unknown"]
+__all__ = [
+    "Loss",
+    "LossSettings",
+    "PointwiseLoss",
+    "of_label",
+    "refuse_unknown",
+    "sees_label_alone",
+]
 
 
 class LossSettings(TypedDict, total=False):
@@ -73,6 +83,21 @@ def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
         )
 
 
+def _spelled_out(kind: type[Loss]) -> inspect.Signature:
+    """The signature of a loss with the settings of every loss in the place of `**settings`."""
+    defaults = {"reduction": "mean", "weight": None, "ignore_index": -100, "check": False}
+    _, *own = inspect.signature(kind.__init__).parameters.values()
+    named = [each for each in own if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    if any(each.kind is each.VAR_KEYWORD and each.name != "unknown" for each in own):
+        taken = {each.name for each in named}
+        named += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+            for name, value in defaults.items()
+            if name not in taken
+        ]
+    return inspect.Signature(named)
+
+
 class Loss(nn.Module):
     """A loss over `(logits, target)` that takes what `torch.nn.CrossEntropyLoss` takes.
 
@@ -85,9 +110,19 @@ class Loss(nn.Module):
     ignore_index: int
     check: bool
     class_weight: Tensor | None
+    __signature__: ClassVar[inspect.Signature]
 
-    def __init__(self, **settings: Unpack[LossSettings]):
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        cls.__signature__ = _spelled_out(cls)  # what help() shows
+
+    def __init__(self, *unnamed: Never, **settings: Unpack[LossSettings]):
         super().__init__()
+        if unnamed:
+            raise TypeError(
+                f"{type(self).__name__}: expected its settings by name, such as weight=tensor, got "
+                f"{type(unnamed[0]).__name__} by position"
+            )
         refuse_unknown(settings, type(self).__name__, beside="its own hyperparameters")
         reduction = settings.get("reduction", "mean")
         check_reduction(reduction)
@@ -104,10 +139,14 @@ class Loss(nn.Module):
     @abstractmethod
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value of the loss for every label an example could have had, `(N, C, ...)`."""
+        raise NotImplementedError(f"{type(self).__name__}: define label_values(self, outputs)")
 
     @abstractmethod
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value of the loss for the integer labels given, `(N, ...)`."""
+        raise NotImplementedError(
+            f"{type(self).__name__}: define index_values(self, outputs, target)"
+        )
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value of the loss for the labels given, unweighted and unreduced, `(N, ...)`.
@@ -116,34 +155,47 @@ class Loss(nn.Module):
         """
         if is_probabilities(target):
             return (target * self.label_values(outputs)).sum(dim=1)
-        return self.index_values(outputs, replace_ignored(target, self.ignore_index))
+        if not outputs.counted:
+            target = replace_ignored(target, self.ignore_index)
+        return self.index_values(outputs, target)
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Loss of a batch.
 
         Args:
-            logits: `(C)`, `(N, C)` or `(N, C, d1, ...)`, any floating-point type. The loss is
-                computed, and returned, in float32 or in float64 when the logits are.
+            input: Logits, `(C)`, `(N, C)` or `(N, C, d1, ...)`, any floating-point type. The loss
+                is computed, and returned, in float32 or in float64 when the logits are.
             target: Class indices `()`, `(N)` or `(N, d1, ...)`, or class probabilities of the
                 logits' shape.
 
         Returns:
             A scalar, or one value per example when the reduction is `"none"`.
         """
-        single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target = self.admit(logits, target)
-        result = self.reduce_batch(Outputs(logits), target)
+        if isinstance(input, Proxy):
+            return _as_one_node(self, input, target)
+        single = isinstance(input, Tensor) and input.ndim == 1
+        logits, target, counted = self._admit(input, target)
+        result = self.reduce_batch(Outputs(logits, counted=counted), target)
         return result.squeeze(0) if single and self.reduction == "none" else result
 
     def admit(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """The door: check a batch against this loss's settings and give both a batch axis."""
-        logits, target = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        return self._admit(logits, target)[:2]
+
+    def _admit(self, logits: Tensor, target: Tensor) -> Admitted:
+        admitted = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
+        logits, target, _ = admitted
+        if self.ignore_index >= 0 and is_probabilities(target):  # torch refuses it, too
+            raise ValueError(
+                f"ignore_index: expected class indices as the target where {self.ignore_index} is "
+                "to be ignored, got class probabilities; give such an example a row of zeros"
+            )
         if self.class_weight is not None and len(self.class_weight) != logits.shape[1]:
             raise ValueError(
                 f"weight: expected one number for each of {logits.shape[1]} classes, "
                 f"got {len(self.class_weight)}"
             )
-        return logits, target
+        return admitted
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Let the weights follow the module to its device and type."""
@@ -153,7 +205,8 @@ class Loss(nn.Module):
 
     def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Loss of an admitted batch; behind the door, for losses built on losses."""
-        return self.reduce(self.values(outputs, self.weigh(target)), target, weigh=False)
+        values = self.values(outputs, self.weigh(target))
+        return self.reduce(values, target, weigh=False, counted=outputs.counted)
 
     def weigh(self, target: Tensor) -> Tensor:
         """Class probabilities times the class weights; indices as they are."""
@@ -163,7 +216,9 @@ class Loss(nn.Module):
         shape = (1, -1) + (1,) * (target.ndim - 2)
         return target * fit_weight(self.class_weight, target).view(shape)
 
-    def reduce(self, values: Tensor, target: Tensor, *, weigh: bool = True) -> Tensor:
+    def reduce(
+        self, values: Tensor, target: Tensor, *, weigh: bool = True, counted: bool = False
+    ) -> Tensor:
         """Reduce one value per example with this loss's settings."""
         return reduce_values(
             values,
@@ -172,6 +227,7 @@ class Loss(nn.Module):
             class_weight=self.class_weight,
             ignore_index=self.ignore_index,
             weigh=weigh,
+            counted=counted,
         )
 
     def per_example(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -182,9 +238,9 @@ class Loss(nn.Module):
         tensor([1.3863, 1.3863])
         """
         single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target = self.admit(logits, target)
-        values = self.values(Outputs(logits), target)
-        if not is_probabilities(target):
+        logits, target, counted = self._admit(logits, target)
+        values = self.values(Outputs(logits, counted=counted), target)
+        if not counted and not is_probabilities(target):
             values = torch.where(target != self.ignore_index, values, 0)
         return values.squeeze(0) if single else values
 
@@ -234,23 +290,76 @@ class Loss(nn.Module):
 class PointwiseLoss(Loss):
     """A loss that sees only the probability of the label: L(u, y) = l(log u_y)."""
 
+    @property
+    def label_alone(self) -> bool:
+        """Whether `pointwise` is the whole loss.
+
+        A class that overrides how values come about may say so for those instances where it is.
+        """
+        return True
+
     @abstractmethod
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability, element by element."""
+        raise NotImplementedError(f"{type(self).__name__}: define pointwise(self, log_probability)")
 
-    def slope(self, log_probability: Tensor) -> Tensor:
-        """Derivative of `pointwise`, element by element; traced unless a subclass knows it."""
+    def each_pointwise(self, log_probability: Tensor) -> Tensor:
+        """`pointwise`, refused unless it gives one value for each element."""
+        values = self.pointwise(log_probability)
+        if values.shape != log_probability.shape:
+            raise ValueError(
+                f"pointwise: expected {type(self).__name__} to give a value for each element, "
+                f"shape {tuple(log_probability.shape)}, got shape {tuple(values.shape)}"
+            )
+        return values
+
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative, element by element; traced unless a subclass knows it."""
         with torch.enable_grad():
             given = log_probability.detach().requires_grad_()
-            return torch.autograd.grad(self.pointwise(given).sum(), given)[0]
+            values = self.each_pointwise(given)
+            return values.detach(), torch.autograd.grad(values.sum(), given)[0]
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
-        return self.pointwise(outputs.log_probabilities)
+        return self.each_pointwise(outputs.log_probabilities)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
-        return self.pointwise(of_label(outputs.log_probabilities, target))
+        return self.each_pointwise(of_label(outputs.log_probabilities, target))
+
+
+def sees_label_alone(loss: object) -> TypeIs[PointwiseLoss]:
+    """Whether a loss is `pointwise` of its label's log-probability, and nothing else.
+
+    Every shortcut asks here: the kernels, the closed form, the gradient without a graph. A class
+    that overrides how the value of a batch comes about is computed by its own methods instead.
+
+    >>> from labelproof import CrossEntropy, NegativeLearning
+    >>> sees_label_alone(CrossEntropy()), sees_label_alone(NegativeLearning())
+    (True, False)
+    """
+    return isinstance(loss, PointwiseLoss) and _inherits(type(loss)) and loss.label_alone
+
+
+@functools.cache
+def _inherits(kind: type[PointwiseLoss]) -> bool:
+    """Whether a class computes its values as the class does that speaks for `pointwise`."""
+    speaker = next(each for each in kind.__mro__ if "label_alone" in vars(each))
+    rules = ("forward", "reduce_batch", "values", "index_values")
+    return all(getattr(kind, rule) is getattr(speaker, rule) for rule in rules)
+
+
+def _as_one_node(loss: Loss, logits: Proxy, target: Any) -> Any:
+    """What `torch.fx.symbolic_trace` takes down for a loss: its call, as for torch's own losses.
+
+    Inside, the shapes decide what is done, and a proxy has none.
+    """
+    tracer: Any = logits.tracer
+    path = tracer.path_of_module(loss)
+    # The traced module itself has no path, so there the call is of its method.
+    kind, called = ("call_module", path) if path else ("call_function", loss.forward)
+    return tracer.create_proxy(kind, called, (logits, target), {})
 
 
 def _parts(module: nn.Module) -> Iterator[Loss]:

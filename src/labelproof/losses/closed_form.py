@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from labelproof.losses.inputs import is_plain
 from labelproof.losses.sharpening import lp_norm, overflow_scale, sharpen
 
 __all__ = ["Sharpened", "fits", "label_and_norm", "logits_gradient", "sharpen_and_measure"]
@@ -40,18 +41,8 @@ class Sharpened(NamedTuple):
 
 
 def fits(logits: Tensor, target: Tensor) -> bool:
-    """Whether these serve: `(N, C)` on the CPU, not empty, class indices, eager mode."""
-    return (
-        not torch.compiler.is_compiling()
-        and type(logits) is Tensor
-        and logits.device.type == "cpu"
-        and logits.ndim == 2
-        and logits.shape[0] > 0
-        and not target.is_floating_point()
-        # Inside torch.func the tensor is a wrapper, and a dual tensor carries a derivative along.
-        and not torch._C._functorch.is_functorch_wrapped_tensor(logits)  # pyright: ignore
-        and torch.autograd.forward_ad.unpack_dual(logits).tangent is None
-    )
+    """Whether these serve: a plain batch on the CPU."""
+    return logits.device.type == "cpu" and is_plain(logits, target)
 
 
 def sharpen_and_measure(

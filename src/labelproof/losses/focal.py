@@ -7,12 +7,10 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from labelproof.losses.base import LossSettings, PointwiseLoss
+from labelproof.losses.numerics import LOG_ZERO, complement
 from labelproof.ranges import flag, within
 
 __all__ = ["Focal", "focal"]
-
-_LOG_ZERO = -1e4
-"""A logarithm whose exponential is 0 in float64, too."""
 
 
 def focal(logits: Tensor, target: Tensor, *, gamma: float = 0.5, detach: bool = False) -> Tensor:
@@ -65,8 +63,8 @@ class Focal(PointwiseLoss):
         smallest = torch.finfo(log_probability.dtype).tiny
         # At u = 0 the factor's slope is 0 and meets log u = -inf: a NaN again. Below the floor u is
         # 0 in any precision, so it changes no value, and it lets no gradient through.
-        floored = log_probability.clamp_min(_LOG_ZERO)
-        factor = (-torch.expm1(floored)).clamp_min(smallest) ** self.gamma
+        floored = log_probability.clamp_min(LOG_ZERO)
+        factor = complement(floored).clamp_min(smallest) ** self.gamma
         if self.detach:
             factor = factor.detach()
         return -factor * log_probability

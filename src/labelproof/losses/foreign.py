@@ -29,7 +29,16 @@ def as_loss(module: nn.Module) -> Loss:
 
 
 def foreign_settings(module: nn.Module) -> LossSettings:
-    """Reduction, class weights and ignored index, where a module names them as torch does."""
+    """Reduction, class weights and ignored index, where a module names them as torch does.
+
+    Raises:
+        TypeError: The module expects log-probabilities, and would be given logits.
+    """
+    if isinstance(module, nn.NLLLoss):
+        raise TypeError(
+            "base: nn.NLLLoss takes log-probabilities, and losses here are given logits; use "
+            "CrossEntropy() or nn.CrossEntropyLoss()"
+        )
     weight = getattr(module, "weight", None) if _weighs_by_label(module) else None
     reduction = getattr(module, "reduction", "mean")
     return LossSettings(
@@ -54,11 +63,11 @@ class ForeignLoss(Loss):
         self.module = module
         self.each = _per_example(module)
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The module's own answer; one that comes per example is reduced."""
-        if hasattr(self.module, "reduction"):
-            return self.module(working_precision(logits), target)
-        return super().forward(logits, target)
+        if hasattr(self.module, "reduction") and isinstance(input, Tensor):
+            return self.module(working_precision(input), target)
+        return super().forward(input, target)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
@@ -92,8 +101,7 @@ def _weighs_by_label(module: nn.Module) -> bool:
     Of torch's own losses with weights the others weigh terms within an example and have a plain
     mean; they are left to do so themselves.
     """
-    exact = (nn.CrossEntropyLoss, nn.NLLLoss)
-    return isinstance(module, exact) or not isinstance(module, _WeightedLoss)
+    return isinstance(module, nn.CrossEntropyLoss) or not isinstance(module, _WeightedLoss)
 
 
 def _per_example(module: nn.Module) -> nn.Module:

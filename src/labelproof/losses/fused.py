@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelproof.losses.inputs import is_plain
+
 kernels: Any
 try:
     from labelproof.losses import kernels
@@ -19,18 +21,12 @@ _LARGEST_BLOCK = 8192
 
 
 def fits(logits: Tensor, target: Tensor) -> bool:
-    """Whether the kernels serve: `(N, C)` on CUDA in at most float32, class indices, eager mode."""
+    """Whether the kernels serve: a plain batch on CUDA in at most float32."""
     return (
         kernels is not None
         and logits.is_cuda
-        and logits.ndim == 2
-        and logits.shape[0] > 0  # a grid of no programs cannot be launched
         and logits.dtype != torch.float64
-        and not target.is_floating_point()
-        and not torch.compiler.is_compiling()
-        and type(logits) is Tensor
-        # Inside torch.func the tensor is a wrapper that a kernel cannot read.
-        and not torch._C._functorch.is_functorch_wrapped_tensor(logits)  # pyright: ignore
+        and is_plain(logits, target)
     )
 
 

@@ -2,12 +2,12 @@ r"""Generalised cross entropy, $(1 - u_y^q) / q$: between cross entropy and abso
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
 from labelproof.losses.base import LossSettings, PointwiseLoss
 from labelproof.losses.clamp import check_clamp, clamp_log_probability
+from labelproof.losses.numerics import complement
 from labelproof.ranges import within
 
 __all__ = ["GeneralizedCrossEntropy", "generalized_cross_entropy"]
@@ -29,6 +29,7 @@ def generalized_cross_entropy(
         One value per example.
 
     Example:
+        >>> import torch
         >>> generalized_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), q=1)
         tensor([0.5000])
 
@@ -48,6 +49,7 @@ class GeneralizedCrossEntropy(PointwiseLoss):
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
+        >>> import torch
         >>> GeneralizedCrossEntropy(q=1)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(0.5000)
     """
@@ -63,14 +65,15 @@ class GeneralizedCrossEntropy(PointwiseLoss):
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
-        # 1 - u ** q for small q is a difference of near equals; expm1 has all its digits.
-        return -torch.expm1(self.q * clamp_log_probability(log_probability, self.clamp)) / self.q
+        # 1 - u ** q for small q is a difference of near equals.
+        return complement(self.q * clamp_log_probability(log_probability, self.clamp)) / self.q
 
-    def slope(self, log_probability: Tensor) -> Tensor:
-        """Derivative of `pointwise`."""
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
         if self.clamp is not None:
-            return super().slope(log_probability)
-        return (self.q * log_probability).exp_().neg_()
+            return super().value_and_slope(log_probability)
+        power = self.q * log_probability
+        return power.expm1().div_(-self.q), power.exp_().neg_()
 
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""

@@ -6,14 +6,18 @@ integer targets without the class axis, or class probabilities of the logits' ow
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 __all__ = [
+    "Admitted",
     "admit",
     "admit_logits",
     "check_class_weight",
     "class_axis",
+    "is_plain",
     "is_probabilities",
     "may_read",
     "working_precision",
@@ -38,9 +42,20 @@ def is_probabilities(target: Tensor) -> bool:
     return target.is_floating_point()
 
 
+class Admitted(NamedTuple):
+    """A batch behind the door."""
+
+    logits: Tensor
+    """`(N, C, ...)`, in the precision they came in."""
+    target: Tensor
+    """Class indices `(N, ...)`, or class probabilities `(N, C, ...)` in working precision."""
+    counted: bool
+    """Whether every target is known to be a class that counts; False where it was not looked at."""
+
+
 def admit(
     logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False, name: str = "target"
-) -> tuple[Tensor, Tensor]:
+) -> Admitted:
     """Check logits and target and return both with a batch axis, classes on axis 1.
 
     The logits keep their precision; class probabilities are lifted to the working one.
@@ -59,25 +74,27 @@ def admit(
         raise TypeError(
             f"{name}: expected integer class indices or class probabilities, got {target.dtype}"
         )
-    axis = class_axis(logits)
+    axis, counted = class_axis(logits), False
     if is_probabilities(target):
         _admit_probabilities(logits, target, check=check)
         target = target.to(working_precision(logits).dtype)
     else:
         expected = (*logits.shape[:axis], *logits.shape[axis + 1 :])
         if tuple(target.shape) != expected:
+            one_hot = target.shape == logits.shape
+            hint = "; of one-hot labels give .float() or .argmax(dim=1)" if one_hot else ""
             raise ValueError(
                 f"{name}: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
-                f"got {tuple(target.shape)}"
+                f"got {tuple(target.shape)}{hint}"
             )
         # First of all: in uint8 156 equals an ignore_index of -100, and torch hardly computes with
         # the wider unsigned types.
         target = target.long()
         if may_read(target, check=check):
-            _check_range(name, target, logits.shape[axis], ignore_index)
+            counted = _check_range(name, target, logits.shape[axis], ignore_index)
     if logits.ndim == 1:
-        return logits.unsqueeze(0), target.unsqueeze(0)
-    return logits, target
+        return Admitted(logits.unsqueeze(0), target.unsqueeze(0), counted)
+    return Admitted(logits, target, counted)
 
 
 def admit_logits(logits: Tensor, *, check: bool = False) -> None:
@@ -91,7 +108,7 @@ def admit_logits(logits: Tensor, *, check: bool = False) -> None:
     # No examples are a batch like any other, such as the last of a filtered loader; torch takes it.
     if logits.shape[class_axis(logits)] == 0:
         raise ValueError(f"logits: expected at least one class, got shape {tuple(logits.shape)}")
-    if check and not torch.compiler.is_compiling():
+    if check and may_read(logits, check=True):
         bad = ~torch.isfinite(logits.detach())
         if bool(bad.any()):
             place = tuple(bad.nonzero()[0].tolist())
@@ -124,7 +141,7 @@ def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None
             f"shape {tuple(logits.shape)}, got {tuple(target.shape)}; for class indices give an "
             "integer tensor"
         )
-    if check and not torch.compiler.is_compiling():
+    if check and may_read(target, check=True):
         totals = target.sum(dim=class_axis(logits))
         if bool((target < 0).any()) or not torch.allclose(
             totals, torch.ones_like(totals), atol=1e-3
@@ -132,22 +149,45 @@ def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None
             raise ValueError("target: expected class probabilities, at least 0 and adding up to 1")
 
 
-def may_read(target: Tensor, *, check: bool = False) -> bool:
+def may_read(tensor: Tensor, *, check: bool = False) -> bool:
     """Whether a tensor's values can be looked at without a device sync or a graph break."""
+    return (check or tensor.device.type == "cpu") and _has_values(tensor)
+
+
+def is_plain(logits: Tensor, target: Tensor) -> bool:
+    """Whether a gradient that is written down serves: `(N, C)`, class indices, eager mode."""
     return (
-        (check or target.device.type == "cpu")
-        and not torch.compiler.is_compiling()
-        # Inside torch.func the tensor is a wrapper, and stands for many values at once.
-        and not torch._C._functorch.is_functorch_wrapped_tensor(target)  # pyright: ignore
+        logits.ndim == 2
+        and logits.shape[0] > 0
+        and not is_probabilities(target)
+        and _has_values(logits)
+        # A dual tensor carries a derivative along.
+        and torch.autograd.forward_ad.unpack_dual(logits).tangent is None
     )
 
 
-def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> None:
+def _has_values(tensor: Tensor) -> bool:
+    """Whether a tensor is what it looks like, and not a stand-in for one in a graph to be."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(tensor) in _PLAIN  # no fake tensor, nor another subclass
+        # `make_fx` and `FakeTensorMode` see every operation, and some of them only shapes.
+        and torch._C._len_torch_dispatch_stack() == 0
+        # Inside torch.func the tensor is a wrapper, and stands for many values at once.
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
+    )
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> bool:
+    """Refuse a target out of range, and say whether all of them are known to count."""
     if not target.numel():
-        return
+        return False
     lowest, highest = target.aminmax()
-    if int(lowest) >= 0 and int(highest) < num_classes:
-        return
+    if lowest.item() >= 0 and highest.item() < num_classes:
+        return not 0 <= ignore_index < num_classes
     bad = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
     if bool(bad.any()):
         place = tuple(bad.nonzero()[0].tolist())
@@ -156,3 +196,4 @@ def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int)
             f"{name}: expected class indices from 0 to {num_classes - 1} (or ignore_index "
             f"{ignore_index}), got {int(target[place])}{at}"
         )
+    return False

@@ -61,8 +61,8 @@ def negative_learning(
     # Values are read only where that costs nothing, as at every door of this package.
     if may_read(complementary) and bool((complementary == target).any()):
         raise ValueError("complementary: expected labels other than the target's, got equal ones")
-    batch, labels = admit(logits, target, ignore_index=IGNORED)
-    _, others = admit(logits, complementary, ignore_index=IGNORED, name="complementary")
+    batch, labels, _ = admit(logits, target, ignore_index=IGNORED)
+    _, others, _ = admit(logits, complementary, ignore_index=IGNORED, name="complementary")
     penalties = -log_complements(Outputs(batch).log_probabilities, check_clamp(clamp))
     values = of_label(penalties, replace_ignored(others, IGNORED))
     values = torch.where(labels == IGNORED, 0, values)

@@ -18,8 +18,10 @@ class Outputs:
     tensor([[0.5000, 0.5000]])
     """
 
-    def __init__(self, logits: Tensor):
+    def __init__(self, logits: Tensor, *, counted: bool = False):
         self.raw = logits
+        self.counted = counted
+        """Whether every target of the batch is known to be a class that counts."""
         self._logits: Tensor | None = None
         self._log_probabilities: Tensor | None = None
 

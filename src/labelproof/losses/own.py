@@ -2,11 +2,11 @@
 
 A Python file has them in a table, as this package has its own:
 
-    LOSSES = {"taylor": TaylorCrossEntropy}
+    LOSSES = {"poly": PolyCrossEntropy}
 
 The file is named in the environment, so that it is known in every process of a program. Its code
 is run, so only the user names it, never a record or a run. When such a loss is written down, a few
-digits of its code follow its name, `taylor@3f9c21`: once changed it is another loss, and what was
+digits of its code follow its name, `poly@3f9c21`: once changed it is another loss, and what was
 trained before is not taken for its result. Whoever writes one may leave them out.
 """
 
@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Any
 
 from labelproof.losses.base import Loss, LossSettings
-from labelproof.losses.names import LOSSES, WRITTEN, loss_arguments
+from labelproof.losses.names import LOSSES, SPOKEN, SUFFIXES, loss_arguments
 
 __all__ = ["LOSS_FILES", "VERSION", "known_losses", "load_losses"]
 
@@ -38,7 +38,7 @@ VERSION = "@"
 """Stands between a loss's name and the digits of its code."""
 
 _DIGITS = 6
-_TAKEN = {"sr", "normalized", "apl", "nlnl"}
+_TAKEN = {*SUFFIXES, "normalized", "apl", "nlnl"}
 """Words of the grammar, and rows of the paper's tables that stand for other losses."""
 
 
@@ -161,9 +161,8 @@ def _trial(name: str, family: type[Loss], arguments: Mapping[str, Any]) -> str:
             f"{name}: {type(error).__name__} when it is made: {error}; its __init__ has to take "
             "**settings and hand them to super().__init__"
         )
-    spoken = {written: key for key, written in WRITTEN.items()}
     for key in arguments:
-        if not hasattr(made, spoken.get(key, key)):
+        if not hasattr(made, SPOKEN.get(key, key)):
             return f"{name}: store its argument {key} in an attribute of that name"
     return ""
 

@@ -44,6 +44,7 @@ def reduce_values(
     class_weight: Tensor | None,
     ignore_index: int,
     weigh: bool = True,
+    counted: bool = False,
 ) -> Tensor:
     """Weigh the values by class, drop the ignored ones, and reduce.
 
@@ -58,7 +59,12 @@ def reduce_values(
         class_weight: Weight of each class, `(C)`, or `None`.
         ignore_index: Target value that does not count.
         weigh: Whether the class weights are still to be applied to probability targets.
+        counted: Whether every target is known to count, of which there is at least one.
     """
+    if counted and class_weight is None:
+        if reduction == "none":
+            return values
+        return values.mean() if reduction == "mean" else values.sum()
     if is_probabilities(target):
         if class_weight is not None and weigh:
             shape = (1, -1) + (1,) * (target.ndim - 2)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings, of_label
+from labelproof.losses.base import LossSettings, PointwiseLoss
 from labelproof.losses.clamp import check_clamp
+from labelproof.losses.numerics import others_of_label
 from labelproof.losses.others import sum_of_others
 from labelproof.losses.outputs import Outputs
 from labelproof.ranges import finite
@@ -35,6 +35,7 @@ def reverse_cross_entropy(
         One value per example.
 
     Example:
+        >>> import torch
         >>> reverse_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), log_zero=-4)
         tensor([2.])
 
@@ -44,7 +45,7 @@ def reverse_cross_entropy(
     return ReverseCrossEntropy(log_zero, clamp=clamp, reduction="none")(logits, target)
 
 
-class ReverseCrossEntropy(Loss):
+class ReverseCrossEntropy(PointwiseLoss):
     r"""Reverse cross entropy, $-A (1 - u_y)$, mean absolute error scaled by $-A$.
 
     Args:
@@ -53,6 +54,7 @@ class ReverseCrossEntropy(Loss):
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
+        >>> import torch
         >>> ReverseCrossEntropy(-4)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(2.)
     """
@@ -70,20 +72,33 @@ class ReverseCrossEntropy(Loss):
             raise ValueError(f"log_zero: expected a number below 0, got {log_zero!r}")
         self.clamp = check_clamp(clamp)
 
+    @property
+    def label_alone(self) -> bool:
+        """Whether it is a function of the label's probability alone."""
+        return self.clamp is None
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability, where nothing is clamped."""
+        return self.log_zero * (log_probability.exp() - 1)
+
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
+        slope = self.log_zero * log_probability.exp()
+        return slope - self.log_zero, slope
+
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
-        log_probabilities = outputs.log_probabilities
         if self.clamp is None:
-            return self.log_zero * torch.expm1(of_label(log_probabilities, target))
+            return super().index_values(outputs, target)
         # The reference sums the clamped probabilities of the other classes, which is more than
         # 1 - u_y by up to clamp * C; summed without the label, so that no digits cancel.
-        lifted = log_probabilities.exp().clamp_min(self.clamp)
-        return -self.log_zero * lifted.scatter(1, target.unsqueeze(1), 0).sum(dim=1)
+        lifted = outputs.log_probabilities.exp().clamp_min(self.clamp)
+        return -self.log_zero * others_of_label(lifted, target)
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
         if self.clamp is None:
-            return self.log_zero * torch.expm1(outputs.log_probabilities)
+            return super().label_values(outputs)
         lifted = outputs.log_probabilities.exp().clamp_min(self.clamp)
         return -self.log_zero * sum_of_others(lifted)
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import Self
+from torch.fx import Proxy
+from typing_extensions import Never, Self
 
-from labelproof.losses import closed_form
-from labelproof.losses.base import Loss, PointwiseLoss
+from labelproof.losses import closed_form, fused
+from labelproof.losses.base import Loss, LossSettings, sees_label_alone
 from labelproof.losses.clamp import check_clamp
 from labelproof.losses.foreign import foreign_settings
-from labelproof.losses.fused import fits, label_and_norm
 from labelproof.losses.inputs import admit_logits, is_probabilities
 from labelproof.losses.moving import follow
 from labelproof.losses.outputs import Outputs
@@ -101,7 +101,10 @@ class SparseRegularized(Loss):
         *,
         clamp: float | None = None,
         vector: Tensor | float | None = None,
+        **unknown: Never,
     ):
+        if unknown:
+            raise TypeError(_unknown(next(iter(unknown))))
         if not isinstance(base, nn.Module):
             raise TypeError(f"base: expected a torch.nn.Module, got {type(base).__name__}")
         super().__init__(**(base.settings if isinstance(base, Loss) else foreign_settings(base)))
@@ -146,11 +149,11 @@ class SparseRegularized(Loss):
         self._temperature.fill_(temperature)
         super().set_epoch(epoch)
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Loss of a batch; the same arguments as every loss takes."""
-        if isinstance(self.base, Loss):
-            return super().forward(logits, target)
-        base, penalty, _ = self._evaluate_foreign(logits, target)
+        if isinstance(self.base, Loss) or isinstance(input, Proxy):
+            return super().forward(input, target)
+        base, penalty, _ = self._evaluate_foreign(input, target)
         return self._total(base, penalty)
 
     def parts(self, logits: Tensor, target: Tensor) -> SparseParts:
@@ -180,34 +183,38 @@ class SparseRegularized(Loss):
             )
         return SparseParts(self._total(base, penalty), base, penalty, rate.mean())
 
+    def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Loss of an admitted batch, of a small one with its gradient where that can be."""
+        wanted = outputs.counted and outputs.raw.requires_grad and torch.is_grad_enabled()
+        if wanted and closed_form.fits(outputs.raw, target):
+            from labelproof.losses.gradient import mean_with_gradient
+
+            found = mean_with_gradient(self, outputs.raw, target)
+            if found is not None:
+                return found
+        return super().reduce_batch(outputs, target)
+
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given, the base's by its own rule."""
-        if isinstance(self.base, PointwiseLoss) and self._one_hot:
-            found = self._label_and_norm(outputs, target)
-            if found is not None:
-                return self._total(self.base.pointwise(found[0]), found[1])
+        logits, base = outputs.raw, self.base
+        on_device = fused.fits(logits, target)
+        short = self._one_hot and (on_device or closed_form.fits(logits, target))
+        if short and sees_label_alone(base):
+            how = {"p": self.p, "normalize": self.normalize, "clamp": self.clamp}
+            labels = target if outputs.counted else replace_ignored(target, self.ignore_index)
+            if on_device:
+                temperature = self._temperature.to(logits.device, torch.float32)
+                label, norm = fused.label_and_norm(logits, labels, temperature, **how)
+            else:
+                label, norm = closed_form.label_and_norm(
+                    outputs.logits, labels, self.temperature, **how
+                )
+            return self._total(base.each_pointwise(label), norm)
         sharpened = self._sharpen(outputs)
         penalty = self._penalty(sharpened)
         if is_probabilities(target):
             penalty = penalty * target.sum(dim=1)  # 1, or the weight of the classes when weighed
         return self._total(self._own_base().values(sharpened, target), penalty)
-
-    def _label_and_norm(self, outputs: Outputs, target: Tensor) -> tuple[Tensor, Tensor] | None:
-        """The two numbers of each example, in few passes where there is a way to."""
-        how = {"p": self.p, "normalize": self.normalize, "clamp": self.clamp}
-        if fits(outputs.raw, target):
-            temperature = self._temperature.to(outputs.raw.device, torch.float32)
-            return label_and_norm(
-                outputs.raw, replace_ignored(target, self.ignore_index), temperature, **how
-            )
-        if closed_form.fits(outputs.raw, target):
-            return closed_form.label_and_norm(
-                outputs.logits,
-                replace_ignored(target, self.ignore_index),
-                float(self._temperature),
-                **how,
-            )
-        return None
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
@@ -277,7 +284,8 @@ class SparseRegularized(Loss):
 
     def _sharpen(self, outputs: Outputs) -> Outputs:
         temperature = _scalar(self._temperature, outputs.logits)
-        return Outputs(sharpen(outputs.logits, temperature=temperature, normalize=self.normalize))
+        sharp = sharpen(outputs.logits, temperature=temperature, normalize=self.normalize)
+        return Outputs(sharp, counted=outputs.counted)
 
     def _penalty(self, sharpened: Outputs) -> Tensor:
         if self._one_hot:
@@ -316,6 +324,16 @@ class SparseRegularized(Loss):
             self._weight.fill_(self.weight)
             self._temperature.fill_(self.temperature)
         return module
+
+
+def _unknown(name: str) -> str:
+    """What to write instead of an argument that sparse regularization does not have."""
+    ours = {"tau": "temperature=0.5", "lambda0": "weight=exponential(1.2, growth=1.03)"}
+    ours |= {"rho": ours["lambda0"], "lam": ours["lambda0"], "smoothing": "vector=0.1"}
+    hint = f"; write {ours[name]}" if name in ours else ""
+    if name in LossSettings.__annotations__:
+        hint = f"; give it to the base, such as SparseRegularized(CrossEntropy({name}=...))"
+    return f"SparseRegularized: unexpected argument {name!r}{hint}"
 
 
 def _check_temperature(name: str, value: float) -> float:

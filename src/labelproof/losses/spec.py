@@ -4,8 +4,9 @@
     gce(q=0.7,clamp=1e-7)
     fl(gamma=0.5,detach=true)+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1)
 
-A sum of terms, each a name with arguments in parentheses and an optional factor in front. `+sr`
-binds to the whole sum on its left, once; parentheses group; `normalized(...)` takes any sum.
+A sum of terms, each a name with arguments in parentheses and an optional factor in front. `+sr` and
+`+clip` bind to the whole sum on their left, once each; parentheses group; `normalized(...)` takes
+any sum.
 Nothing is evaluated: names come from a table and values are numbers, `true`, `false` or `none`.
 """
 
@@ -17,8 +18,9 @@ from typing import Any
 from typing_extensions import Unpack
 
 from labelproof.losses.base import Loss, LossSettings, refuse_unknown
+from labelproof.losses.clipping import LogitClip
 from labelproof.losses.cross_entropy import CrossEntropy
-from labelproof.losses.names import SPARSE_DEFAULTS, WRITTEN, loss_arguments
+from labelproof.losses.names import SPOKEN, SUFFIXES, WRITTEN, loss_arguments
 from labelproof.losses.normalized import Normalized
 from labelproof.losses.own import LOSS_FILES, VERSION, known_losses
 from labelproof.losses.sparse import SparseRegularized
@@ -89,14 +91,15 @@ class _Builder:
 
     def build_sum(self, node: Sum) -> Loss:
         total: Loss | None = None
-        regularised = False
+        suffixes: set[str] = set()
         for term in node.terms:
-            if isinstance(term.factor, Call) and term.factor.name.lower() == "sr":
-                problem = _misplaced(term, total, regularised=regularised)
+            name = term.factor.name.lower() if isinstance(term.factor, Call) else ""
+            if isinstance(term.factor, Call) and name in SUFFIXES:
+                problem = _misplaced(name, term, first=total is None, again=name in suffixes)
                 if total is None or problem:
                     raise LossSyntaxError(problem, self.text, term.position)
-                total = self.build_sparse(total, term.factor)
-                regularised = True
+                total = self.build_suffix(name, total, term.factor)
+                suffixes.add(name)
                 continue
             loss = self.build(term.factor)
             if term.coefficient is not None:
@@ -108,8 +111,7 @@ class _Builder:
     def build_call(self, call: Call) -> Loss:
         family, normalized = self.find(call)
         given = self.arguments(call, loss_arguments(family))
-        spoken = {written: name for name, written in WRITTEN.items()}
-        keywords = {spoken.get(key, key): value for key, value in given.items()}
+        keywords = {SPOKEN.get(key, key): value for key, value in given.items()}
         loss = self.guarded(call.position, lambda: family(**keywords, **self.settings))
         return Normalized(loss) if normalized else loss
 
@@ -136,13 +138,25 @@ class _Builder:
                 f"{LOSS_FILES} in the environment has to name",
                 *place,
             )
-        known = [*self.families, *(f"n{key}" for key in self.families), "sr", "normalized"]
+        known = [*self.families, *(f"n{key}" for key in self.families), *SUFFIXES]
+        known.append("normalized")
+        # Torch's names and ours are spelled out: cross_entropy, CrossEntropyLoss.
+        spelled = {family.__name__.lower(): key for key, family in self.families.items()}
+        plain = name.lower().replace("_", "").removesuffix("loss")
+        if plain in spelled:
+            return LossSyntaxError(
+                f"unknown loss {name!r}, did you mean {spelled[plain]!r}?", *place
+            )
         near = nearest(name, known) or "; one from a file of your own is known by --loss-file"
         return LossSyntaxError(f"unknown loss {name!r}{near}", *place)
 
-    def build_sparse(self, base: Loss, call: Call) -> Loss:
-        values = SPARSE_DEFAULTS | self.arguments(call, SPARSE_DEFAULTS)
+    def build_suffix(self, name: str, base: Loss, call: Call) -> Loss:
+        values = SUFFIXES[name] | self.arguments(call, SUFFIXES[name])
+        if name == "clip":
+            return self.guarded(call.position, lambda: LogitClip(base, **values))
+        return self.build_sparse(base, values, call)
 
+    def build_sparse(self, base: Loss, values: Mapping[str, Any], call: Call) -> Loss:
         weight = self.guarded(
             call.position,
             lambda: exponential(values["lambda0"], growth=values["rho"], every=values["r"]),
@@ -208,16 +222,16 @@ class _Builder:
             raise LossSyntaxError(problem, self.text, position) from error
 
 
-def _misplaced(term: Term, total: Loss | None, *, regularised: bool) -> str:
-    """What is wrong with an `sr` at its place in a sum, or nothing."""
-    if total is None:
-        return "'sr' regularises the sum on its left, so a loss must come first"
+def _misplaced(name: str, term: Term, *, first: bool, again: bool) -> str:
+    """What is wrong with `sr` or `clip` at its place in a sum, or nothing."""
+    does, number = {"sr": ("regularises", "lambda0"), "clip": ("clips", "delta")}[name]
+    if first:
+        return f"{name!r} {does} the sum on its left, so a loss must come first"
     if term.coefficient is not None:
-        return "'sr' takes no factor in front; its weight is lambda0"
-    if regularised:
+        return f"{name!r} takes no factor in front; its number is {number}"
+    if again:
         return (
-            "'sr' is in this sum already, and a second one would penalise it twice; for a stronger "
-            "penalty raise lambda0, and if both are meant, put the first with what it regularises "
-            "in parentheses"
+            f"{name!r} is in this sum already; change its {number} instead, and if both are meant, "
+            "put the first with what is on its left in parentheses"
         )
     return ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings
-from labelproof.losses.cross_entropy import CrossEntropy
+from labelproof.losses.base import LossSettings, PointwiseLoss, of_label
 from labelproof.losses.outputs import Outputs
 from labelproof.losses.reverse import LOG_ZERO, ReverseCrossEntropy
 from labelproof.ranges import within
@@ -48,7 +47,7 @@ def symmetric_cross_entropy(
     return loss(logits, target)
 
 
-class SymmetricCrossEntropy(Loss):
+class SymmetricCrossEntropy(PointwiseLoss):
     r"""Symmetric cross entropy, $-\alpha \log u_y - \beta A (1 - u_y)$.
 
     Args:
@@ -76,18 +75,33 @@ class SymmetricCrossEntropy(Loss):
         super().__init__(**settings)
         self.alpha = within("alpha", alpha, 0)
         self.beta = within("beta", beta, 0)
-        self._sum = self.alpha * CrossEntropy() + self.beta * ReverseCrossEntropy(
-            log_zero, clamp=clamp
-        )
+        self._reverse = ReverseCrossEntropy(log_zero, clamp=clamp)
         self.log_zero, self.clamp = log_zero, clamp
+
+    @property
+    def label_alone(self) -> bool:
+        """Whether it is a function of the label's probability alone."""
+        return self.clamp is None
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability, where nothing is clamped."""
+        return self.beta * self._reverse.pointwise(log_probability) - self.alpha * log_probability
+
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
+        value, slope = self._reverse.value_and_slope(log_probability)
+        value = (self.beta * value).sub_(log_probability, alpha=self.alpha)
+        return value, (self.beta * slope).sub_(self.alpha)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
-        return self._sum.index_values(outputs, target)
+        reverse = self._reverse.index_values(outputs, target)
+        return self.beta * reverse - self.alpha * of_label(outputs.log_probabilities, target)
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
-        return self._sum.label_values(outputs)
+        reverse = self._reverse.label_values(outputs)
+        return self.beta * reverse - self.alpha * outputs.log_probabilities
 
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""

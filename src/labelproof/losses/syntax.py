@@ -35,8 +35,11 @@ _TOKEN = re.compile(
     r"|(?P<name>[A-Za-z_]\w*(@[0-9a-f]{6})?)|(?P<symbol>[-+*(),=])",
     re.ASCII,  # without it \d takes the digits of every script
 )
+# Text may come from a stranger; no loss that is meant comes near these.
 _DEEPEST = 50
 _LONGEST = 2000
+_MOST_LOSSES = 100
+_LONGEST_NUMBER = 40
 _SHOWN = 60
 
 
@@ -156,6 +159,7 @@ class _Parser:
         self.tokens = self.tokenize()
         self.index = 0
         self.depth = 0
+        self.losses = 0
 
     def tokenize(self) -> list[_Token]:
         tokens: list[_Token] = []
@@ -164,6 +168,10 @@ class _Parser:
             match = _TOKEN.match(self.text, position)
             if match is None:
                 raise self.error(f"unexpected character {self.text[position]!r}", position)
+            if match.lastgroup == "number" and match.end() - position > _LONGEST_NUMBER:
+                raise self.error(
+                    f"expected a number of at most {_LONGEST_NUMBER} characters", position
+                )
             if match.lastgroup != "space":
                 tokens.append(_Token(str(match.lastgroup), match.group(), position))
             position = match.end()
@@ -201,6 +209,9 @@ class _Parser:
             came = repr(self.here.text) if self.here.text else "the end"
             raise self.error(f"expected a loss, got {came}")
         token = self.advance()
+        self.losses += 1
+        if self.losses > _MOST_LOSSES:
+            raise self.error(f"more than {_MOST_LOSSES} losses", token.position)
         if token.text.lower() == "normalized":
             self.expect("(", "after 'normalized'")
             return self.group(normalized=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
 from labelproof.losses.algebra import WeightedSum
 from labelproof.losses.base import Loss
-from labelproof.losses.names import UNWRITTEN, WRITTEN
+from labelproof.losses.clipping import LogitClip
+from labelproof.losses.names import SPOKEN, WRITTEN, loss_arguments
 from labelproof.losses.normalized import Normalized
 from labelproof.losses.own import known_losses
 from labelproof.losses.reverse import LOG_ZERO
@@ -38,12 +38,14 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -
             _format_term(number, part, first=index == 0, losses=losses)
             for index, (number, part) in enumerate(loss.terms)
         )
-    if isinstance(loss, SparseRegularized):
+    if isinstance(loss, SparseRegularized | LogitClip):
         if not isinstance(loss.base, Loss):
             raise ValueError(f"loss: {type(loss.base).__name__} has no text form")
         base = format_loss(loss.base, losses=losses)
-        if _begins_regularised(loss.base):
+        if type(loss) in _suffixes(loss.base):
             base = f"({base})"
+        if isinstance(loss, LogitClip):
+            return f"{base}+clip(delta={format_value(loss.delta)})"
         return f"{base}+sr({_format_sparse(loss)})"
     if isinstance(loss, Normalized):
         base = _unwrapped(loss.base)
@@ -57,12 +59,14 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -
     raise ValueError(f"loss: {type(loss).__name__} has no text form")
 
 
-def _begins_regularised(loss: Loss) -> bool:
-    """Whether a loss is written as a sum with an `sr` of its own, outside of parentheses."""
+def _suffixes(loss: Loss) -> set[type[Loss]]:
+    """The kinds of `+sr` and `+clip` that a loss is written with outside of parentheses."""
     if isinstance(loss, WeightedSum):
         number, first = loss.terms[0]
-        return number == 1 and _begins_regularised(first)
-    return isinstance(loss, SparseRegularized)
+        return _suffixes(first) if number == 1 else set()
+    if isinstance(loss, SparseRegularized | LogitClip) and isinstance(loss.base, Loss):
+        return {type(loss), *_suffixes(loss.base)}
+    return set()
 
 
 def _unwrapped(loss: Loss) -> Loss:
@@ -76,21 +80,19 @@ def _format_term(
     number: float, part: Loss, *, first: bool, losses: Mapping[str, type[Loss]]
 ) -> str:
     text = format_loss(part, losses=losses)
-    # A regularised part in the middle of a sum would take the terms before it along.
-    if isinstance(part, SparseRegularized) and not (first and number == 1):
+    # A suffix in the middle of a sum would take the terms before it along.
+    if isinstance(part, SparseRegularized | LogitClip) and not (first and number == 1):
         text = f"({text})"
     return text if number == 1 else f"{format_value(number)}*{text}"
 
 
 def _format_arguments(loss: Loss) -> str:
     written = []
-    for parameter in inspect.signature(type(loss)).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD or parameter.name in UNWRITTEN:
+    for name in loss_arguments(type(loss)):
+        value = getattr(loss, SPOKEN.get(name, name))
+        if value is None or value is False or (name, value) == (WRITTEN["log_zero"], LOG_ZERO):
             continue
-        value = getattr(loss, parameter.name)
-        if value is None or value is False or (parameter.name, value) == ("log_zero", LOG_ZERO):
-            continue
-        written.append(f"{WRITTEN.get(parameter.name, parameter.name)}={format_value(value)}")
+        written.append(f"{name}={format_value(value)}")
     return f"({','.join(written)})" if written else ""
 
 

@@ -1,0 +1,56 @@
+"""Functions of a log-probability whose value and gradient both keep their digits."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["LOG_ZERO", "complement", "log_mixed", "others_of_label"]
+
+LOG_ZERO = -1e4
+"""A logarithm whose exponential is 0 in float64, too."""
+
+_LOG_HALF = math.log(0.5)
+
+
+def complement(log_probability: Tensor) -> Tensor:
+    r"""$1 - u$ from $\log u$, exact at both ends, and so is its gradient.
+
+    `1 - exp` loses the value's digits near $u = 1$. `expm1` has them, but torch computes its
+    derivative as the result plus 1, which loses the gradient's digits near $u = 0$. Each serves on
+    its own side of one half.
+
+    >>> complement(torch.tensor([-1e-10, -30.0]))
+    tensor([1.0000e-10, 1.0000e+00])
+    """
+    near_one = -torch.expm1(log_probability)
+    return torch.where(log_probability > _LOG_HALF, near_one, 1 - log_probability.exp())
+
+
+def log_mixed(log_probability: Tensor, share: float) -> Tensor:
+    r"""Logarithm of $(a + u) / (a + 1)$ from $\log u$, with all digits near $u = 1$.
+
+    Args:
+        log_probability: $\log u$.
+        share: $a \ge 0$; where it is 0, $u$ must not be.
+
+    >>> log_mixed(torch.tensor([0.0, -1e4]), 1.0)
+    tensor([ 0.0000, -0.6931])
+    """
+    near_one = torch.log1p(-complement(log_probability) / (share + 1))
+    if share >= 1:
+        return near_one
+    # Of a small u the digits would be lost in 1 - u.
+    small = (log_probability.exp() + share).log() - math.log1p(share)
+    return torch.where(log_probability > _LOG_HALF, near_one, small)
+
+
+def others_of_label(values: Tensor, target: Tensor) -> Tensor:
+    """Sum of `(N, C, ...)` over all classes but the label, so that no digits cancel.
+
+    >>> others_of_label(torch.tensor([[1e9, 1.0, 2.0]]), torch.tensor([0]))
+    tensor([3.])
+    """
+    return values.scatter(1, target.unsqueeze(1), 0).sum(dim=1)
