@@ -87,6 +87,7 @@ def regularizer() -> st.SearchStrategy[str]:
         clamp=floors,
         tau_rho=st.sampled_from([1, 0.9, 1.1]),
         tau_min=st.sampled_from([0, 0.05]),
+        lambda_max=st.sampled_from([None, 2.5]),
         smoothing=st.sampled_from([0, 0.1, 1]),
     )
 
@@ -164,6 +165,7 @@ def test_what_is_written_is_what_was_read(text: str):
         "ce+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)",
         "ce+sr(tau=1,p=0.1,lambda0=1.2,rho=1.03,r=2,normalize=true,tau_rho=0.9,tau_min=0.2)",
         "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,smoothing=0.1)",
+        "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,lambda_max=4)",
     ],
 )
 def test_these_are_written_as_they_are_read(text: str):
@@ -238,7 +240,6 @@ def sparse(**options) -> SparseRegularized:
         sparse(weight=cosine(1, 2, epochs=10)),
         sparse(weight=lambda epoch: 1.0),
         sparse(temperature=cosine(1, 0.5, epochs=10)),
-        sparse(weight=exponential(1, growth=2, maximum=10)),
         sparse(weight=exponential(1, growth=0.5, minimum=0.1)),
         sparse(temperature=exponential(1, growth=0.5, minimum=0.1, maximum=0.9)),
         sparse(temperature=exponential(1, growth=0.5, every=3)),
@@ -251,7 +252,6 @@ def sparse(**options) -> SparseRegularized:
         "weight-cosine",
         "weight-function",
         "temperature-cosine",
-        "weight-maximum",
         "weight-minimum",
         "temperature-maximum",
         "temperature-every",

@@ -98,6 +98,9 @@ SPELLINGS: dict[str, Callable[[], Loss]] = {
         exponential(1, growth=0.9, every=2, minimum=0.2),
         weight=exponential(1.2, growth=1.03, every=2),
     ),
+    "ce+sr(lambda0=1,rho=2,lambda_max=3)": lambda: SparseRegularized(
+        CrossEntropy(), weight=exponential(1, growth=2, maximum=3)
+    ),
     "ce+sr(smoothing=0.1)": lambda: SparseRegularized(CrossEntropy(), vector=0.1),
     "10*nce+0.1*mae+sr(p=0.01)": lambda: SparseRegularized(
         10 * Normalized(CrossEntropy()) + 0.1 * MeanAbsoluteError(), p=0.01
@@ -258,6 +261,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("ce+sr(lambda0=-1)", 3, "lambda0:"),
     ("ce+sr(tau=0.5,tau_rho=0)", 3, "tau_rho:"),
     ("ce+sr(tau_min=-1)", 3, "tau_min:"),
+    ("ce+sr(lambda_max=-1)", 3, "lambda_max:"),
     ("ce+sr(normalize=1)", 3, "normalize: expected true or false"),
     ("ce+sr(smoothing=2)", 3, "smoothing:"),
     ("sr", 0, "'sr' regularises the sum on its left, so a loss must come first"),

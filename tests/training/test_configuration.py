@@ -53,6 +53,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "seed": st.integers(0, 2**63 - 1),
     "validation": st.floats(0, 0.9),
     "class_weight": st.sampled_from(["none", "balanced"]),
+    "l1": st.floats(0, 1e6),
+    "l1_on": st.sampled_from(["all", "weights"]),
+    "l1_before_clipping": st.booleans(),
 }
 
 

@@ -25,10 +25,10 @@ from labelproof.training import (
 from labelproof.training.checkpoint import load_checkpoint, load_weights
 
 SIX: list[dict[str, Any]] = [
-    {"seed": 1, "epochs": 3},
+    {"seed": 1, "epochs": 3, "l1": 1e-3},
     {"seed": 2, "epochs": 1, "loss": "ce"},
     {"seed": 3, "epochs": 2, "loss": "nl", "augmentation": "crop:1,flip"},
-    {"seed": 1, "epochs": 2, "network": "cnn4(width=4)", "noise": "pair:0.3"},
+    {"seed": 1, "epochs": 2, "network": "cnn4(width=4)", "noise": "pair:0.3", "l1": 0.01},
     {"seed": 5, "epochs": 1, "algorithm": "co-teaching", "batch_size": 64},
     {"seed": 6, "epochs": 2, "network": "small_runs:dropping", "average": 0.9},
 ]

@@ -48,6 +48,8 @@ CASES: dict[str, dict[str, Any]] = {
     "written down": {"network": "mlp(hidden=16,depth=1)", "optimizer": "adamw"},
     "half": {"precision": "fp16"},
     "brain": {"precision": "bf16"},
+    "l1": {"l1": 1e-3, "weight_decay": 0},
+    "l1 of a pair": {"algorithm": "co-teaching", "l1": 1e-3, "l1_on": "weights"},
     "schedule": {"schedule": "exponential:0.7", "imbalance": "step:0.5"},
 }
 

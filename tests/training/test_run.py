@@ -99,13 +99,23 @@ class Reference:
                 line = {"sparse_rate": sparse_rate(torch.log_softmax(logits, 1)).mean().item()}
             self.optimizer.zero_grad()
             value.backward()
+            if configuration.l1_before_clipping:
+                self.add_signs()
             if configuration.clip_norm:
                 nn.utils.clip_grad_norm_(self.network.parameters(), configuration.clip_norm)
+            if not configuration.l1_before_clipping:
+                self.add_signs()
             self.optimizer.step()
             seen += [{"train_loss": value.item(), **line}] * len(order)
             predicted |= dict(zip(order.tolist(), logits.argmax(1).tolist(), strict=True))
         metrics = {name: sum(line[name] for line in seen) / len(seen) for name in seen[0]}
         return metrics | {"learning_rate": rate} | self.accuracy() | self.memory(predicted)
+
+    def add_signs(self) -> None:
+        for parameter in self.network.parameters():
+            if parameter.ndim > 1 or self.configuration.l1_on == "all":
+                assert parameter.grad is not None
+                parameter.grad += self.configuration.l1 * parameter.detach().sign()
 
     def accuracy(self) -> dict[str, float]:
         dataset = self.run.examples.dataset
@@ -146,6 +156,16 @@ CASES: list[dict[str, Any]] = [
     {"loss": "nl", "momentum": 0.5},
     {"batch_size": 64, "loss": "ce+sr(lambda0=4,rho=2,r=1,tau=0.1,normalize=false)"},
     {"batch_size": 500, "noise": "symmetric:0.6:exact"},
+    {"l1": 0.01, "l1_on": "weights", "network": "cnn4(width=4)", "clip_norm": 0.1},
+    # Without a batch norm here, too: the sign of that bias is the sign of rounding.
+    *(
+        {"l1": 0.01, "network": "mlp(hidden=16,depth=1)", "clip_norm": 0.1, **changes}
+        for changes in (
+            {"weight_decay": 0},
+            {"l1_before_clipping": True, "nesterov": True},
+            {"optimizer": "adamw", "learning_rate": 0.01},
+        )
+    ),
 ]
 
 

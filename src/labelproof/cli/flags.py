@@ -10,7 +10,13 @@ import typer
 
 from labelproof.models.spec import NETWORKS
 from labelproof.training.algorithms.spec import ALGORITHMS
-from labelproof.training.configuration import CLASS_WEIGHTS, OPTIMIZERS, PRECISIONS, Configuration
+from labelproof.training.configuration import (
+    CLASS_WEIGHTS,
+    L1_ON,
+    OPTIMIZERS,
+    PRECISIONS,
+    Configuration,
+)
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(Configuration)}
 
@@ -159,6 +165,26 @@ ClassWeight = Annotated[
         "class_weight",
         f"{' or '.join(CLASS_WEIGHTS)}: whether every class counts the same, however many examples "
         "it has.",
+    ),
+]
+L1 = Annotated[
+    float | None,
+    _setting("l1", "Weight of an l1 penalty on the parameters, such as 5e-5; 0 for none."),
+]
+L1On = Annotated[
+    str | None,
+    _setting(
+        "l1_on",
+        f"{' or '.join(L1_ON)}: whether the l1 penalty is on every parameter or leaves out biases "
+        "and batch norm's.",
+    ),
+]
+L1BeforeClipping = Annotated[
+    bool | None,
+    _setting(
+        "l1_before_clipping",
+        "Whether the l1 penalty's gradient is clipped with the loss's.",
+        "--l1-before-clipping/--l1-after-clipping",
     ),
 ]
 LABELS = (

@@ -70,6 +70,9 @@ def train(
     seed: flags.Seed = None,
     validation: flags.Validation = None,
     class_weight: flags.ClassWeight = None,
+    l1: flags.L1 = None,
+    l1_on: flags.L1On = None,
+    l1_before_clipping: flags.L1BeforeClipping = None,
     device: flags.Device = "auto",
     compile: Annotated[
         bool | None,
@@ -176,6 +179,9 @@ def train(
         "seed": seed,
         "validation": validation,
         "class_weight": class_weight,
+        "l1": l1,
+        "l1_on": l1_on,
+        "l1_before_clipping": l1_before_clipping,
     }
     check_labels_file(labels)
     values = read_settings(config) if config is not None else {}

@@ -66,6 +66,7 @@ SUFFIXES: Mapping[str, dict[str, Any]] = {
         "lambda0": 1.2,
         "rho": 1.03,
         "r": 1,
+        "lambda_max": None,
         "normalize": True,
         "clamp": None,
         "tau_rho": 1,

@@ -159,8 +159,13 @@ class _Builder:
     def build_sparse(self, base: Loss, values: Mapping[str, Any], call: Call) -> Loss:
         weight = self.guarded(
             call.position,
-            lambda: exponential(values["lambda0"], growth=values["rho"], every=values["r"]),
-            {"initial": "lambda0", "growth": "rho", "every": "r"},
+            lambda: exponential(
+                values["lambda0"],
+                growth=values["rho"],
+                every=values["r"],
+                maximum=1e30 if values["lambda_max"] is None else values["lambda_max"],
+            ),
+            {"initial": "lambda0", "growth": "rho", "every": "r", "maximum": "lambda_max"},
         )
         temperature = self.guarded(
             call.position,

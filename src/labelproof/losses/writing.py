@@ -105,7 +105,7 @@ def _format_sparse(loss: SparseRegularized) -> str:
         every = temperature.every if isinstance(temperature, Exponential) else 1
         weight = exponential(weight.value, growth=1, every=every)
     plain = isinstance(weight, Exponential) and weight == exponential(
-        weight.initial, growth=weight.growth, every=weight.every
+        weight.initial, growth=weight.growth, every=weight.every, maximum=weight.maximum
     )
     if not plain or loss.vector is not None:
         raise ValueError("loss: only the paper's schedules and vectors have a text form")
@@ -117,6 +117,8 @@ def _format_sparse(loss: SparseRegularized) -> str:
         "r": weight.every,
         "normalize": loss.normalize,
     }
+    if weight.maximum != exponential(1, growth=1).maximum:
+        values["lambda_max"] = weight.maximum
     if isinstance(temperature, Constant):
         values = {"tau": temperature.value, **values}
     elif (

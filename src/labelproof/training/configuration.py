@@ -20,7 +20,7 @@ from labelproof.training.algorithms import parse_algorithm
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.learning_rate import parse_learning_rate
 
-__all__ = ["CLASS_WEIGHTS", "OPTIMIZERS", "PRECISIONS", "Configuration"]
+__all__ = ["CLASS_WEIGHTS", "L1_ON", "OPTIMIZERS", "PRECISIONS", "Configuration"]
 
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
 """How the network computes: `auto` is bf16 on CUDA and float32 elsewhere."""
@@ -29,10 +29,13 @@ OPTIMIZERS = ("sgd", "adamw")
 
 CLASS_WEIGHTS = ("none", "balanced")
 
+L1_ON = ("all", "weights")
+"""Parameters under the l1 penalty: every one, or those with more than one dimension."""
+
 _LONGEST = 160
 """Characters of a run's name before its seed."""
 
-_LATER = ("validation", "class_weight")
+_LATER = ("validation", "class_weight", "l1", "l1_on", "l1_before_clipping")
 """Settings that came after records were kept; at their defaults a run's name is without them."""
 
 
@@ -68,6 +71,11 @@ class Configuration:
             of their given labels are predicted is then in every epoch's metrics.
         class_weight: `balanced` makes every class count the same, however many examples it has, by
             weighing examples; `none` counts examples.
+        l1: Weight of the l1 norm of the parameters: `l1 * sign(w)` is added to the gradient. The
+            training loss in the metrics is without it.
+        l1_on: `all` parameters, or `weights` alone, without biases and batch norm's parameters.
+        l1_before_clipping: Whether it counts in the norm that is clipped, as where the norm is a
+            part of the loss; it is added to the clipped gradient otherwise.
 
     Example:
         >>> run = Configuration("digits", noise="symmetric:.4", loss="ce + sr", epochs=3)
@@ -101,6 +109,9 @@ class Configuration:
     seed: int = 1
     validation: float = 0.0
     class_weight: str = "none"
+    l1: float = 0.0
+    l1_on: str = "all"
+    l1_before_clipping: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -132,6 +143,9 @@ class Configuration:
             "seed": whole("seed", self.seed, 0),
             "class_weight": choose("class_weight", self.class_weight, CLASS_WEIGHTS),
             "validation": within("validation", self.validation, 0, 0.9),
+            "l1": within("l1", self.l1, 0),
+            "l1_on": choose("l1_on", self.l1_on, L1_ON),
+            "l1_before_clipping": flag("l1_before_clipping", self.l1_before_clipping),
         }
         # Whether a floor lies below the rate that falls to it is known only here.
         parse_learning_rate(self.schedule).over(self.learning_rate, epochs=self.epochs)

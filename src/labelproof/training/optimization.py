@@ -6,7 +6,8 @@ the step of a small network spends much of its time on; and all of it can be com
 since what moves, the learning rate included, is in memory.
 
 The rules are torch's, to the last rounding: gradients are clipped by their norm, weight decay is
-added to them (SGD) or applied to the weights (AdamW), and the first step starts from zeros.
+added to them (SGD) or applied to the weights (AdamW), and the first step starts from zeros. An l1
+penalty adds the sign of each parameter to the gradient, after clipping unless told otherwise.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class Optimizer:
     """Moves a network along its gradients.
 
     Args:
-        configuration: Kind, momentum, weight decay and the norm to clip at.
+        configuration: Kind, momentum, weight decay, l1 penalty and the norm to clip at.
         network: Its parameters become views of one tensor.
         scaled: Whether gradients come times a scale that keeps those of fp16 from vanishing; a step
             whose gradients overflow is left out and the scale halved.
@@ -185,6 +186,8 @@ class Optimizer:
         values = self.flat.values
         self.rate = torch.tensor(configuration.learning_rate, device=values.device)
         self.clip_norm = configuration.clip_norm
+        self.l1 = self._make_l1(configuration) if configuration.l1 else None
+        self.l1_before_clipping = configuration.l1_before_clipping
         self.scale = torch.tensor(self._FIRST_SCALE, device=values.device) if scaled else None
         self.steady = torch.zeros((), device=values.device)
         self._settings = {
@@ -206,6 +209,17 @@ class Optimizer:
         # Compiled, the rule is one kernel as it stands.
         on_cpu = values.device.type == "cpu"
         self._fused = self._rule is adamw and on_cpu and hasattr(torch, "_fused_adamw_")
+
+    def _make_l1(self, configuration: Configuration) -> Tensor:
+        """The penalty's weight: one number, or one for each parameter where they differ."""
+        # In memory as the learning rate is, so that runs with other weights share compiled code.
+        values = self.flat.values
+        if configuration.l1_on == "all":  # gaps between parameters are 0, whose sign is 0
+            return torch.tensor(configuration.l1, device=values.device)
+        each = torch.zeros_like(values)
+        for parameter, view in zip(self.parameters, self.flat.like(each), strict=True):
+            view.fill_(configuration.l1 if parameter.ndim > 1 else 0.0)
+        return each
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -233,11 +247,15 @@ class Optimizer:
         sound = None
         if self.scale is not None:
             gradient = gradient / self.scale
+        if self.l1 is not None and self.l1_before_clipping:
+            gradient = gradient + self.l1 * values.sign()
         if self.clip_norm or self.scale is not None:
             norm = torch.linalg.vector_norm(gradient)
             sound = torch.isfinite(norm) if self.scale is not None else None
             if self.clip_norm:
                 gradient = gradient * (self.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        if self.l1 is not None and not self.l1_before_clipping:
+            gradient = gradient + self.l1 * values.sign()
         if self._fused and not torch.compiler.is_compiling():
             if sound is None or bool(sound):  # on the CPU a look costs nothing
                 _fused_adamw(values, gradient, *moments, rate=self.rate, **self._settings)

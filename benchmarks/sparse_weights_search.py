@@ -1,0 +1,458 @@
+"""Search the settings of sparse outputs and weights: CE+SR with an l1 penalty, no weight decay.
+
+The search sees noisy labels alone. A tenth of the training samples is held out, stratified on
+their noisy labels, and what counts is how many of those labels are predicted after the last epoch.
+For runs of the same noise and split that agreement ranks the methods as their accuracy would; the
+true labels only serve to draw the noise, and the test set is not even handed to the runs.
+
+    python benchmarks/sparse_weights_search.py --plan first --dry-run
+    python benchmarks/sparse_weights_search.py --plan first --data DIR --log first.jsonl
+    python benchmarks/sparse_weights_search.py --table first.jsonl
+
+The plan `final` trains on all noisy labels instead and writes ordinary records with the accuracy
+on the clean test images after every epoch:
+
+    python benchmarks/sparse_weights_search.py --plan final --data DIR --log final.jsonl \
+        --records DIR
+
+Runs are packed. Each finished one adds a line to the log, and given again the command trains only
+what the log has not yet; runs that were cut off resume from `--folder`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.cli.exit_codes import TIME_IS_UP
+from labelproof.cli.time_limit import TimeLimit
+from labelproof.data import Dataset, Split, load_dataset
+from labelproof.experiments.presets import PAPER_LOSSES, PAPER_TRAINING, paper_noise
+from labelproof.experiments.store import RecordStore
+from labelproof.losses import SparseRegularized, format_loss, parse_loss
+from labelproof.losses.syntax import LossSyntaxError
+from labelproof.schedules import Exponential
+from labelproof.training import (
+    Configuration,
+    Event,
+    Examples,
+    Execution,
+    Job,
+    StopRequest,
+    choose_examples,
+    choose_execution,
+    train_runs,
+)
+from labelproof.training.durable import remove_folder
+from labelproof.training.folder import PREDICTIONS
+
+AT_ONCE = 6
+"""Runs that fill a large GPU."""
+
+VALIDATION = 0.1
+"""Share of the training samples that a search holds out: 5,000 of CIFAR-10."""
+
+SYMMETRIC = {rate: paper_noise("cifar10", "symmetric", rate) for rate in (0.2, 0.4, 0.6, 0.8)}
+ASYMMETRIC = {rate: paper_noise("cifar10", "asymmetric", rate) for rate in (0.2, 0.4)}
+FOUR = [SYMMETRIC[0.8], SYMMETRIC[0.4], ASYMMETRIC[0.4], "human:worse"]
+NINE = [
+    *SYMMETRIC.values(),
+    *ASYMMETRIC.values(),
+    *(f"human:{which}" for which in ("worse", "random1", "aggregate")),
+]
+
+Entry = dict[str, Any]
+"""Settings of a `Configuration` that differ from the paper's for CIFAR-10 without weight decay."""
+
+
+def sparse(base: str = "ce", **changes: float) -> str:
+    """A sparse-regularized loss as text: the paper's for CIFAR-10 with some settings changed."""
+    settings = {"tau": 0.5, "p": 0.1, "lambda0": 1.2, "rho": 1.03, "clamp": 1e-7} | changes
+    return f"{base}+sr({','.join(f'{name}={value:g}' for name, value in settings.items())})"
+
+
+def each_noise(noises: Iterable[str], methods: Iterable[Entry]) -> list[Entry]:
+    """Every method under every noise, one method after the other."""
+    noises = list(noises)
+    return [{"noise": noise, **method} for method in methods for noise in noises]
+
+
+FIRST = each_noise(
+    FOUR,
+    [
+        *(
+            {"loss": sparse(lambda0=lambda0), "l1": l1}
+            for l1 in (5e-5, 2e-5)
+            for lambda0 in (0.6, 0.3, 1.2)
+        ),
+        # 3 (CE + lambda R): against the runs above, three times the gradient under the same l1.
+        *({"loss": sparse("3*ce", lambda0=lambda0), "l1": 5e-5} for lambda0 in (1.8, 0.9, 3.6)),
+    ],
+)
+"""How strong the two penalties are, and how large the loss is beside the l1 norm."""
+
+# Where an output is that of a wrong class, its label pulls it back and the penalty holds it there.
+# Symmetric noise at rate r over k classes makes that pull 1 - r k / (k - 1) of the clean one: a
+# ninth at .8. Minimising the expected loss of one example shows from which weight on the wrong
+# class holds (k = 10, p = .1, tau = .5, normalised logits): 13.9, 10.3, 6.7, 3.1 at symmetric .2,
+# .4, .6, .8 and 7.7 at asymmetric .4. A weight of 1.2 that grows by 1.03 is there at .8 after 32
+# epochs, when little is learned; at .4 after 73. What is tried: a weight that stops growing before,
+# one that grows slowly, and one that is small until features are learned.
+SECOND = each_noise(
+    FOUR,
+    [
+        {"loss": sparse(lambda0=0.6, lambda_max=3), "l1": 5e-5},
+        {"loss": sparse(lambda0=0.1, rho=1.05), "l1": 5e-5},
+        {"loss": sparse(lambda0=0.6, rho=1.01), "l1": 5e-5},
+        {"loss": sparse(lambda0=1.2, lambda_max=3), "l1": 5e-5},
+        {"loss": sparse(lambda0=0.1, rho=1.04), "l1": 5e-5},
+        {"loss": sparse(lambda0=1.2, rho=1.005), "l1": 5e-5},
+    ],
+)
+"""Three ways to keep the penalty from outgrowing weak labels, two settings each."""
+
+HOW_L1 = each_noise(
+    [SYMMETRIC[0.8], SYMMETRIC[0.4]],
+    [
+        {"loss": sparse(lambda0=0.6), "l1": 5e-5, "l1_on": "weights"},
+        {"loss": sparse(lambda0=0.6), "l1": 5e-5, "l1_before_clipping": True},
+        {"loss": PAPER_LOSSES["cifar10"]["CE+SR"], "weight_decay": 1e-4},
+    ],
+)
+"""Beside the first plan: the penalty on weights alone, before clipping, and the paper's CE+SR."""
+
+FROZEN: Entry = {"loss": sparse(lambda0=0.6), "l1": 5e-5}
+"""What the search chose; set before any test accuracy is looked at."""
+
+# In both papers the l1 norm is a part of the loss, over all parameters, so it is clipped with it.
+JAL_CE: Entry = {"loss": "nce+amse(a=30)", "l1": 5e-5, "l1_before_clipping": True}
+ANL_CE: Entry = {"loss": "5*nce+5*negce", "l1": 5e-5, "l1_before_clipping": True}
+
+FINAL = [
+    {"seed": seed, **entry}
+    for seed in (1, 2, 3)
+    for entry in each_noise([*NINE, "none"], [FROZEN, JAL_CE, ANL_CE])
+]
+"""The frozen setting and the best published losses with an l1 penalty, seed by seed."""
+
+PLANS = {"first": FIRST, "second": SECOND, "how-l1": HOW_L1, "final": FINAL}
+
+
+def configure(entry: Entry, *, final: bool, epochs: int | None = None) -> Configuration:
+    """The run of an entry; a search holds samples out, a final run learns from all."""
+    data = entry.get("data", "cifar10")
+    base = {**PAPER_TRAINING.get(data, {}), "weight_decay": 0.0, "validation": VALIDATION}
+    values = {**base, "data": data, **entry}
+    if final:
+        values["validation"] = 0.0
+    configuration = Configuration.from_values(values)
+    return configuration if epochs is None else in_epochs(configuration, epochs)
+
+
+def in_epochs(configuration: Configuration, epochs: int) -> Configuration:
+    """The same in more or fewer epochs, over which the penalty's weight grows as far as before."""
+    loss = parse_loss(configuration.loss)
+    if isinstance(loss, SparseRegularized):
+        weight = loss.weight_schedule
+        if isinstance(weight, Exponential):
+            every = weight.every * epochs / configuration.epochs
+            loss.weight_schedule = replace(weight, every=every)
+    return replace(configuration, loss=format_loss(loss), epochs=epochs)
+
+
+def compiled_parts(configuration: Configuration) -> dict[str, tuple[Any, ...]]:
+    """What the compiled code of a run depends on; runs that agree in a part share that code.
+
+    The penalty's weight and temperature, the learning rate and the weight of the l1 norm lie in
+    memory, so that they are no part of it.
+    """
+    c, loss = configuration, parse_loss(configuration.loss)
+    judged: tuple[Any, ...] = (c.loss,)
+    if isinstance(loss, SparseRegularized) and hasattr(loss.base, "reduction"):
+        base: Any = loss.base
+        judged = ("sr", format_loss(base), loss.p, loss.normalize, loss.clamp, loss.smoothing)
+    l1 = (c.l1_on, c.l1_before_clipping) if c.l1 else ()
+    return {
+        "network": (c.data, c.network, c.batch_size, c.augmentation, c.precision, c.validation),
+        "loss": (c.algorithm, *judged),
+        "update": (c.network, c.optimizer, c.momentum, c.nesterov, c.weight_decay, c.clip_norm, l1),
+    }
+
+
+def grouped(configurations: Iterable[Configuration]) -> list[Configuration]:
+    """Runs that share compiled code side by side, otherwise in the order they came in."""
+    groups: dict[tuple[Any, ...], list[Configuration]] = {}
+    for configuration in dict.fromkeys(configurations):
+        groups.setdefault(tuple(compiled_parts(configuration).values()), []).append(configuration)
+    return [configuration for group in groups.values() for configuration in group]
+
+
+@dataclass(frozen=True)
+class NoisyData:
+    """Gives the examples of a configuration.
+
+    Attributes:
+        root: Where the datasets are.
+        human: The file of human labels.
+    """
+
+    root: Path | None = None
+    human: Path | None = None
+
+    def __call__(self, configuration: Configuration) -> Examples:
+        """What a run learns from: in a search, without the truth."""
+        human = self.human
+        if human is None and self.root is not None:
+            human = self.root / "cifar-n" / "cifar10n.npz"
+        dataset = _load(configuration.data, self.root)
+        examples = choose_examples(configuration, dataset, human=human)
+        return hide_truth(examples) if configuration.validation else examples
+
+
+@functools.cache
+def _load(name: str, root: Path | None) -> Dataset:
+    return load_dataset(name, root=root)
+
+
+def hide_truth(examples: Examples) -> Examples:
+    """The same examples without the test set and without the true labels."""
+    train = Split(examples.dataset.train.images, examples.given)
+    dataset = replace(examples.dataset, splits={"train": train}, clean=False)
+    return replace(examples, dataset=dataset, clean=None, noise_rate=0.0)
+
+
+def carry_out(
+    configurations: Sequence[Configuration],
+    execution: Execution,
+    load: NoisyData,
+    stop: StopRequest,
+    *,
+    log: Path,
+    folder: Path,
+    at_once: int,
+    store: RecordStore | None = None,
+) -> int:
+    """Train what the log has not yet; the number of runs that are left."""
+    done = {line["name"] for line in read_log(log)}
+    todo = [each for each in configurations if each.name not in done]
+    limit, left = TimeLimit(stop), len(todo)
+    jobs = [Job(configuration, folder / configuration.name) for configuration in todo]
+    for event in train_runs(limit.give(jobs), execution, load=load, at_once=at_once, stop=stop):
+        limit.see(event)
+        if event.kind not in ("finished", "failed"):
+            continue
+        line = describe(event)
+        if store is not None and event.kind == "finished":
+            line["record"] = store.add(event.value).name
+        append(log, line)
+        left -= 1
+        print(f"{left:3} left  {shown(line)}", flush=True)
+        if event.job.folder is not None:
+            remove_folder(event.job.folder)
+    return left
+
+
+def describe(event: Event) -> dict[str, Any]:
+    """A run that has ended, as its line in the log."""
+    configuration, folder = event.job.configuration, event.job.folder or Path()
+    line = {"name": configuration.name, "configuration": configuration.as_values()}
+    if event.kind == "failed":
+        return {**line, "failed": str(event.value)}
+    record = event.value
+    line |= {"seconds": record.seconds, "versions": record.versions}
+    last = ("train_loss", "sparse_rate", "predicted_classes")
+    line |= {name: record.curve[name][-1] for name in last if name in record.curve}
+    if configuration.validation:
+        curve = record.curve["validation_accuracy"]
+        line |= {"agreement": curve[-1], "agreement_curve": [round(each, 2) for each in curve]}
+        with np.load(folder / PREDICTIONS) as arrays:
+            agreed = arrays["held_logits"].argmax(axis=1) == arrays["held_labels"]
+        line |= {"held": len(agreed), "agreed": np.packbits(agreed).tobytes().hex()}
+    else:
+        curve = record.curve["test_accuracy"]
+        line |= {"test_last": curve[-1], "test_best": max(curve)}
+    return line
+
+
+def append(log: Path, line: Mapping[str, Any]) -> None:
+    """Add a line, which is on disk afterwards."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    # A line that was cut off must not take this one with it.
+    cut_off = log.exists() and not log.read_bytes().endswith(b"\n")
+    with log.open("a", encoding="utf-8") as stream:
+        stream.write("\n" * cut_off + json.dumps(line) + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def read_log(log: Path) -> list[dict[str, Any]]:
+    """The lines of a log; one that was cut off in the middle is left out."""
+    lines = []
+    for text in log.read_text(encoding="utf-8").splitlines() if log.exists() else []:
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    return lines
+
+
+def method(line: Mapping[str, Any]) -> str:
+    """What a run was besides its noise and seed."""
+    values = line["configuration"]
+    text = f"{values['loss']} l1={values['l1']:g} decay={values['weight_decay']:g}"
+    if values["l1"] and values["l1_on"] != "all":
+        text += f" on {values['l1_on']}"
+    return text + " before clipping" * bool(values["l1"] and values["l1_before_clipping"])
+
+
+def shown(line: Mapping[str, Any]) -> str:
+    """A line of the log in words."""
+    values = line["configuration"]
+    if "failed" in line:
+        found = "failed"
+    elif "agreement" in line:
+        found = f"{line['agreement']:6.2f} over {line['predicted_classes']:.1f} classes"
+    else:
+        found = f"{line['test_last']:6.2f} last, {line['test_best']:6.2f} best"
+    return f"{values['noise']:30} {found}  {method(line)} seed {values['seed']}"
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Methods by their agreement under each noise, and by its mean over all of them.
+
+    A difference to the best has the standard error of a paired comparison, on the same samples.
+    """
+    cells: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = {}
+    for line in lines:
+        if "agreement" in line:
+            values = line["configuration"]
+            noise = tuple(values[name] for name in ("data", "noise", "epochs", "seed"))
+            cells.setdefault(noise, {})[method(line)] = line
+    said = []
+    for noise, found in cells.items():
+        ranked = sorted(found.values(), key=lambda line: -line["agreement"])
+        said.append("{} {}, {} epochs, seed {}".format(*noise))
+        for line in ranked:
+            apart, error = difference(line, ranked[0])
+            said.append(
+                f"  {line['agreement']:6.2f}  {apart:+6.2f} ± {error:.2f}  "
+                f"{line['predicted_classes']:4.1f} classes  {method(line)}"
+            )
+    everywhere = set.intersection(*(set(found) for found in cells.values())) if cells else set()
+    means = {
+        name: fmean(found[name]["agreement"] for found in cells.values()) for name in everywhere
+    }
+    said.append(f"mean over {len(cells)}")
+    said += [
+        f"  {mean:6.2f}  {name}" for name, mean in sorted(means.items(), key=lambda each: -each[1])
+    ]
+    return "\n".join(said)
+
+
+def difference(line: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[float, float]:
+    """Points of agreement between two runs of one split, and their standard error."""
+    apart = _agreed(line).astype(float) - _agreed(best)
+    return 100 * float(apart.mean()), 100 * float(apart.std()) / math.sqrt(len(apart))
+
+
+def _agreed(line: Mapping[str, Any]) -> NDArray[np.uint8]:
+    packed = np.frombuffer(bytes.fromhex(line["agreed"]), np.uint8)
+    return np.unpackbits(packed, count=line["held"])
+
+
+def planned(options: argparse.Namespace) -> list[Configuration]:
+    """The runs that were asked for, without those whose loss is not there."""
+    entries = PLANS[options.plan] if options.runs is None else json.loads(options.runs.read_text())
+    found, unknown = [], set()
+    for entry in entries:
+        try:
+            configuration = configure(entry, final=options.final, epochs=options.epochs)
+        except LossSyntaxError as error:
+            unknown.add(f"left out: {entry['loss']} ({str(error).splitlines()[0]})")
+            continue
+        if options.noise and configuration.noise not in options.noise:
+            continue
+        if not options.seeds or configuration.seed in options.seeds:
+            found.append(configuration)
+    print(*sorted(unknown), sep="\n", end="\n" * bool(unknown))
+    return grouped(found)
+
+
+def dry_run(configurations: Iterable[Configuration], done: set[str]) -> None:
+    """Say what would be trained, and what has to be compiled for it."""
+    known: set[tuple[Any, ...]] = set()
+    for configuration in configurations:
+        keys = {(part, *key) for part, key in compiled_parts(configuration).items()}
+        new = sorted(key[0] for key in keys - known)
+        known |= keys
+        state = "done" if configuration.name in done else f"compiles {'+'.join(new) or '-'}"
+        line = {"configuration": configuration.as_values()}
+        values = f"{configuration.noise:30} {method(line)} seed {configuration.seed}"
+        print(f"{state:30} {configuration.epochs} epochs  {values}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--plan", choices=PLANS, default="first")
+    parser.add_argument("--runs", type=Path, help="a JSON list of entries in place of a plan")
+    parser.add_argument("--final", action="store_true", help="with --runs: train on all samples")
+    parser.add_argument("--epochs", type=int, help="in place of the plan's; lambda grows as far")
+    parser.add_argument("--noise", nargs="+", help="only these")
+    parser.add_argument("--seeds", type=int, nargs="+", help="only these")
+    parser.add_argument("--data", type=Path, help="the folder of the datasets")
+    parser.add_argument("--human-labels", type=Path, help="DATA/cifar-n/cifar10n.npz unless given")
+    parser.add_argument("--log", type=Path, default=Path("sparse-weights.jsonl"))
+    parser.add_argument("--records", type=Path, default=Path("records"), help="of final runs")
+    parser.add_argument("--folder", type=Path, help="of runs under way; LOG.runs unless given")
+    parser.add_argument("--at-once", type=int)
+    parser.add_argument("--budget-minutes", type=float)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--table", type=Path, nargs="+", help="print the table of these logs")
+    options = parser.parse_args(arguments)
+    if options.table:
+        print(table([line for path in options.table for line in read_log(path)]))
+        return 0
+    options.final |= options.runs is None and options.plan == "final"
+    configurations = planned(options)
+    if not configurations:
+        parser.error("--noise, --seeds: expected some of the plan's, got none of them")
+    if options.dry_run:
+        dry_run(configurations, {line["name"] for line in read_log(options.log)})
+        return 0
+    execution = choose_execution(options.device, compile=False if options.no_compile else None)
+    at_once = options.at_once or (AT_ONCE if execution.device.type == "cuda" else 1)
+    seconds = None if options.budget_minutes is None else 60 * options.budget_minutes
+    with StopRequest(seconds) as stop:
+        left = carry_out(
+            configurations,
+            execution,
+            NoisyData(options.data, options.human_labels),
+            stop,
+            log=options.log,
+            folder=options.folder or options.log.with_suffix(".runs"),
+            at_once=at_once,
+            store=RecordStore(options.records) if options.final else None,
+        )
+    if not options.final:
+        print(table(read_log(options.log)))
+    return TIME_IS_UP if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
