@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelproof.data.loading import load_dataset
+from labelproof.data.load import load_dataset
 from labelproof.experiments.embeddings import read_embeddings, write_embeddings
 from labelproof.experiments.features import Embedding, sample_test_images, to_plane
 from labelproof.experiments.presets import paper_method

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from labelproof.data.loading import load_dataset
+from labelproof.data.load import load_dataset
 from labelproof.experiments.features import find_runs, sample_test_images, see_features
-from labelproof.training.saved import load_run
+from labelproof.verbs.run import load_run
 
 
 def main() -> None:

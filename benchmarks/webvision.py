@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from labelproof.data.examination import examine_images
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, examine_images
 from labelproof.data.webvision import load_webvision
 
 CLASSES = 50

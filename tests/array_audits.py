@@ -13,7 +13,7 @@ from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.sample_names import sample_names
+from labelproof.data.images import sample_names
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

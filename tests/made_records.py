@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from labelproof.data.idx import idx_bytes
+from labelproof.data.published import idx_bytes
 from labelproof.experiments.grids import plan
 from labelproof.experiments.store import RecordStore
 from labelproof.training.configuration import Configuration

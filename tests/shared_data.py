@@ -15,9 +15,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import platformdirs
 import pytest
-
-from labelproof.data.root import cache_folder
+from filelock import FileLock
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PARTS = ("mnist", "cifar10", "cifar100", "cifarn")
@@ -45,10 +45,10 @@ def _unpacked(part: str) -> tuple[Path | None, str]:
         return None, f"no real data: {script} is not there (LABELPROOF_SHARED names its folder)"
     # Another version of the data is unpacked anew.
     version = hashlib.sha256((source / "CHECKSUMS").read_bytes()).hexdigest()[:12]
-    target = cache_folder() / "labelproof-tests" / version
+    target = platformdirs.user_cache_path("labelproof-tests", appauthor=False) / version
     target.mkdir(parents=True, exist_ok=True)
-    with (target / f"{part}.lock").open("w") as lock:
-        _wait_for(lock.fileno())
+    # Two workers ask at the same time; one unpacks and the other waits.
+    with FileLock(target / f"{part}.lock"):
         done = target / f"{part}.done"
         if not done.exists():
             problem = _unpack(script, target, part)
@@ -75,11 +75,3 @@ def _unpack(script: Path, target: Path, part: str) -> str:
         folder.rename(target / folder.name)
     fresh.rmdir()
     return ""
-
-
-def _wait_for(lock: int) -> None:
-    """Two workers ask at the same time; one unpacks and the other waits."""
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(lock, fcntl.LOCK_EX)

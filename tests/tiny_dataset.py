@@ -11,10 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from cifar_files import cifar10_records
 
-from labelproof.data.catalogue import KnownDataset, PublishedFile
-from labelproof.data.cifar_layout import CIFAR10_LAYOUTS, CifarLayout
-from labelproof.data.idx import idx_bytes
-from labelproof.data.idx_layout import IdxLayout
+from labelproof.data.cifar import CIFAR10_LAYOUTS
+from labelproof.data.published import IdxLayout, KnownDataset, PublishedFile, idx_bytes
 
 SIZES = {"train": 6, "test": 4}
 
@@ -83,7 +81,6 @@ def tiny_cifar_archive() -> bytes:
 def tiny_cifar(address: str, archive: bytes) -> KnownDataset:
     """The catalogue's entry for it."""
     layout = CIFAR10_LAYOUTS[0]
-    assert isinstance(layout, CifarLayout)
     return KnownDataset(
         name="cifar10",
         summary="a few images",

@@ -44,8 +44,15 @@ if TYPE_CHECKING:
         smoothing_vector,
     )
     from labelproof.schedules import constant, cosine, exponential, linear
+    from labelproof.training.configuration import Configuration
+    from labelproof.training.pack import train_runs
+    from labelproof.verbs.audit import audit
+    from labelproof.verbs.fit import fit
+    from labelproof.verbs.run import Run, load_run
+    from labelproof.verbs.train import train
 
 __all__ = [
+    "Configuration",
     "CrossEntropy",
     "Focal",
     "GeneralizedCrossEntropy",
@@ -58,27 +65,38 @@ __all__ = [
     "PointwiseLoss",
     "ReverseCrossEntropy",
     "RobustClassifier",
+    "Run",
     "SparseParts",
     "SparseRegularized",
     "SymmetricCrossEntropy",
     "__version__",
     "as_loss",
+    "audit",
     "constant",
     "cosine",
     "exponential",
+    "fit",
     "format_loss",
     "linear",
+    "load_run",
     "lp_norm",
     "parse_loss",
     "sharpen",
     "smoothing_vector",
+    "train",
+    "train_runs",
 ]
 
 _ELSEWHERE = {
     "RobustClassifier": "labelproof.integrations.scikit_learn",
+    "Configuration": "labelproof.training.configuration",
+    "fit": "labelproof.verbs.fit",
+    "train": "labelproof.verbs.train",
+    "train_runs": "labelproof.training.pack",
+    **dict.fromkeys(("Run", "load_run"), "labelproof.verbs.run"),
     **dict.fromkeys(("constant", "cosine", "exponential", "linear"), "labelproof.schedules"),
 }
-_PACKAGES = ("losses", "schedules")
+_PACKAGES = ("audit", "losses", "schedules")
 
 
 if not TYPE_CHECKING:  # which knows the names, and would otherwise take any other for one

@@ -15,23 +15,23 @@ from labelproof.audit.of_run import predict_trained
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Job, choose_examples
 from labelproof.training.pack import train_runs
-from labelproof.training.saved import SavedRun, load_run
+from labelproof.training.saved import TrainedNetwork, load_network
 
 CONFIGURATION = small(loss="gce(q=0.7)", epochs=15, batch_size=16, validation=0.2)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
+def run(tmp_path_factory: pytest.TempPathFactory) -> TrainedNetwork:
     folder = tmp_path_factory.mktemp("of_run") / "run"
     for _ in train_runs([Job(CONFIGURATION, folder)], CPU, load=load_small):
         pass
-    return load_run(folder)
+    return load_network(folder)
 
 
-def test_all_samples_are_looked_at_those_held_out_among_them(run: SavedRun) -> None:
+def test_all_samples_are_looked_at_those_held_out_among_them(run: TrainedNetwork) -> None:
     found = predict_trained(run, small_digits())
     assert np.array_equal(found.index, np.arange(200))
-    expected = run.predict(small_digits().train.array).numpy()
+    expected = run.probabilities(small_digits().train.array).numpy()
     shares = np.exp(found.logits - found.logits.max(axis=1, keepdims=True))
     np.testing.assert_allclose(shares / shares.sum(axis=1, keepdims=True), expected, atol=1e-5)
     with np.load(run.folder / "predictions.npz") as arrays:
@@ -40,26 +40,26 @@ def test_all_samples_are_looked_at_those_held_out_among_them(run: SavedRun) -> N
         np.testing.assert_allclose(held, arrays["held_logits"], rtol=1e-3, atol=1e-3)
 
 
-def test_labels_are_those_that_the_run_was_given(run: SavedRun) -> None:
+def test_labels_are_those_that_the_run_was_given(run: TrainedNetwork) -> None:
     found = predict_trained(run, small_digits())
     assert np.array_equal(found.given, load_small(CONFIGURATION).given)
     assert 0.25 < np.mean(found.given != small_digits().train.labels) < 0.5
 
 
-def test_the_curve_comes_along_if_the_run_is_finished(run: SavedRun) -> None:
+def test_the_curve_comes_along_if_the_run_is_finished(run: TrainedNetwork) -> None:
     (curve,) = predict_trained(run, small_digits()).curves
     assert len(curve["validation_accuracy"]) == 15
     assert predict_trained(replace(run, record=None), small_digits()).curves == []
 
 
-def test_a_robust_run_tells_wrong_labels_from_right_ones(run: SavedRun) -> None:
+def test_a_robust_run_tells_wrong_labels_from_right_ones(run: TrainedNetwork) -> None:
     found = predict_trained(run, small_digits())
     score = audit_logits(found.logits, found.given).score
     wrong = found.given != small_digits().train.labels
     assert score[wrong].mean() > score[~wrong].mean() + 0.2
 
 
-def test_what_the_run_left_out_is_left_out(run: SavedRun) -> None:
+def test_what_the_run_left_out_is_left_out(run: TrainedNetwork) -> None:
     uneven = replace(run, configuration=replace(CONFIGURATION, noise="none", imbalance="step:0.1"))
     found = predict_trained(uneven, small_digits())
     chosen = choose_examples(uneven.configuration, small_digits())
@@ -70,7 +70,7 @@ def test_what_the_run_left_out_is_left_out(run: SavedRun) -> None:
     np.testing.assert_array_equal(found.logits, everything.logits[expected])
 
 
-def test_what_the_run_held_out_it_has_not_seen(run: SavedRun) -> None:
+def test_what_the_run_held_out_it_has_not_seen(run: TrainedNetwork) -> None:
     found = predict_trained(run, small_digits())
     held = load_small(CONFIGURATION).held
     assert found.unseen is not None
@@ -117,13 +117,13 @@ def hard_run(
     return logits, true, unseen
 
 
-def test_other_classes_are_refused(run: SavedRun) -> None:
+def test_other_classes_are_refused(run: TrainedNetwork) -> None:
     other = replace(small_digits(), class_names=(*"012345678", "nine"))
     with pytest.raises(ValueError, match=r"digits: expected the classes that .* \(0, 1, .*nine"):
         predict_trained(run, other)
 
 
-def test_images_of_another_size_are_refused(run: SavedRun) -> None:
+def test_images_of_another_size_are_refused(run: TrainedNetwork) -> None:
     digits = small_digits()
     larger = Split(np.zeros((200, 1, 9, 9), np.uint8), digits.train.labels)
     other = Dataset("digits", {"train": larger}, digits.class_names, digits.mean, digits.std)
@@ -131,7 +131,7 @@ def test_images_of_another_size_are_refused(run: SavedRun) -> None:
         predict_trained(run, other)
 
 
-def test_nothing_in_the_folder_is_changed(run: SavedRun) -> None:
+def test_nothing_in_the_folder_is_changed(run: TrainedNetwork) -> None:
     def state(folder: Path) -> dict[str, bytes]:
         return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

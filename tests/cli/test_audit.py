@@ -453,12 +453,12 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
         "there is no such file or folder": [tmp_path / "nowhere" / "photos"],
         "unknown dataset 'digitz'": ["digitz"],
         "nowhere.npy: there is no such file": [labels, "--probabilities", "nowhere.npy"],
-        "take their softmax first": [labels, "--probabilities", "logits.npy"],
+        "take the softmax first": [labels, "--probabilities", "logits.npy"],
         "one for each of 9 rows": [labels, "--probabilities", "few.npy"],
         "expected 10 columns": ["digits", "--probabilities", "wide.npy"],
-        "holds Python objects": [labels, "--probabilities", "objects.npy"],
+        "objects.npy: expected an array": [labels, "--probabilities", "objects.npy"],
         "broken.npy: expected an array": [labels, "--probabilities", "broken.npy"],
-        "one for each class of": ["names.npy", "--probabilities", table],
+        "one for each class": ["names.npy", "--probabilities", table],
         "--labels: ": [*command[1:], "--labels", "r.csv"],
         "--label: ": [*command[1:], "--label", "kind"],
         f"--probabilities: {run} is a run": [run, "--probabilities", table],
@@ -539,7 +539,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
     # 22 steps an epoch: within the second network.
     for steps in (10, 22 * 12 + 40):
         with monkeypatch.context() as patch:
-            patch.setattr("labelproof.cli.audit.StopRequest", lambda steps=steps: _Stop(steps))
+            patch.setattr("labelproof.verbs.audit.StopRequest", lambda steps=steps: _Stop(steps))
             stopped = labelproof(*DIGITS, "--output", folder)
         assert stopped.exit_code == 130
         assert f"Stopped; the same command goes on from {folder}." in stopped.stdout

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from rich.console import Console
 from trained import labelproof, train_digits
 
-from labelproof.cli import audit_forecast
 from labelproof.data import load_dataset
 from labelproof.data.images import ImageFiles
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
+from labelproof.verbs import audit_forecast
+from labelproof.verbs.progress import Reporter
 
 SMALL = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "3", "--device", "cpu")
 
@@ -30,7 +30,7 @@ def write_table(folder: Path, rows: int = 120) -> Path:
     generator = np.random.default_rng(0)
     with (folder / "things.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(["width", "height", "kind"])
+        writer.writerow(["width", "height", "class"])
         for number in range(rows):
             width, height = generator.normal([3 * (number % 3), 0], 0.3).tolist()
             writer.writerow([width, height, f"kind {number % 3}"])
@@ -111,7 +111,7 @@ def test_a_forecast_is_of_all_samples_folds_and_epochs(
         configuration,
         folds=3,
         execution=choose_execution("cpu", workers=0),
-        console=Console(quiet=True),
+        reporter=Reporter(),
         image_memory=image_memory,
     )
     assert trained_on == [ImageFiles if image_memory == 0 else np.ndarray]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from labelproof.cli.data import app
 from labelproof.data import DownloadError
-from labelproof.data.catalogue import DATASETS
+from labelproof.data.published import DATASETS
 
 WIDE = {"COLUMNS": "250", "TERM": "dumb"}
 
@@ -74,7 +74,7 @@ def test_download_prints_a_line_for_each_file_and_does_nothing_twice(
         f"tiny: as published, in {tmp_path / 'tiny'} (IDX files)",
         "digits: as published, embedded",
     ]
-    assert len(server.requests) == 4
+    assert len(server.paths) == 4
 
 
 @pytest.mark.usefixtures("server")
@@ -86,49 +86,34 @@ def test_download_shows_bars_on_a_terminal(tmp_path: Path) -> None:
     assert "━" in result.output
 
 
-def test_download_takes_a_mirror(server: FileServer, tmp_path: Path) -> None:
-    server.files = {path.replace("/pub/", "/copy/tiny/"): d for path, d in server.files.items()}
-    mirror = f"{server.address}/copy"
-    result = invoke("download", "tiny", "--data-root", tmp_path, "--mirror", mirror)
-    assert result.exit_code == 0, result.output
-    other = invoke("download", "tiny", "--data-root", tmp_path / "b", LABELPROOF_MIRROR=mirror)
-    assert other.exit_code == 0, other.output
-
-
-def test_a_resumed_download_says_what_is_here(server: FileServer, tmp_path: Path) -> None:
-    name, content = next(iter(tiny_files().items()))
-    (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / f".{name}.part").write_bytes(content[:1000])
-    text = invoke("download", "tiny", "--data-root", tmp_path).output
-    assert f"{name}, 0.0 MB, 0.0 MB are here" in text
-    assert server.asked_ranges[0] == "bytes=1000-"
-
-
-def test_an_unknown_name_is_refused_before_anything_is_fetched(
+def test_download_takes_a_mirror_and_refuses_an_unknown_name_before_it_starts(
     server: FileServer, tmp_path: Path
 ) -> None:
     result = invoke("download", "tiny", "tinny", "--data-root", tmp_path)
     assert isinstance(result.exception, ValueError)
     assert "unknown dataset 'tinny', did you mean 'tiny'?" in str(result.exception)
-    assert server.requests == []
+    assert server.paths == []
+    server.files = {path.replace("/pub/", "/copy/tiny/"): d for path, d in server.files.items()}
+    failed = invoke("download", "tiny", "--data-root", tmp_path)
+    assert isinstance(failed.exception, DownloadError)
+    mirror = f"{server.address}/copy"
+    for place, options, environment in (
+        ("a", ["--mirror", mirror], {}),
+        ("b", [], {"LABELPROOF_MIRROR": mirror}),
+    ):
+        command = ["download", "tiny", "--data-root", tmp_path / place, *options]
+        result = invoke(*command, **environment)
+        assert result.exit_code == 0, result.output
 
 
-def test_a_download_that_fails_is_an_error_of_the_users(server: FileServer, tmp_path: Path) -> None:
-    server.files.clear()
-    result = invoke("download", "tiny", "--data-root", tmp_path)
-    assert isinstance(result.exception, DownloadError)
-
-
-def test_ctrl_c_says_that_the_same_command_goes_on(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_ctrl_c_says_how_to_continue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("labelproof.cli.data.download_dataset", stop)
     result = invoke("download", "mnist", "--data-root", tmp_path)
     assert result.exit_code == 130
-    assert "the same command goes on from here" in result.output
+    assert "run the same command" in result.output
 
 
 @pytest.mark.usefixtures("server")

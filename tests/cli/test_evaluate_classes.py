@@ -55,10 +55,10 @@ def test_a_list_of_one_class_is_measured(run: Path, tmp_path: Path) -> None:
     assert "of 2 images" in evaluate(run, tmp_path / "new.csv").stdout
 
 
-def test_the_same_class_in_another_spelling_is_hinted_at(run: Path, tmp_path: Path) -> None:
+def test_a_class_that_the_run_does_not_have_is_named(run: Path, tmp_path: Path) -> None:
     write_images(tmp_path / "new", ["Cat/1.png", "dog/2.png"], size=(8, 8))
     message = str(evaluate(run, tmp_path / "new").exception)
-    assert "new has Cat; 'Cat' differs from 'cat' only in case or spaces" in message
+    assert "new has Cat" in message
 
 
 def test_labels_may_be_corrected_to_a_class_that_was_missing(run: Path, tmp_path: Path) -> None:

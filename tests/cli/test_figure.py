@@ -11,7 +11,7 @@ from trained import labelproof
 from labelproof.data import load_digits
 from labelproof.experiments.features import embed, find_runs, sample_test_images, see_features
 from labelproof.training import Job
-from labelproof.training.saved import load_run
+from labelproof.verbs.run import load_run
 
 
 def test_a_figure_is_drawn_from_the_committed_records(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_features_are_what_the_last_layer_sees_of_the_same_images(kept: Path) ->
     features = see_features(run, digits, chosen)
     weights = run.network.state_dict()
     logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
-    expected = run.predict(digits.test.array[chosen]).argmax(dim=1).numpy()
+    expected = run.probabilities(digits.test.array[chosen]).argmax(dim=1).numpy()
     np.testing.assert_array_equal(logits.argmax(axis=1), expected)
     made = embed(run, digits, chosen)
     assert made.points.shape == (25, 2)

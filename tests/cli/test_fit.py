@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import shutil
@@ -15,18 +14,17 @@ import numpy as np
 import pytest
 import torch
 from made_images import write_images
-from rich.console import Console
 from trained import labelproof, labelproof_to_its_end
 
-from labelproof.cli.carrying import carry_out
-from labelproof.data.loading import load_dataset
-from labelproof.data.sample_names import sample_names
+from labelproof.data.images import sample_names
+from labelproof.data.load import load_dataset
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import Execution
 from labelproof.training.export import KEY
 from labelproof.training.pack import Event, Job
 from labelproof.training.record import read_record
 from labelproof.training.stopping import StopRequest
+from labelproof.verbs.progress import Reporter
+from labelproof.verbs.train import follow
 
 SMALL = ("--epochs", "3", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
 TINY = ("--epochs", "2", "--device", "cpu", "--network", "cnn4(width=4,hidden=8)")
@@ -128,18 +126,8 @@ def test_a_notice_after_the_end_hides_no_result(table_run: tuple[Path, str]) -> 
     record = read_record(folder)
     assert record is not None
     job = Job(Configuration.from_values(record.configuration), folder)
-    shown = io.StringIO()
-    code = carry_out(
-        [Event(job, "started", 25), Event(job, "finished", record), Event(job, "notice", "oh")],
-        job,
-        Execution(torch.device("cpu")),
-        console=Console(file=shown),
-        stop=StopRequest(),
-        finish=lambda _: "it is done",
-    )
-    assert code == 0
-    assert "it is done" in shown.getvalue()
-    assert "Stopped" not in shown.getvalue()
+    events = [Event(job, "started", 25), Event(job, "finished", record), Event(job, "notice", "oh")]
+    assert follow(events, job, reporter=Reporter(), stop=StopRequest()) is record
 
 
 def test_a_further_table_is_evaluated_by_the_runs_own_columns(
@@ -254,7 +242,7 @@ def test_a_run_on_a_table_is_evaluated_and_exported(
     file = tmp_path / "network.pt2"
     exported = labelproof("export", folder, "--format", "torch-export", "--output", file)
     assert exported.exit_code == 0, exported.output
-    from labelproof.training.saved import load_run
+    from labelproof.verbs.run import load_run
 
     run = load_run(folder)
     rows = torch.randn(5, *run.description.input_shape)

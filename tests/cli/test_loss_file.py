@@ -14,8 +14,8 @@ from labelproof.cli.tune_next import next_command
 from labelproof.experiments.store import RecordStore
 from labelproof.losses.own import LOSS_FILES
 from labelproof.training.configuration import Configuration
-from labelproof.training.saved import load_run
 from labelproof.tuning.search import Tuning
+from labelproof.verbs.run import load_run
 
 CODE = "\n".join([HEAD, TAYLOR, TABLE])
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from trained import labelproof, labelproof_to_its_end
+from trained import labelproof
 
+GERMAN = ("--decimal", ",", "--thousands", ".")
 SMALL = ("--epochs", "2", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
 
 
@@ -33,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("messy")
     table = write(folder / "customers.csv.gz", rows(60))
     options = ("--label", "churned", "--drop", "PLAN", "--output", folder / "run", "--no-audit")
-    result = labelproof("fit", table, *options, *SMALL)
+    result = labelproof("fit", table, *options, *SMALL, *GERMAN)
     assert result.exit_code == 0, result.output
     return folder / "run", result.stdout
 
@@ -60,18 +61,16 @@ def test_predictions_can_be_joined_by_a_column(run: tuple[Path, str], tmp_path: 
     assert "did you mean 'amount'?" in str(wrong.exception)
 
 
-def test_a_number_that_may_be_a_thousand_times_too_large_is_told(
-    run: tuple[Path, str], tmp_path: Path
-) -> None:
-    (tmp_path / "new.csv").write_text("amount\n982.750\n")
-    ended = labelproof_to_its_end("predict", run[0], tmp_path / "new.csv")
-    assert ended.returncode == 0
-    assert "'982.750' taken for 982750, as training rows have decimal commas" in ended.stderr
-    assert "1 number far outside of" in ended.stderr
+def test_new_numbers_are_read_as_those_of_training(run: tuple[Path, str], tmp_path: Path) -> None:
+    for number, text in enumerate(["amount\n982,75\n", "amount\nnine\n"]):
+        (tmp_path / f"{number}.csv").write_text(text)
+    assert labelproof("predict", run[0], tmp_path / "0.csv").exit_code == 0
+    refused = labelproof("predict", run[0], tmp_path / "1.csv")
+    assert "'nine' in line 2" in str(refused.exception)
 
 
 def test_a_dry_run_refuses_what_the_run_would(tmp_path: Path) -> None:
-    table = write(tmp_path / "t.csv", rows(60))
+    table, churned = write(tmp_path / "t.csv", rows(60)), ("--label", "churned")
     for options, said in (
         (("--augmentation", "flip"), "augmentation: expected none for the rows of a table"),
         (("--drop", "plans"), "drop: expected a column of"),
@@ -79,7 +78,7 @@ def test_a_dry_run_refuses_what_the_run_would(tmp_path: Path) -> None:
         (("--output", table), "expected a folder to write into, got a file"),
     ):
         refused = [
-            str(labelproof("fit", table, *more, *SMALL, *options).exception)
+            str(labelproof("fit", table, *GERMAN, *churned, *more, *SMALL, *options).exception)
             for more in (("--dry-run",), ())
         ]
         assert refused[0] == refused[1]
@@ -90,7 +89,7 @@ def test_a_dry_run_names_what_is_dropped_and_whose_folder_it_is(
     run: tuple[Path, str],
 ) -> None:
     table = run[0].parent / "customers.csv.gz"
-    options = ("--label", "churned", "--output", run[0], "--dry-run")
+    options = ("--label", "churned", *GERMAN, "--output", run[0], "--dry-run")
     printed = labelproof("fit", table, *options, *SMALL, "--drop", "plan", "--seed", "7").stdout
     assert "--drop plan" in printed
     assert "# without --dry-run: " in printed
@@ -101,7 +100,7 @@ def test_a_dry_run_names_what_is_dropped_and_whose_folder_it_is(
 
 def test_of_labels_that_were_changed_it_is_known_how_many(tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", rows(60))
-    options = ("--label", "churned", "--output", tmp_path / "run", "--no-audit")
+    options = ("--label", "churned", *GERMAN, "--output", tmp_path / "run", "--no-audit")
     result = labelproof("fit", table, *options, *SMALL, "--noise", "symmetric:0.3:exact")
     assert "that were changed, so a network that is always right would be at about" in result.stdout
 

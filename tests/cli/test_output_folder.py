@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from trained import labelproof
 
-from labelproof.cli.fit_words import describe_data
 from labelproof.data.dataset import Dataset, Split
+from labelproof.verbs.fit_words import describe_data
 
 QUICK = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "1", "--device", "cpu")
 
@@ -18,7 +18,7 @@ QUICK = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "1", "--device", "cpu
 def table(tmp_path: Path) -> Path:
     generator = np.random.default_rng(0)
     rows = [f"{x:.3f},{'ab'[number % 2]}" for number, x in enumerate(generator.normal(size=80))]
-    (tmp_path / "things.csv").write_text("\n".join(["size,kind", *rows]) + "\n")
+    (tmp_path / "things.csv").write_text("\n".join(["size,label", *rows]) + "\n")
     return tmp_path / "things.csv"
 
 

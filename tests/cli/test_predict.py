@@ -12,7 +12,7 @@ from trained import labelproof, train_digits
 from typer.testing import Result
 
 from labelproof.data import load_digits
-from labelproof.training.saved import load_run
+from labelproof.verbs.run import load_run
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def rows(result: Result) -> list[dict[str, str]]:
 
 def test_arrays_are_predicted_as_the_library_does(run: Path, tmp_path: Path) -> None:
     images = load_digits().test.array[:20]
-    expected = load_run(run).predict(images)
+    expected = load_run(run).probabilities(images)
     np.save(tmp_path / "bytes.npy", images[:, 0])
     np.savez(tmp_path / "numbers.npz", x=images.transpose(0, 2, 3, 1) / 255, other=np.zeros(3))
     for name in ("bytes.npy", "numbers.npz"):
@@ -71,7 +71,7 @@ def test_files_and_folders_are_predicted_in_order(run: Path, tmp_path: Path) -> 
     found = rows(result)
     assert [row["path"] for row in found] == [str(places[index]) for index in (2, 1, 0)]
     assert list(found[0]) == ["path", "label", "probability"]
-    expected = load_run(run).predict(images[[2, 1, 0]][:, np.newaxis]).argmax(dim=1)
+    expected = load_run(run).probabilities(images[[2, 1, 0]][:, np.newaxis]).argmax(dim=1)
     assert [int(row["label"]) for row in found] == expected.tolist()
 
 
@@ -101,7 +101,7 @@ def test_a_run_with_crops_sees_what_its_evaluation_sees(colour_run: Path) -> Non
     saved = load_run(colour_run)
     file = pets / "cat" / "0.png"
     pixels = np.asarray(Image.open(file)).transpose(2, 0, 1)
-    expected = saved.predict(pixels[np.newaxis])
+    expected = saved.probabilities(pixels[np.newaxis])
     found = rows(labelproof("predict", colour_run, file, "--all"))
     got = [float(found[0][f"p({name})"]) for name in ("cat", "dog")]
     assert got == pytest.approx(expected[0].tolist(), abs=1e-5)

@@ -4,10 +4,10 @@ from itertools import count
 import pytest
 from rich.console import Console
 
-from labelproof.cli.progress import RunDisplay, duration
 from labelproof.training.configuration import Configuration
 from labelproof.training.pack import Event, Job
 from labelproof.training.record import RunRecord
+from labelproof.verbs.progress import RunDisplay, duration
 
 
 def display(

@@ -40,7 +40,7 @@ def test_a_folder_of_ones_own_is_shown_with_its_warnings(tmp_path: Path) -> None
     result = run(str(tmp_path / "pets"), "--noise", "pair:0.25:exact", "--output", str(page))
     assert result.exit_code == 0, result.output
     assert "warning: " in result.output
-    assert "1 file left out, not images" in result.output
+    assert "1 file left out" in result.output
     assert "25.0% of the training labels were changed: 2 of 8" in result.output
     assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
 

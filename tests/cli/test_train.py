@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from trained import labelproof, labelproof_in_two_processes, train_digits
 
-from labelproof.cli import train as command
 from labelproof.training.ownership import owning
 from labelproof.training.pack import DeviceMemoryError, Event
 from labelproof.training.stopping import StopRequest
+from labelproof.verbs import train as command
 
 NOISY = ("--noise", "symmetric:0.4", "--loss", "ce+sr")
 

@@ -11,8 +11,8 @@ from small_runs import StopAfter, outcome
 from trained import labelproof, labelproof_in_two_processes, train_digits
 from typer.testing import Result
 
-from labelproof.cli import train as command
 from labelproof.data import load_digits
+from labelproof.verbs import train as command
 
 NOTE = "fingerprint.json"
 

@@ -151,7 +151,7 @@ def test_too_little_memory_has_its_own_exit_code(
     def exhausted(*_: object, **__: object) -> None:
         raise DeviceMemoryError("the device is out of memory")
 
-    monkeypatch.setattr(command, "show_search", exhausted)
+    monkeypatch.setattr(command, "search", exhausted)
     result = tune_digits(tmp_path)
     assert result.exit_code == 4
     assert "out of memory" in result.stderr

@@ -1,161 +1,256 @@
+import builtins
+import gzip
+import io
+import os
 import pickle
+import struct
+import tarfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from cifar_files import (
     cifar10_records,
     cifar100_records,
-    python2_names,
-    records,
+    python2_batch,
     write_binary,
     write_python,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tiny_dataset import tar_gz
 
 from labelproof.data import UnsafePickleError, load_coarse_labels, load_dataset
-from labelproof.data.cifar import cifar_bytes, read_cifar_binary, read_cifar_python
-from labelproof.data.places import FolderPlace
+from labelproof.data.cifar import CIFAR10_LAYOUTS, CIFAR100_LAYOUTS, read_archive, read_pickle
 
-# Longer than one block of records, and not a multiple of it.
-LONG = 1025
+Write = Callable[[Path, Mapping[str, NDArray[np.uint8]]], Path]
+WRITERS: list[Write] = [write_binary, write_python]
 
 
-@pytest.mark.parametrize("classes", [(10,), (20, 100)])
-def test_binary_records_come_apart_into_labels_and_pixels(
-    tmp_path: Path, classes: tuple[int, ...]
+@pytest.mark.parametrize("version", [0, 1], ids=["binary", "python"])
+def test_both_versions_give_the_images_and_labels_that_were_written(
+    tmp_path: Path, version: int
 ) -> None:
-    files = {"a.bin": records(LONG, classes, 1), "b.bin": records(3, classes, 2)}
-    write_binary(tmp_path, files)
-    read = read_cifar_binary(FolderPlace(tmp_path), ["a.bin", "b.bin"], classes=classes)
-    both = np.concatenate([files["a.bin"], files["b.bin"]])
-    np.testing.assert_array_equal(read.labels, both[:, :-3072])
-    np.testing.assert_array_equal(read.images.reshape(len(both), -1), both[:, -3072:])
-    assert read.images.shape == (LONG + 3, 3, 32, 32)
-    assert read.images.flags.c_contiguous
-    assert cifar_bytes(read) == both.tobytes()
-
-
-@pytest.mark.parametrize("classes", [(10,), (20, 100)])
-def test_both_versions_give_identical_arrays(tmp_path: Path, classes: tuple[int, ...]) -> None:
-    files = {"a.bin": records(7, classes, 1), "b.bin": records(3, classes, 2)}
-    binary = read_cifar_binary(
-        FolderPlace(write_binary(tmp_path / "binary", files)), list(files), classes=classes
-    )
-    python = read_cifar_python(
-        FolderPlace(write_python(tmp_path / "python", files)), ["a", "b"], classes=classes
-    )
-    for one, other in zip(binary, python, strict=True):
-        assert one.dtype == other.dtype == np.uint8
-        np.testing.assert_array_equal(one, other)
-    assert python.images.flags.writeable
-
-
-@pytest.mark.parametrize("size", [0, 1, 3072, 3074, 3073 * 4 - 1])
-def test_a_binary_file_that_is_cut_short_is_explained(tmp_path: Path, size: int) -> None:
-    (tmp_path / "data_batch_1.bin").write_bytes(bytes(size))
-    message = f"expected a multiple of 3073 bytes, the size of a record, got {size}: .* fetch it"
-    with pytest.raises(ValueError, match=message) as error:
-        read_cifar_binary(FolderPlace(tmp_path), ["data_batch_1.bin"], classes=(10,))
-    assert str(error.value).startswith(str(tmp_path / "data_batch_1.bin"))
-
-
-@pytest.mark.parametrize(
-    ("classes", "column", "label", "message"),
-    [
-        ((10,), 0, 10, "expected labels from 0 to 9, got 10 for image 2"),
-        ((20, 100), 0, 20, "expected labels from 0 to 19, got 20 for image 2"),
-        ((20, 100), 1, 255, "expected labels from 0 to 99, got 255 for image 2"),
-    ],
-)
-def test_a_label_out_of_range_is_explained(
-    tmp_path: Path, classes: tuple[int, ...], column: int, label: int, message: str
-) -> None:
-    content = records(4, classes)
-    content[2, column] = label
-    write_binary(tmp_path, {"a.bin": content})
-    write_python(tmp_path, {"a.bin": content})
-    place = FolderPlace(tmp_path)
-    with pytest.raises(ValueError, match=message):
-        read_cifar_binary(place, ["a.bin"], classes=classes)
-    with pytest.raises(ValueError, match=message):
-        read_cifar_python(place, ["a"], classes=classes)
+    for layouts, files in (
+        (CIFAR10_LAYOUTS, cifar10_records()),
+        (CIFAR100_LAYOUTS, cifar100_records()),
+    ):
+        layout = layouts[version]
+        splits = layout.read(WRITERS[version](tmp_path / layout.home, files))
+        for split, batches in layout.batches.items():
+            images, labels = splits[split]
+            written = np.concatenate([files[f"{n.removesuffix('.bin')}.bin"] for n in batches])
+            np.testing.assert_array_equal(labels, written[:, :-3072])
+            np.testing.assert_array_equal(images.reshape(len(written), -1), written[:, -3072:])
+            assert images.shape[1:] == (3, 32, 32)
+            assert images.flags.c_contiguous
+            assert images.flags.writeable
+        assert dict(layout.published(splits)) == {
+            name: content.tobytes() for name, content in files.items()
+        }
 
 
 DATA = np.zeros((2, 3072), np.uint8)
+NO_BATCH: dict[str, object] = {
+    "damaged": [1, 2],
+    "'data'.*'labels'": {},
+    "'labels'": {"data": DATA, "fine_labels": [1, 2]},
+    "'labels';": {"data": DATA, "labels": [1]},
+    "'labels'; ": {"data": DATA, "labels": 5},
+    "'labels'; f": {"data": DATA, "labels": ["a", "b"]},
+    "from 0 to 9, got -1": {"data": DATA, "labels": [-1, 2]},
+    "'data'": {"data": [1, 2], "labels": [1, 2]},
+    "'data',": {"data": DATA[:, :9], "labels": [1, 2]},
+    "refused: .*array": {"data": DATA.astype("f4"), "labels": [1, 2]},
+    "refused: .*print": {"data": print},
+}
 
 
-@pytest.mark.parametrize(
-    ("batch", "message"),
-    [
-        ([1, 2], "expected a batch of CIFAR with 'data' and 'labels', got list"),
-        ({"data": DATA}, "expected a batch of CIFAR with 'data' and 'labels', got 'data'"),
-        ({"data": DATA, "fine_labels": [1, 2]}, "and 'labels', got 'data', 'fine_labels'"),
-        ({"data": DATA, "labels": [1]}, "expected 2 'labels', one for each image, got 1"),
-        ({"data": DATA, "labels": 5}, "expected 2 'labels', one for each image, got int"),
-        ({"data": DATA, "labels": ["a", "b"]}, "expected 'labels' to be whole numbers"),
-        ({"data": DATA, "labels": [-1, 2]}, "expected 'labels' to be whole numbers"),
-        ({"data": [1, 2], "labels": [1, 2]}, r"'data' to be uint8 \(N, 3072\), got list"),
-        ({"data": DATA[:, :9], "labels": [1, 2]}, r"got uint8 \(2, 9\)"),
-        ({"data": DATA.astype("f4"), "labels": [1, 2]}, r"got float32 \(2, 3072\)"),
-    ],
-)
-def test_a_pickle_that_is_no_batch_is_explained(
-    tmp_path: Path, batch: object, message: str
-) -> None:
-    (tmp_path / "data_batch_1").write_bytes(pickle.dumps(batch, protocol=2))
-    with pytest.raises(ValueError, match=message) as error:
-        read_cifar_python(FolderPlace(tmp_path), ["data_batch_1"], classes=(10,))
-    assert str(error.value).startswith(str(tmp_path / "data_batch_1"))
+def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
+    folder = write_binary(tmp_path / "cifar10", cifar10_records())
+    for size in (0, 1, 3072, 3074, 3073 * 4 - 1):
+        (folder / "data_batch_2.bin").write_bytes(bytes(size))
+        with pytest.raises(ValueError, match=rf"data_batch_2\.bin: .* 3073 bytes.* got {size}"):
+            load_dataset("cifar10", root=tmp_path)
+    folder = write_python(tmp_path / "b" / "cifar10", cifar10_records())
+    for message, batch in NO_BATCH.items():
+        (folder / "data_batch_3").write_bytes(pickle.dumps(batch, protocol=2))
+        with pytest.raises(ValueError, match=f"data_batch_3: .*{message}"):
+            load_dataset("cifar10", root=tmp_path / "b")
+    for number, write in enumerate(WRITERS):
+        for column, label in ((0, 20), (1, 255)):
+            files = cifar100_records()
+            files["train.bin"][2, column] = label
+            write(tmp_path / str(number) / "cifar100", files)
+            with pytest.raises(ValueError, match=rf"train.*: .*got {label} for image 2"):
+                load_dataset("cifar100", root=tmp_path / str(number))
 
 
-def test_a_batch_that_would_run_code_is_refused_by_name(tmp_path: Path) -> None:
-    write_python(tmp_path / "cifar10" / "cifar-10-batches-py", cifar10_records())
-    bad = tmp_path / "cifar10" / "cifar-10-batches-py" / "data_batch_3"
-    bad.write_bytes(pickle.dumps({"data": print}, protocol=2))
-    with pytest.raises(ValueError, match=r"data_batch_3: refused: .*__builtin__ print") as error:
-        load_dataset("cifar10", root=tmp_path)
-    assert isinstance(error.value.__cause__, UnsafePickleError)
-
-
-@pytest.mark.parametrize("write", [write_binary, write_python])
-def test_class_names_come_from_the_files_where_they_are_there(tmp_path: Path, write) -> None:
-    python = write is write_python
-    folder = tmp_path / ("cifar-10-batches-py" if python else "cifar-10-batches-bin")
-    write(folder, cifar10_records())
-    assert load_dataset("cifar10", root=tmp_path).class_names[:2] == ("airplane", "automobile")
-    names = [f"class{number}" for number in range(10)]
-    if python:
-        (folder / "batches.meta").write_bytes(python2_names({"label_names": names}))
-    else:
-        (folder / "batches.meta.txt").write_text("\n".join(names) + "\n\n")
-    assert load_dataset("cifar10", root=tmp_path).class_names == tuple(names)
-    if python:
-        (folder / "batches.meta").write_bytes(python2_names({"label_names": names[:9]}))
-    else:
-        (folder / "batches.meta.txt").write_text("one two")
-    with pytest.raises(ValueError, match=r"expected 10 class names, got [29]"):
-        load_dataset("cifar10", root=tmp_path)
-
-
-@pytest.mark.parametrize("write", [write_binary, write_python])
-def test_cifar100_has_fine_labels_and_coarse_ones_on_request(tmp_path: Path, write) -> None:
+@pytest.mark.parametrize("write", WRITERS)
+def test_cifar100_has_fine_labels_and_coarse_ones_on_request(tmp_path: Path, write: Write) -> None:
     files = cifar100_records()
-    folder = "cifar-100-binary" if write is write_binary else "cifar-100-python"
-    write(tmp_path / "cifar100" / folder, files)
-    dataset = load_dataset("cifar100", root=tmp_path)
+    write(tmp_path / "cifar100", files)
+    dataset, coarse = load_dataset("cifar100", root=tmp_path), load_coarse_labels(root=tmp_path)
     assert dataset.num_classes == 100
-    assert dataset.train.labels.dtype == np.int64
     np.testing.assert_array_equal(dataset.train.labels, files["train.bin"][:, 1])
-    coarse = load_coarse_labels(root=tmp_path)
-    assert coarse["train"].dtype == np.int64
     np.testing.assert_array_equal(coarse["test"], files["test.bin"][:, 0])
+    assert dataset.train.labels.dtype == coarse["test"].dtype == np.int64
 
 
-def test_a_file_that_shrinks_while_it_is_read_is_noticed(tmp_path: Path) -> None:
-    class Shrinking(FolderPlace):
-        def size(self, name: str) -> int:
-            return super().size(name) * 2
+def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as file:
+        for member, content in members:
+            member.size = len(content)
+            file.addfile(member, io.BytesIO(content))
+    return path
 
-    write_binary(tmp_path, {"a.bin": records(2, (10,))})
-    with pytest.raises(ValueError, match="became shorter while read"):
-        read_cifar_binary(Shrinking(tmp_path), ["a.bin"], classes=(10,))
+
+def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member
+
+
+def test_only_the_plain_files_that_were_named_come_out_of_an_archive(tmp_path: Path) -> None:
+    archive = tar_of(
+        tmp_path / "a.tar.gz",
+        (special("data", tarfile.DIRTYPE), b""),
+        (special("data/two", tarfile.SYMTYPE, "/etc/passwd"), b""),
+        (special("data/three", tarfile.LNKTYPE, "data/one"), b""),
+        (special("data/four", tarfile.GNUTYPE_SPARSE), b""),
+        (special("data/five", tarfile.FIFOTYPE), b""),
+        (tarfile.TarInfo("../six"), b"6"),
+        (tarfile.TarInfo("./data/one"), b"1"),
+    )
+    wanted = [f"data/{name}" for name in ("one", "two", "three", "four", "five", "six")]
+    assert read_archive(archive, wanted) == {"one": b"1"}
+    assert list(tmp_path.iterdir()) == [archive]
+
+
+def test_a_bomb_is_stopped_at_the_limit_and_a_truncated_archive_is_named(tmp_path: Path) -> None:
+    bomb = tar_of(tmp_path / "a.tar.gz", (tarfile.TarInfo("one"), bytes(4 << 20)))
+    header = special("././@LongLink", tarfile.GNUTYPE_LONGNAME)
+    header.size = 1 << 40
+    content = gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(4 << 20))
+    (tmp_path / "b.tar.gz").write_bytes(content)
+    for archive in (bomb, tmp_path / "b.tar.gz"):
+        with pytest.raises(ValueError, match=r"\.tar\.gz: expected at most 1000000"):
+            read_archive(archive, ["one"], limit=1_000_000)
+    whole = tar_gz({"one": os.urandom(5000)})
+    for length in (0, 5, len(whole) // 2, len(whole) - 5):
+        bomb.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=r"a\.tar\.gz: .* damaged"):
+            read_archive(bomb, ["one"])
+
+
+PLAIN = {
+    "labels": [1, 2, 300, 70000, -5, 2**70],
+    "nested": {"a": [None, True, False, (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ()]},
+    "half": 0.5,
+    "text": "Zürich",
+    "raw": b"\x00\xff",
+    "many": list(range(300)),
+}
+
+
+def test_plain_data_and_arrays_come_out_as_they_went_in() -> None:
+    for protocol in range(6):
+        content = {**PLAIN, "raw": ""} if protocol < 2 else PLAIN
+        assert read_pickle(pickle.dumps(content, protocol=protocol), "file") == content
+        array = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+        for each in (array, np.asfortranarray(array)) if 2 <= protocol < 5 else ():
+            read = read_pickle(pickle.dumps({"data": each}, protocol=protocol), "file")["data"]
+            assert read.dtype == np.uint8
+            np.testing.assert_array_equal(read, array)
+
+
+def test_a_batch_of_python_2_is_read_as_python_itself_reads_it() -> None:
+    data = np.random.default_rng(0).integers(0, 256, (3, 3072), dtype=np.uint8)
+    content = python2_batch(data, {"labels": [1, 2, 3], "filenames": ["a.png", "b.png", "c.png"]})
+    trusted = pickle.loads(content, encoding="latin1")  # noqa: S301 (written above)
+    np.testing.assert_equal(read_pickle(content, "data_batch_1"), trusted)
+
+
+class Runs:
+    """Runs a function when it is unpickled."""
+
+    def __init__(self, function: Any, *arguments: Any):
+        self.function, self.arguments = function, arguments
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return self.function, self.arguments
+
+
+def test_a_hostile_pickle_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    command, opens = f"touch {canary}", f"open({str(canary)!r}, 'w')"
+    hostile = {
+        "system": pickle.dumps(Runs(os.system, command)),
+        "system, protocol 0": f"cos\nsystem\n(S'{command}'\ntR.".encode(),
+        "eval": pickle.dumps(Runs(builtins.eval, opens), protocol=2),
+        "exec": pickle.dumps(Runs(builtins.exec, opens), protocol=5),
+        "open": pickle.dumps(Runs(open, str(canary), "w")),
+        "getattr of numpy": b"cbuiltins\ngetattr\n(cnumpy\nndarray\nS'tofile'\ntR.",
+        "attribute by a dotted name": b"\x80\x04\x8c\x05numpy\x8c\x0endarray.tofile\x93.",
+        "numpy's own loader": b"cnumpy\nload\n(S'file'\ntR.",
+        "instance": f"(S'{command}'\nios\nsystem\n.".encode(),
+        "object": f"(cos\nsystem\nS'{command}'\no.".encode(),
+        "class of ours": pickle.dumps(Path("x")),
+        "persistent": b"Pname\n.",
+        "persistent, binary": b"\x80\x02NQ.",
+        "object array": pickle.dumps({"data": np.array([1, "a"], dtype=object)}, protocol=2),
+        "text array": pickle.dumps({"data": np.array(["a"])}, protocol=2),
+        "structured array": pickle.dumps({"data": np.zeros(1, "u1,O")}, protocol=2),
+    }
+    for name, content in hostile.items():
+        with pytest.raises(UnsafePickleError, match=r"^batch: refused: the pickle"):
+            read_pickle(content, "batch")
+        assert not canary.exists(), name
+
+
+DAMAGED = {
+    "a codec that is no text's": b"c_codecs\nencode\n(Vabc\nVrot13\ntR.",
+    "a dtype alone": b"cnumpy\ndtype\n((lp0\ntR.",
+    "empty": b"",
+    "no end": b"N",
+    "nothing on the stack": b"\x80\x02.",
+    "a mark": b"(.",
+    "a memo never written": b"\x80\x02h\x05.",
+    "append to none": b"\x80\x02NNa.",
+    "a list called": b"\x80\x02](K\x01tR.",
+    "the state of a list": b"\x80\x02]}b.",
+    "a class made without a call": b"\x80\x02cnumpy\nndarray\n)\x81.",
+    "ndarray as a function": b"cnumpy\nndarray\n((I1000000000000\nttR.",
+    "state of a name": b"cnumpy\nndarray\n}K\x01K\x02sb.",
+    "an extension": b"\x80\x02\x82\x01.",
+    "a name alone": b"cnumpy\ndtype\n.",
+    "an array without content": b"\x80\x02}K\x01cnumpy.core.multiarray\n_reconstruct\n)Rs.",
+    "a name that is given a state": b"\x80\x02cnumpy\ndtype\n}K\x01K\x02sb0}.",
+    "a function that is given a state": b"\x80\x02c_codecs\nencode\n}K\x01K\x02sb0}.",
+    "a memo far away": b"\x80\x02]r\xff\xff\xff\xff.",
+    "claims bytes": b"\x80\x02\x8e" + struct.pack("<Q", 2**60) + b"x.",
+    "claims an array": python2_batch(DATA[:1], {}).replace(b"J\x01\0\0\0", b"J\xff\xff\xff\x7f"),
+    "a shape of text": pickle.dumps({"data": np.zeros(2, "u1")}, protocol=2).replace(
+        b"K\x02\x85", b"J\xff\xff\xff\x7fX\x01\0\0\0a\x86"
+    ),
+    "a negative shape": python2_batch(DATA[:1], {}).replace(b"J\x01\0\0\0", b"J\xfe\xff\xff\xff"),
+}
+WHOLE = python2_batch(np.zeros((2, 5), np.uint8), {"labels": [1, 2], "names": ["a", "b"]})
+
+
+def test_a_damaged_pickle_is_explained() -> None:
+    for content in (*DAMAGED.values(), *(WHOLE[:length] for length in range(len(WHOLE)))):
+        with pytest.raises(ValueError, match=r"^batch: truncated or damaged"):
+            read_pickle(content, "batch")
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=3))
+def test_a_changed_pickle_is_data_or_a_value_error(position: int, change: bytes) -> None:
+    content = WHOLE[:position] + change + WHOLE[position + len(change) :]
+    try:
+        read_pickle(content, "batch")
+    except ValueError as error:
+        assert str(error).startswith("batch: ")  # noqa: PT017 (either outcome is right)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from labelproof.data import Dataset, Split, load_digits
-from labelproof.data.rows import dataset_from_rows, row_statistics
+from labelproof.data.table import dataset_from_rows
 
 ROWS = np.array([[1, 7, 0.1], [3, 7, 0.1], [5, 7, 0.1]], np.float32)
 LABELS = np.array([0, 1, 1])
@@ -32,7 +32,7 @@ def test_images_are_none() -> None:
         (ROWS.astype(np.uint8), TypeError, "expected rows of float32, got uint8"),
         (np.where(ROWS == 5, np.nan, ROWS), ValueError, "finite rows, got nan in row 2, feature 0"),
         (np.where(ROWS == 3, np.inf, ROWS), ValueError, "finite rows, got inf in row 1, feature 0"),
-        (ROWS[:2], ValueError, "labels: expected one for each of 2 rows, got 3"),
+        (ROWS[:2], ValueError, "labels: expected one for each of 2 examples, got 3"),
     ],
 )
 def test_rows_must_be_finite_float32(
@@ -58,7 +58,8 @@ def test_a_table_is_standardised_by_feature() -> None:
 
 def test_tiny_and_huge_spreads_stay_finite_in_float32() -> None:
     rows = np.array([[1e-44, 1e30], [0, -1e30]], np.float32)
-    mean, std = (np.array(values, np.float32) for values in row_statistics(rows))
+    dataset = dataset_from_rows("t", {"train": Split(rows, np.array([0, 1]))}, "ab", None)
+    mean, std = (np.array(each, np.float32) for each in (dataset.mean, dataset.std))
     assert np.isfinite((rows - mean) / std).all()
 
 
@@ -84,8 +85,8 @@ def test_printing_decodes_no_image() -> None:
             raise AssertionError("an image was decoded")
 
     split = Split(Source(), LABELS)
-    assert repr(split) == "Split(3 images, decoded when asked for)"
+    assert repr(split) == "Split(3 images, decoded on access)"
     dataset = Dataset("lazy", {"train": split, "test": split}, ("a", "b"), (0.5,), (0.2,))
     assert not dataset.tabular
-    wanted = "train: 3 images, decoded when asked for, test: 3, 2 classes: a, b"
+    wanted = "train: 3 images, decoded on access, test: 3, 2 classes: a, b"
     assert repr(dataset) == f"Dataset('lazy', {wanted})"

@@ -1,18 +1,12 @@
 """Downloads, from a real server on this machine."""
 
-import errno
 import io
-import os
-import ssl
 import subprocess
 import sys
 import tarfile
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from file_server import FileServer
@@ -26,12 +20,10 @@ from tiny_dataset import (
     tiny_idx,
 )
 
-from labelproof.data import DownloadError, Transfer, download_dataset, load_dataset, verify_dataset
-from labelproof.data.catalogue import DATASETS, KnownDataset
-from labelproof.data.transfer import check_address
+from labelproof.data import DownloadError, download_dataset, load_dataset, verify_dataset
+from labelproof.data.published import DATASETS, KnownDataset
 
-CONTENT = bytes(range(256)) * 4096
-QUICK = Transfer(pause=0.0, timeout=10.0)
+FIRST = "train-images-idx3-ubyte.gz"
 
 
 @pytest.fixture(autouse=True)
@@ -42,355 +34,157 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[FileServer]:
-    with FileServer({"/pub/file": CONTENT}).running() as running:
+    files = {f"/pub/{name}": data for name, data in tiny_files().items()}
+    with FileServer(files).running() as running:
         yield running
-
-
-def fetch(server: FileServer, folder: Path, transfer: Transfer = QUICK, **changes: Any) -> Path:
-    target = folder / "data" / "file"
-    expected = {"size": len(CONTENT), "sha256": sha256(CONTENT), **changes}
-    transfer.fetch(f"{server.address}/pub/file", target, **expected)
-    return target
-
-
-def only(target: Path) -> bool:
-    return [path.name for path in target.parent.iterdir()] == [target.name]
-
-
-def test_a_file_arrives_whole_with_its_progress(server: FileServer, tmp_path: Path) -> None:
-    seen: list[tuple[str, int, int]] = []
-    transfer = replace(QUICK, progress=lambda *event: seen.append(event))
-    target = fetch(server, tmp_path, transfer)
-    assert target.read_bytes() == CONTENT
-    assert only(target)
-    done = [count for _, count, _ in seen]
-    assert seen[0] == ("file", 0, len(CONTENT))
-    assert done == sorted(done)
-    assert done[-1] == len(CONTENT)
-
-
-def test_a_file_without_a_length_arrives_whole(server: FileServer, tmp_path: Path) -> None:
-    server.length = False
-    assert fetch(server, tmp_path).read_bytes() == CONTENT
-
-
-def test_a_connection_that_is_cut_is_resumed(server: FileServer, tmp_path: Path) -> None:
-    server.cuts = [300_000, 100_000, 0]
-    target = fetch(server, tmp_path)
-    assert target.read_bytes() == CONTENT
-    assert only(target)
-    assert server.asked_ranges[0] is None
-    assert server.asked_ranges[1] == "bytes=300000-"
-    assert server.requests[1][1]["if-range"] == '"one"'
-    assert server.asked_ranges[-1] == "bytes=400000-"
-
-
-def test_a_later_call_goes_on_where_an_earlier_one_stopped(
-    server: FileServer, tmp_path: Path
-) -> None:
-    server.cuts = [300_000, 0, 0]
-    with pytest.raises(DownloadError, match=r"connection ended before .* 2 times in a row"):
-        fetch(server, tmp_path, replace(QUICK, attempts=2))
-    assert not (tmp_path / "data" / "file").exists()
-    target = fetch(server, tmp_path)
-    assert target.read_bytes() == CONTENT
-    assert only(target)
-    assert server.asked_ranges[-1] == "bytes=300000-"
-
-
-def test_a_file_that_changed_meanwhile_is_fetched_anew(server: FileServer, tmp_path: Path) -> None:
-    server.files["/pub/file"] = bytes(len(CONTENT))
-    server.cuts = [300_000, 0]
-    with pytest.raises(DownloadError):
-        fetch(server, tmp_path, replace(QUICK, attempts=1))
-    server.files["/pub/file"], server.tag, server.cuts = CONTENT, '"two"', []
-    assert fetch(server, tmp_path).read_bytes() == CONTENT
-    assert server.requests[-1][1]["if-range"] == '"one"'
-
-
-def test_a_file_that_changed_unnoticed_is_fetched_once_more(
-    server: FileServer, tmp_path: Path
-) -> None:
-    server.tag = ""
-    server.files["/pub/file"] = bytes(len(CONTENT))
-    server.cuts = [300_000, 0]
-    with pytest.raises(DownloadError):
-        fetch(server, tmp_path, replace(QUICK, attempts=1))
-    server.files["/pub/file"], server.cuts = CONTENT, []
-    assert fetch(server, tmp_path).read_bytes() == CONTENT
-    assert server.asked_ranges[-2:] == ["bytes=300000-", None]
-
-
-def test_a_server_without_ranges_sends_all_of_it_again(server: FileServer, tmp_path: Path) -> None:
-    server.ranges = False
-    server.cuts = [300_000]
-    target = fetch(server, tmp_path)
-    assert target.read_bytes() == CONTENT
-    assert server.asked_ranges == [None, "bytes=300000-"]
-
-
-def test_a_server_that_never_gets_further_is_given_up(server: FileServer, tmp_path: Path) -> None:
-    server.ranges = False
-    server.cuts = [1000] * 20
-    with pytest.raises(DownloadError, match="4 times in a row"):
-        fetch(server, tmp_path)
-    assert len(server.requests) == 5
-
-
-@pytest.mark.parametrize("leftover", [CONTENT + b"more", CONTENT[:-1] + b"x"])
-def test_a_leftover_of_something_else_is_not_used(
-    server: FileServer, tmp_path: Path, leftover: bytes
-) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / ".file.part").write_bytes(leftover)
-    target = fetch(server, tmp_path)
-    assert target.read_bytes() == CONTENT
-    assert only(target)
-
-
-def test_a_range_that_the_server_does_not_have_starts_anew(
-    server: FileServer, tmp_path: Path
-) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / ".file.part").write_bytes(bytes(1000))
-    server.statuses = [416]
-    assert fetch(server, tmp_path).read_bytes() == CONTENT
-    assert server.asked_ranges == ["bytes=1000-", None]
-
-
-def test_a_wrong_checksum_is_an_error_and_the_file_is_gone(
-    server: FileServer, tmp_path: Path
-) -> None:
-    target = tmp_path / "data" / "file"
-    target.parent.mkdir()
-    target.write_bytes(b"what was there")
-    server.files["/pub/file"] = bytes(len(CONTENT))
-    with pytest.raises(DownloadError, match=f"expected a file with SHA-256 {sha256(CONTENT)}, got"):
-        fetch(server, tmp_path)
-    assert target.read_bytes() == b"what was there"
-    assert only(target)
-
-
-@pytest.mark.parametrize("length", [True, False])
-@pytest.mark.parametrize("content", [b"<html>log in</html>", CONTENT + b"more"])
-def test_a_file_of_another_size_is_refused_at_once(
-    server: FileServer, tmp_path: Path, content: bytes, length: bool
-) -> None:
-    server.files["/pub/file"] = content
-    server.length = length
-    with pytest.raises(DownloadError, match=r"expected a file of|ended before"):
-        fetch(server, tmp_path)
-    assert length is False or len(server.requests) == 1
-    assert not (tmp_path / "data" / "file").exists()
-
-
-def test_a_missing_file_is_not_asked_for_again(server: FileServer, tmp_path: Path) -> None:
-    server.files.clear()
-    with pytest.raises(DownloadError, match="the server answered 404 Not Found"):
-        fetch(server, tmp_path)
-    assert len(server.requests) == 1
-    assert list((tmp_path / "data").iterdir()) == []
-
-
-def test_a_server_that_is_busy_is_asked_again(server: FileServer, tmp_path: Path) -> None:
-    server.statuses = [503, 429, 500]
-    assert fetch(server, tmp_path).read_bytes() == CONTENT
-    assert len(server.requests) == 4
-
-
-def test_a_server_that_stays_busy_is_given_up(server: FileServer, tmp_path: Path) -> None:
-    server.statuses = [503] * 9
-    with pytest.raises(DownloadError, match="the server answered 503, 4 times in a row"):
-        fetch(server, tmp_path)
-
-
-def test_a_server_that_does_not_answer_is_given_up(server: FileServer, tmp_path: Path) -> None:
-    server.chunk, server.pause = 100_000, 2.0
-    with pytest.raises(DownloadError, match=r"the connection was cut .*timed out"):
-        fetch(server, tmp_path, Transfer(timeout=0.2, pause=0.0, attempts=1))
-
-
-def test_no_server_at_all_is_explained(server: FileServer, tmp_path: Path) -> None:
-    server.address = "http://127.0.0.1:9"
-    with pytest.raises(DownloadError, match=r"no connection \(.*refused\), 4 times in a row"):
-        fetch(server, tmp_path)
-
-
-def test_a_certificate_that_is_not_trusted_is_explained(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise urllib.error.URLError(ssl.SSLCertVerificationError("self-signed certificate"))
-
-    monkeypatch.setattr(urllib.request.OpenerDirector, "open", refuse)
-    with pytest.raises(DownloadError, match=r"certificate is not trusted here .* SSL_CERT_FILE"):
-        fetch(server, tmp_path)
-
-
-def test_a_redirect_is_followed_unless_it_is_unsafe(server: FileServer, tmp_path: Path) -> None:
-    content = server.files.pop("/pub/file")
-    server.files["/other"] = content
-    server.redirects["/pub/file"] = "/other"
-    assert fetch(server, tmp_path).read_bytes() == CONTENT
-    server.redirects["/pub/file"] = "http://example.org/other"
-    with pytest.raises(DownloadError, match=r"leads to http://example\.org/other: expected"):
-        fetch(server, tmp_path)
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["http://example.org/a", "ftp://127.0.0.1/a", "file:///etc/passwd", "http://127.0.0.1.evil.org",
-     "https://", "/etc/passwd", "http://10.0.0.1/a"],
-)  # fmt: skip
-def test_an_unsafe_address_is_refused(address: str) -> None:
-    with pytest.raises(ValueError, match="expected an address that begins with https://"):
-        check_address(address)
-
-
-@pytest.mark.parametrize("address", ["http://localhost:1/a", "http://[::1]/a", "http://127.9.9.9"])
-def test_this_machine_may_be_asked_without_encryption(address: str) -> None:
-    check_address(address)
-
-
-def test_a_proxy_of_the_environment_is_used(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", server.address)
-    monkeypatch.setenv("no_proxy", "")
-    server.files["http://localhost:9/pub/file"] = CONTENT
-    target = tmp_path / "file"
-    QUICK.fetch("http://localhost:9/pub/file", target, size=len(CONTENT), sha256=sha256(CONTENT))
-    assert server.paths == ["http://localhost:9/pub/file"]
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (OSError(errno.ENOSPC, "No space left"), "no room left for file; free some"),
-        (OSError(errno.EACCES, "Permission denied"), "not allowed to write file here; choose"),
-        (OSError(errno.EROFS, "Read-only file system"), "not allowed to write file here; choose"),
-        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
-    ],
-)
-def test_trouble_with_the_disk_is_explained(
-    server: FileServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    error: OSError,
-    message: str,
-) -> None:
-    def fail(_: int) -> None:
-        raise error
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match=message) as raised:
-        fetch(server, tmp_path)
-    assert not isinstance(raised.value, DownloadError)
-    assert not (tmp_path / "data" / "file").exists()
-
-
-DOWNLOAD = """
-import sys
-from pathlib import Path
-from labelproof.data import Transfer
-address, target, size, sha256 = sys.argv[1:]
-Transfer().fetch(address, Path(target), size=int(size), sha256=sha256)
-"""
-
-
-def test_two_processes_at_once_leave_one_whole_file(server: FileServer, tmp_path: Path) -> None:
-    server.chunk, server.pause = 1 << 15, 0.05
-    target = tmp_path / "data" / "file"
-    arguments = [f"{server.address}/pub/file", str(target), str(len(CONTENT)), sha256(CONTENT)]
-    command = [sys.executable, "-c", DOWNLOAD, *arguments]
-    processes = [subprocess.Popen(command) for _ in range(2)]
-    assert [process.wait(timeout=60) for process in processes] == [0, 0]
-    assert target.read_bytes() == CONTENT
-    assert only(target)
-    assert len(server.requests) == 2
-
-
-def test_while_another_has_the_part_file_an_own_one_is_used(
-    server: FileServer, tmp_path: Path
-) -> None:
-    fcntl = pytest.importorskip("fcntl")
-    part = tmp_path / "data" / ".file.part"
-    part.parent.mkdir()
-    with part.open("wb") as held:
-        held.write(b"theirs")
-        held.flush()
-        fcntl.flock(held, fcntl.LOCK_EX)
-        target = fetch(server, tmp_path)
-    assert target.read_bytes() == CONTENT
-    assert part.read_bytes() == b"theirs"
-    assert sorted(path.name for path in target.parent.iterdir()) == [".file.part", "file"]
 
 
 @pytest.fixture
 def tiny(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> KnownDataset:
     dataset = tiny_idx(server.address)
-    server.files = {f"/pub/{name}": data for name, data in tiny_files().items()}
     monkeypatch.setitem(DATASETS, "tiny", dataset)
     return dataset
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_dataset_is_downloaded_verified_and_read(server: FileServer, tmp_path: Path) -> None:
+def test_a_dataset_is_downloaded_once_with_its_progress(
+    server: FileServer, tiny: KnownDataset, tmp_path: Path
+) -> None:
     with pytest.raises(FileNotFoundError, match="labelproof data download tiny"):
         load_dataset("tiny", root=tmp_path)
-    found = download_dataset("tiny", root=tmp_path, transfer=QUICK)
+    seen: list[tuple[str, int, int]] = []
+    found = download_dataset("tiny", root=tmp_path, progress=lambda *event: seen.append(event))
     assert found.good
     assert found.path == tmp_path / "tiny"
     assert len(load_dataset("tiny", root=tmp_path).train) == 6
-    assert len(server.requests) == 4
-    assert download_dataset("tiny", root=tmp_path, transfer=QUICK) == found
-    assert len(server.requests) == 4
+    paths = list((tmp_path / "tiny").iterdir())
+    assert sorted(path.name for path in paths) == sorted(tiny_files())
+    assert all(path.stat().st_mode & 0o044 == 0o044 for path in paths)
+    for file in tiny.files:
+        done = [count for name, count, total in seen if (name, total) == (file.name, file.size)]
+        assert done == sorted(done)
+        assert done[-1] == file.size
+    assert download_dataset("tiny", root=tmp_path) == found
+    assert len(server.paths) == 4
 
 
 @pytest.mark.usefixtures("tiny")
-def test_only_what_is_damaged_is_fetched_again(server: FileServer, tmp_path: Path) -> None:
-    download_dataset("tiny", root=tmp_path, transfer=QUICK)
+def test_only_what_is_damaged_or_missing_is_downloaded(server: FileServer, tmp_path: Path) -> None:
+    download_dataset("tiny", root=tmp_path)
     path = tmp_path / "tiny" / "t10k-labels-idx1-ubyte.gz"
     path.write_bytes(path.read_bytes()[:-3])
-    server.requests.clear()
-    with pytest.raises(ValueError, match=r"fetch it again \(labelproof data download tiny\)"):
+    server.paths.clear()
+    with pytest.raises(ValueError, match=r"\(labelproof data download tiny\)"):
         load_dataset("tiny", root=tmp_path)
-    assert not verify_dataset("tiny", root=tmp_path).good
-    assert download_dataset("tiny", root=tmp_path, transfer=QUICK).good
-    assert server.paths == ["/pub/t10k-labels-idx1-ubyte.gz"]
+    assert download_dataset("tiny", root=tmp_path).good
+    assert server.paths == [f"/pub/{path.name}"]
+    path.unlink()
+    path.with_suffix("").write_bytes(tiny_contents()[path.stem])
+    # It is right, although compressed otherwise.
+    assert download_dataset("tiny", root=tmp_path).good
+    assert len(server.paths) == 1
 
 
 @pytest.mark.usefixtures("tiny")
-def test_what_is_right_but_compressed_otherwise_is_left_alone(
+def test_a_connection_that_is_cut_and_a_busy_server_are_tried_again(
     server: FileServer, tmp_path: Path
 ) -> None:
+    server.cuts = [500]
+    server.statuses = [503]
+    assert download_dataset("tiny", root=tmp_path).good
+    assert server.paths[:3] == [f"/pub/{FIRST}"] * 3
+    assert len(server.paths) == 6
+
+
+PATH = f"/pub/{FIRST}"
+FAULTS: dict[str, tuple[Callable[[FileServer], object], str, int]] = {
+    "gone": (lambda server: server.files.clear(), "the server answered 404", 1),
+    "busy": (lambda server: server.statuses.extend([503] * 9), "the server answered 503", 3),
+    "another file": (
+        lambda server: server.files.update({PATH: bytes(len(server.files[PATH]))}),
+        "SHA-256",
+        3,
+    ),
+    "a web page": (lambda server: server.files.update({PATH: b"<html>"}), "expected a file of", 1),
+    "a longer file": (
+        lambda server: (server.files.update({PATH: bytes(1 << 20)}), setattr(server, "length", 0)),
+        "expected a file of",
+        1,
+    ),
+    "slow": (lambda server: setattr(server, "pause", 1.0), "timed out", 3),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_failure_names_the_address_the_reason_and_what_to_place_where(
+    server: FileServer, tiny: KnownDataset, tmp_path: Path, name: str
+) -> None:
+    fault, reason, requests = FAULTS[name]
     (tmp_path / "tiny").mkdir()
-    for name, data in tiny_contents().items():
-        (tmp_path / "tiny" / name).write_bytes(data)
-    assert download_dataset("tiny", root=tmp_path, transfer=QUICK).good
-    assert server.requests == []
+    (tmp_path / "tiny" / FIRST).write_bytes(b"what was there")
+    fault(server)
+    with pytest.raises(DownloadError) as error:
+        download_dataset("tiny", root=tmp_path, timeout=0.2)
+    for part in (
+        f"{server.address}/pub/{FIRST}: ",
+        reason,
+        f"{FIRST} another way (SHA-256 {tiny.files[0].sha256}), place it in {tmp_path / 'tiny'}",
+    ):
+        assert part in str(error.value)
+    assert server.paths == [f"/pub/{FIRST}"] * requests
+    assert [path.name for path in (tmp_path / "tiny").iterdir()] == [FIRST]
+    assert (tmp_path / "tiny" / FIRST).read_bytes() == b"what was there"
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("by_variable", [True, False])
+def test_no_network_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DownloadError, match=r"the connection failed \(.*refused\)") as e:
+        download_dataset("tiny", root=tmp_path, mirror="http://127.0.0.1:9")
+    assert "Max retries" not in str(e.value)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(DownloadError, match=rf"{tmp_path}: cannot store tiny .*--data-root"):
+            download_dataset("tiny", root=tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list((tmp_path / "tiny").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(DownloadError, match="file: cannot store tiny"):
+        download_dataset("tiny", root=tmp_path / "file")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_redirect_and_a_file_without_a_length_are_fine(
+    server: FileServer, tmp_path: Path
+) -> None:
+    server.length = False
+    server.files["/other"] = server.files.pop(f"/pub/{FIRST}")
+    server.redirects[f"/pub/{FIRST}"] = "/other"
+    assert download_dataset("tiny", root=tmp_path).good
+
+
+@pytest.mark.usefixtures("tiny")
 def test_a_mirror_takes_the_publishers_place(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_variable: bool
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.files = {path.replace("/pub/", "/mirror/tiny/"): d for path, d in server.files.items()}
     mirror = f"{server.address}/mirror"
-    if by_variable:
-        monkeypatch.setenv("LABELPROOF_MIRROR", mirror)
-    found = download_dataset(
-        "tiny", root=tmp_path, mirror=None if by_variable else f"{mirror}/", transfer=QUICK
-    )
-    assert found.good
+    assert download_dataset("tiny", root=tmp_path / "a", mirror=f"{mirror}/").good
+    monkeypatch.setenv("LABELPROOF_MIRROR", mirror)
+    assert download_dataset("tiny", root=tmp_path / "b").good
     assert all(path.startswith("/mirror/tiny/") for path in server.paths)
 
 
 @pytest.mark.usefixtures("tiny")
-def test_an_unsafe_mirror_is_refused_before_anything_is_done(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"http://mirror\.example/: expected"):
-        download_dataset("tiny", root=tmp_path / "new", mirror="http://mirror.example/")
+def test_a_mirror_that_is_no_web_address_is_refused(tmp_path: Path) -> None:
+    for address in ("http://example.org", "ftp://127.0.0.1/a", "file:///etc/passwd", "/etc/passwd"):
+        with pytest.raises(ValueError, match=f"mirror: expected .* https://.*{address}"):
+            download_dataset("tiny", root=tmp_path / "new", mirror=address)
     assert not (tmp_path / "new").exists()
 
 
@@ -400,103 +194,104 @@ def test_the_next_address_is_asked_when_one_fails(
     places = (f"{server.address}/gone/", f"{server.address}/pub/")
     files = tuple(replace(file, folders=places) for file in tiny.files)
     monkeypatch.setitem(DATASETS, "tiny", replace(tiny, files=files))
-    assert download_dataset("tiny", root=tmp_path, transfer=QUICK).good
+    assert download_dataset("tiny", root=tmp_path).good
 
 
-def test_a_failure_says_which_file_to_place_where(
-    server: FileServer, tiny: KnownDataset, tmp_path: Path
-) -> None:
-    server.files.clear()
-    with pytest.raises(DownloadError) as error:
-        download_dataset("tiny", root=tmp_path, transfer=QUICK)
-    file = tiny.files[0]
-    for part in ("404", file.name, file.sha256, f"place it in {tmp_path / 'tiny'}"):
-        assert part in str(error.value)
-
-
-def test_a_file_that_was_placed_by_hand_is_used(
-    server: FileServer, tiny: KnownDataset, tmp_path: Path
-) -> None:
-    first = tiny.files[0].name
+@pytest.mark.usefixtures("tiny")
+def test_a_file_that_was_placed_by_hand_is_used(server: FileServer, tmp_path: Path) -> None:
     (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / first).write_bytes(server.files.pop(f"/pub/{first}"))
-    with pytest.raises(FileNotFoundError, match=r"tiny lacks train-labels-idx1-ubyte, t10k-images"):
-        load_dataset("tiny", root=tmp_path)
-    assert download_dataset("tiny", root=tmp_path, transfer=QUICK).good
+    (tmp_path / "tiny" / FIRST).write_bytes(server.files.pop(f"/pub/{FIRST}"))
+    assert download_dataset("tiny", root=tmp_path).good
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_proxy_of_the_environment_is_used(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", server.address)
+    monkeypatch.setenv("no_proxy", "")
+    there = "http://localhost:9"
+    server.files = {f"{there}/tiny/{name}": data for name, data in tiny_files().items()}
+    assert download_dataset("tiny", root=tmp_path, mirror=there).good
+
+
+DOWNLOAD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tiny_dataset import tiny_idx
+from labelproof.data import DATASETS, download_dataset
+DATASETS["tiny"] = tiny_idx(sys.argv[2])
+download_dataset("tiny", root=sys.argv[3])
+"""
+
+
+def test_two_processes_at_once_download_once(server: FileServer, tmp_path: Path) -> None:
+    server.pause = 0.5
+    tests = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", DOWNLOAD, tests, server.address, str(tmp_path)]
+    processes = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in processes] == [0, 0]
+    assert len(server.paths) == 4
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / ".tiny.lock").symlink_to(victim)
+    with pytest.raises(DownloadError, match="root: cannot store tiny"):
+        download_dataset("tiny", root=root)
+    assert victim.read_text() == "mine"
 
 
 def serve_archive(server: FileServer, archive: bytes, patch: pytest.MonkeyPatch) -> None:
     server.files = {"/pub/cifar-10-binary.tar.gz": archive}
-    entry = tiny_cifar(server.address, archive)
-    patch.setitem(DATASETS, "cifar10", entry)
+    patch.setitem(DATASETS, "cifar10", tiny_cifar(server.address, archive))
 
 
 def test_an_archive_is_unpacked_into_its_folder_and_removed(
     server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve_archive(server, tiny_cifar_archive(), monkeypatch)
-    found = download_dataset("cifar10", root=tmp_path, transfer=QUICK)
+    found = download_dataset("cifar10", root=tmp_path)
     assert found.path == tmp_path / "cifar10" / "cifar-10-batches-bin"
-    assert [path.name for path in (tmp_path / "cifar10").iterdir()] == ["cifar-10-batches-bin"]
-    assert load_dataset("cifar10", root=tmp_path).class_names[3] == "class3"
+    assert list((tmp_path / "cifar10").iterdir()) == [found.path]
+    assert len(load_dataset("cifar10", root=tmp_path).train) == 10
     assert not list(tmp_path.rglob("readme.html"))
-    assert download_dataset("cifar10", root=tmp_path, transfer=QUICK) == found
-    assert len(server.requests) == 1
-
-
-def test_a_damaged_folder_is_replaced(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    serve_archive(server, tiny_cifar_archive(), monkeypatch)
-    found = download_dataset("cifar10", root=tmp_path, transfer=QUICK)
-    assert found.path is not None
-    batch = found.path / "data_batch_2.bin"
+    assert download_dataset("cifar10", root=tmp_path) == found
+    assert len(server.paths) == 1
+    batch = tmp_path / "cifar10" / "cifar-10-batches-bin" / "data_batch_2.bin"
     content = bytearray(batch.read_bytes())
     content[100] ^= 1
     batch.write_bytes(content)
     (problem,) = verify_dataset("cifar10", root=tmp_path).problems
-    assert "what was read is not the publisher's data_batch_2.bin" in problem
-    assert download_dataset("cifar10", root=tmp_path, transfer=QUICK) == found
+    assert "data_batch_2.bin" in problem
+    # A damaged folder is replaced.
+    assert download_dataset("cifar10", root=tmp_path) == found
+    assert list((tmp_path / "cifar10").iterdir()) == [found.path]
 
 
-@pytest.mark.parametrize("kind", ["traversal", "symlink", "hard link", "device"])
-def test_a_hostile_archive_leaves_nothing_behind(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+def test_an_archive_with_other_contents_is_noticed_and_nothing_gets_out_of_its_folder(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad = tarfile.TarInfo("../../evil" if kind == "traversal" else "cifar-10-batches-bin/evil")
-    bad.type = {
-        "symlink": tarfile.SYMTYPE,
-        "hard link": tarfile.LNKTYPE,
-        "device": tarfile.CHRTYPE,
-    }.get(kind, tarfile.REGTYPE)
-    bad.linkname = "/etc/passwd" if "link" in kind else ""
+    link = tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        tar.addfile(bad, io.BytesIO())
-    serve_archive(server, buffer.getvalue(), monkeypatch)
-    with pytest.raises(ValueError, match=r"cifar-10-binary\.tar\.gz: refused: '.*evil'"):
-        download_dataset("cifar10", root=tmp_path / "root", transfer=QUICK)
-    folders = [path.name for path in (tmp_path / "root" / "cifar10").iterdir()]
-    assert folders == ["cifar-10-binary.tar.gz"]
-    assert [path.name for path in tmp_path.iterdir()] == ["root"]
-
-
-def test_an_archive_with_other_contents_is_noticed(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+        tar.addfile(link)
+        tar.addfile(tarfile.TarInfo("../../evil"), io.BytesIO())
+    some = {"cifar-10-batches-bin/data_batch_1.bin": b"x"}
+    for archive in (buffer.getvalue(), tar_gz(some)):
+        serve_archive(server, archive, monkeypatch)
+        with pytest.raises(DownloadError, match=r"cifar10: .*get it with"):
+            download_dataset("cifar10", root=tmp_path / "root")
+        assert list(tmp_path.iterdir()) == [tmp_path / "root"]
+        assert not any(path.is_symlink() for path in tmp_path.rglob("*"))
     archive = tiny_cifar_archive()
     serve_archive(server, archive, monkeypatch)
-    entry = replace(
-        DATASETS["cifar10"], checksums=dict.fromkeys(DATASETS["cifar10"].checksums, "x")
-    )
-    monkeypatch.setitem(DATASETS, "cifar10", entry)
+    sums = dict.fromkeys(DATASETS["cifar10"].checksums, sha256(b""))
+    monkeypatch.setitem(DATASETS, "cifar10", replace(DATASETS["cifar10"], checksums=sums))
     with pytest.raises(DownloadError, match=r"not the publisher's data_batch_1\.bin"):
-        download_dataset("cifar10", root=tmp_path, transfer=QUICK)
-
-
-def test_an_archive_without_a_batch_is_noticed(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    serve_archive(server, tar_gz({"cifar-10-batches-bin/data_batch_1.bin": b"x"}), monkeypatch)
-    with pytest.raises(ValueError, match=r"expected .*data_batch_2\.bin.* in it, found none"):
-        download_dataset("cifar10", root=tmp_path, transfer=QUICK)
+        download_dataset("cifar10", root=tmp_path)

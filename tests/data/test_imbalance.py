@@ -112,10 +112,9 @@ def test_bad_arguments_are_named(
 
 
 def test_bad_counts_are_named() -> None:
-    with pytest.raises(ValueError, match="counts: expected one for each of 3 classes, got 2"):
-        keep_counts([0, 1, 2], [1, 1], seed=0)
-    with pytest.raises(ValueError, match="counts: expected numbers of at least 0, got -1"):
-        keep_counts([0, 1, 2], [1, 1, -1], seed=0)
+    for counts in ([1, 1], [1, 1, -1]):
+        with pytest.raises(ValueError, match=r"counts: expected .* 3 classes"):
+            keep_counts([0, 1, 2], counts, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -143,28 +142,15 @@ def test_an_imbalance_prints_as_the_text_it_is_read_from(imbalance: Imbalance) -
     assert parse_imbalance(str(imbalance)) == imbalance
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"), [(" None ", "none"), ("STEP:.10", "step:0.1"), ("step:1.0", "step:1")]
-)
-def test_imbalance_texts_are_brought_to_one_form(text: str, canonical: str) -> None:
-    assert str(parse_imbalance(text)) == canonical
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "imbalance: expected none, long-tailed:FACTOR or step:FACTOR, got ''"),
-        ("step", "imbalance: expected none, .* got 'step'$"),
-        ("none:0.1", "imbalance: expected none, .* got 'none:0.1'$"),
-        ("step:a", "imbalance: expected none, .* got 'step:a'$"),
-        ("step:0.1:0.2", "imbalance: expected none, .* got 'step:0.1:0.2'$"),
-        ("long_tailed:0.1", "did you mean 'long-tailed'"),
-        ("steps:0.1", "did you mean 'step'"),
-        ("step:0", r"imbalance factor: expected a number in \(0, 1\]"),
-        ("step:1.5", r"imbalance factor: expected a number in \(0, 1\]"),
-        ("step:nan", "imbalance factor: expected a finite number"),
-    ],
-)
-def test_imbalance_texts_that_cannot_be_meant_are_refused(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        parse_imbalance(text)
+def test_imbalance_texts_have_one_form() -> None:
+    for text, canonical in {" None ": "none", "STEP:.10": "step:0.1", "step:1.0": "step:1"}.items():
+        assert str(parse_imbalance(text)) == canonical
+    for text in (
+        *("", "step", "none:0.1", "step:a", "step:0.1:0.2"),
+        *("step:0", "step:1.5", "step:nan"),
+    ):
+        with pytest.raises(ValueError, match=f"imbalance: expected none, .* got '{text}'"):
+            parse_imbalance(text)
+    for text, meant in {"long_tailed:0.1": "long-tailed", "steps:0.1": "step"}.items():
+        with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+            parse_imbalance(text)

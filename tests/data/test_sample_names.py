@@ -11,9 +11,8 @@ from made_images import write_images
 
 from labelproof.data import load_dataset
 from labelproof.data.dataset import Split
-from labelproof.data.encoded import StoredImage
-from labelproof.data.images import ImageFiles
-from labelproof.data.sample_names import sample_names
+from labelproof.data.decoding import StoredImage
+from labelproof.data.images import ImageFiles, sample_names
 
 FILES = ["cat/1.png", "cat/deep/er/2.png", "dog/3.png", "dog/4.png"]
 

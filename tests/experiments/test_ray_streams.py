@@ -11,7 +11,6 @@ from made_ray import MadeRay, RayTaskError, TaskCancelledError, WorkerCrashedErr
 from rich.console import Console
 from small_runs import kinds, load_small, small
 
-from labelproof.cli.progress import RunDisplay
 from labelproof.experiments import ray_engine
 from labelproof.experiments.engines import LocalEngine
 from labelproof.experiments.ray_cluster import runs_at_once
@@ -19,6 +18,7 @@ from labelproof.experiments.ray_engine import RayEngine, WorkerLostError
 from labelproof.training import Event, Job, StopRequest
 from labelproof.training.execution import choose_execution
 from labelproof.training.record import RunRecord
+from labelproof.verbs.progress import RunDisplay
 
 ENDINGS = {"finished", "failed", "stopped"}
 JOB = Job(small(epochs=1))

@@ -117,14 +117,6 @@ def test_a_run_that_learns_is_left_alone(tmp_path: Path) -> None:
     assert attempts.said == []  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_the_column_of_the_labels_is_kept_and_may_be_missing(tmp_path: Path) -> None:
-    """As an earlier version left it, it is not there."""
-    Attempts({"label": None}, "ce", label_column="kind").write(tmp_path)
-    assert read_attempts(tmp_path) == Attempts({"label": None}, "ce", label_column="kind")
-    (tmp_path / ATTEMPTS).write_text(json.dumps({"asked": {}, "loss": "ce", "given_up": []}))
-    assert read_attempts(tmp_path) == Attempts({}, "ce")
-
-
 def test_other_data_are_refused_with_the_name_of_those_there(tmp_path: Path) -> None:
     Attempts({"data": "emb.npz", "fingerprint": "27d1"}, "ce").write(tmp_path)
     with pytest.raises(OtherDataError, match=r"other data: it is of emb\.npz, whose labels, "):

@@ -9,8 +9,8 @@ from made_images import make_image
 
 from labelproof.data import Dataset, load_digits
 from labelproof.data.dataset import Split
-from labelproof.data.folder import load_folder
-from labelproof.data.rows import dataset_from_rows
+from labelproof.data.image_folder import load_folder
+from labelproof.data.table import dataset_from_rows
 from labelproof.fitting.feasible import check_feasible
 from labelproof.fitting.recipe import choose_recipe
 

@@ -6,7 +6,7 @@ import pytest
 from made_images import make_image
 
 from labelproof.data import load_digits
-from labelproof.data.folder import load_folder
+from labelproof.data.image_folder import load_folder
 from labelproof.fitting.defaults import complete_loss
 from labelproof.fitting.recipe import (
     Inputs,

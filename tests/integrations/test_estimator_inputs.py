@@ -151,8 +151,8 @@ def test_a_classifier_of_before_there_were_fills_still_predicts() -> None:
 def test_columns_of_pandas_own_kinds_may_lack_values(kind: str) -> None:
     whole = pandas.Series([1, 0, 1] * 4, dtype=kind)
     lacking = pandas.Series([1, 0, None] * 4, dtype=kind)
-    assert learn_columns(["a"], [whole]) is None
-    columns = learn_columns(["a"], [lacking])
+    assert learn_columns(pandas.DataFrame({"a": whole})) is None
+    columns = learn_columns(pandas.DataFrame({"a": lacking}))
     assert columns is not None
     assert columns.feature_names == ("a", "a: missing")
 

@@ -35,7 +35,7 @@ def test_batch_normalisation_is_there_when_asked_for() -> None:
 def test_without_hidden_layers_it_is_a_linear_classifier() -> None:
     network = MLP(3, (4,), hidden=())
     rows = torch.rand(5, 4, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(network(rows), rows @ network.head.weight.T + network.head.bias)
+    torch.testing.assert_close(network(rows), rows @ network.head.weight.T + network.head.bias)
     assert torch.equal(network.features(rows), rows)
 
 

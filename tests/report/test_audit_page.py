@@ -22,8 +22,8 @@ from PIL import Image
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples, open_samples
-from labelproof.data.loading import load_dataset
-from labelproof.data.sample_names import sample_names
+from labelproof.data.images import sample_names
+from labelproof.data.load import load_dataset
 from labelproof.report.audit import write_audit_page
 from labelproof.report.audit_words import finding
 

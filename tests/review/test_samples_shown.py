@@ -15,8 +15,8 @@ from review.opened import expect, opened
 
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.folder import Audit
-from labelproof.data.loading import load_dataset
-from labelproof.data.sample_names import sample_names
+from labelproof.data.images import sample_names
+from labelproof.data.load import load_dataset
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -11,22 +11,22 @@ from labelproof.models.spec import make_network
 from labelproof.training.configuration import Configuration
 from labelproof.training.description import Description
 from labelproof.training.export import KEY, export_run
-from labelproof.training.saved import SavedRun
+from labelproof.training.saved import TrainedNetwork
 
 SHAPES = {"cnn4(width=4)": (1, 8, 8), "cnn8(width=4)": (3, 16, 16), "mlp(hidden=8)": (3, 4, 5)}
 
 
-def saved_run(network: nn.Module, text: str, shape: tuple[int, ...]) -> SavedRun:
+def saved_run(network: nn.Module, text: str, shape: tuple[int, ...]) -> TrainedNetwork:
     channels = shape[0]
     description = Description(
         text, shape, ("dog", "Käse", "a,b"), (0.3, 0.5, 0.6)[:channels], (0.2, 0.3, 0.1)[:channels]
     )
     device = torch.device("cpu")
     configuration = Configuration("digits", network=text)
-    return SavedRun(Path("run"), configuration, description, network.eval(), None, 1, device)
+    return TrainedNetwork(Path("run"), configuration, description, network.eval(), None, 1, device)
 
 
-def made(text: str) -> SavedRun:
+def made(text: str) -> TrainedNetwork:
     generator = torch.Generator().manual_seed(1)
     network = make_network(text, num_classes=3, input_shape=SHAPES[text], generator=generator)
     for module in network.modules():  # not the statistics that a network begins with
@@ -41,7 +41,7 @@ def pixels(count: int, shape: tuple[int, ...]) -> Tensor:
     return torch.randint(256, (count, *shape), dtype=torch.uint8, generator=generator)
 
 
-def logits(run: SavedRun, images: Tensor) -> Tensor:
+def logits(run: TrainedNetwork, images: Tensor) -> Tensor:
     return torch.cat(list(run.logits(images)))
 
 

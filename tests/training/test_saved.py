@@ -9,7 +9,7 @@ from trained import train_digits
 
 from labelproof.data import load_digits
 from labelproof.training.checkpoint import LaterFormatError
-from labelproof.training.saved import check_removable, load_run, remove_run
+from labelproof.training.saved import check_removable, load_network, remove_run
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def copy(finished: Path, tmp_path: Path) -> Path:
 
 
 def test_predictions_are_those_the_training_kept(finished: Path) -> None:
-    run = load_run(finished)
+    run = load_network(finished)
     kept = np.load(finished / "predictions.npz")
     logits = torch.cat(list(run.logits(load_digits().test.array)))
     torch.testing.assert_close(logits, torch.from_numpy(kept["logits"]).float(), rtol=0, atol=0.01)
@@ -36,15 +36,15 @@ def test_predictions_are_those_the_training_kept(finished: Path) -> None:
 
 
 def test_probabilities_do_not_depend_on_batches_or_containers(finished: Path) -> None:
-    run = load_run(str(finished))
+    run = load_network(str(finished))
     images = load_digits().test.array[:10]
-    expected = run.predict(images)
+    expected = run.probabilities(images)
     assert expected.shape == (10, 10)
     torch.testing.assert_close(expected.sum(dim=1), torch.ones(10))
-    torch.testing.assert_close(run.predict(torch.from_numpy(images)), expected)
-    torch.testing.assert_close(run.predict(list(images), batch_size=3), expected)
-    torch.testing.assert_close(run.predict_fitted(images), expected)
-    assert run.predict(images[:0]).shape == (0, 10)
+    torch.testing.assert_close(run.probabilities(torch.from_numpy(images)), expected)
+    torch.testing.assert_close(run.probabilities(list(images), batch_size=3), expected)
+    torch.testing.assert_close(run.fitted_probabilities(images), expected)
+    assert run.probabilities(images[:0]).shape == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -61,27 +61,27 @@ def test_images_of_another_shape_or_type_are_refused(
     finished: Path, images: np.ndarray, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        load_run(finished).predict(images)
+        load_network(finished).probabilities(images)
     with pytest.raises(ValueError, match=r"expected \(1, H, W\)"):
-        load_run(finished).fit(np.zeros((3, 8, 8), np.uint8))
+        load_network(finished).fit_image(np.zeros((3, 8, 8), np.uint8))
 
 
 def test_a_run_under_way_has_a_network_and_no_record(copy: Path) -> None:
     (copy / "record.json").unlink()
-    assert load_run(copy).record is None
+    assert load_network(copy).record is None
 
 
 def test_a_run_without_a_checkpoint_is_refused(copy: Path) -> None:
     shutil.rmtree(copy / "checkpoint")
     with pytest.raises(FileNotFoundError, match="has no checkpoint to load weights from; it is"):
-        load_run(copy)
+        load_network(copy)
 
 
 def test_broken_weights_are_refused_with_the_reason(copy: Path) -> None:
     for weights in copy.glob("checkpoint/*/weights.safetensors"):
         weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"weights.safetensors has .* bytes instead of") as caught:
-        load_run(copy)
+        load_network(copy)
     assert "train it anew with --fresh" in str(caught.value)
     assert "no checkpoint" not in str(caught.value)
     assert "starts anew" not in str(caught.value)
@@ -95,7 +95,7 @@ def test_a_checkpoint_of_a_later_version_is_the_users_to_solve(
 
     monkeypatch.setattr("labelproof.training.saved.newest_whole", newest_whole)
     with pytest.raises(ValueError, match="update labelproof"):
-        load_run(finished)
+        load_network(finished)
 
 
 @pytest.mark.parametrize("network", ["cnn4", "mlp"])
@@ -103,16 +103,16 @@ def test_weights_of_another_network_are_refused_in_one_line(copy: Path, network:
     description = json.loads((copy / "model.json").read_text())
     (copy / "model.json").write_text(json.dumps({**description, "network": network}))
     with pytest.raises(ValueError, match=f"do not fit the network {network}: ") as caught:
-        load_run(copy)
+        load_network(copy)
     assert "\n" not in str(caught.value)
 
 
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="is not the folder of a run"):
-        load_run(tmp_path)
+        load_network(tmp_path)
     (tmp_path / "model.json").write_text("[]")
     with pytest.raises(ValueError, match="not a description of a network"):
-        load_run(tmp_path)
+        load_network(tmp_path)
 
 
 def test_only_what_a_run_wrote_is_removed(copy: Path) -> None:
@@ -133,4 +133,4 @@ def test_weights_of_an_earlier_checkpoint_are_not_passed_off_as_the_last(copy: P
     weights = last / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.warns(UserWarning, match=f"{last.name}.* those of the earlier .*{first.name}"):
-        load_run(copy)
+        load_network(copy)

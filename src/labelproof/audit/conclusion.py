@@ -12,9 +12,9 @@ from labelproof.audit.estimate import Estimate
 from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import audit_logits
-from labelproof.audit.row_marks import marks_of
+from labelproof.audit.samples import marks_of
 from labelproof.data.dataset import Dataset
-from labelproof.data.sample_names import sample_names
+from labelproof.data.images import sample_names
 
 __all__ = ["conclude"]
 
@@ -59,6 +59,7 @@ def conclude(
         options=options or {},
         left_out=dataset.left_out,
         marks=marks_of(dataset, data, samples),
+        dataset=dataset,
     )
 
 

@@ -9,19 +9,21 @@ review.sqlite decisions, once they are taken
 
 from __future__ import annotations
 
-import csv
-import io
+import html
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.findings import Findings
+from labelproof.data.dataset import Dataset
 from labelproof.training.array_file import read_arrays
 from labelproof.training.durable import remove_folder, write_bytes, write_text
 from labelproof.training.ownership import LOCK
@@ -79,6 +81,7 @@ class Audit:
         options: What is needed to read the data again: `label`, `labels`, `data_root`.
         left_out: Names of samples that were left out by a file of labels, and stay out.
         marks: For the rows of a table: by what each is known again, besides its line, `(N)`.
+        dataset: The data, where they are at hand; they are not written.
     """
 
     name: str
@@ -94,6 +97,7 @@ class Audit:
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: Sequence[str] = ()
     marks: NDArray[np.uint32] | None = None
+    dataset: Dataset | None = None
 
     @property
     def seen(self) -> bool:
@@ -108,9 +112,52 @@ class Audit:
     def __repr__(self) -> str:
         return f"Audit({self.name!r}, {self.findings!r})"
 
-    def write(self, folder: Path) -> None:
+    @property
+    def noise_rate(self) -> Estimate:
+        """The share of labels that are wrong: `value`, `low` and `high`."""
+        return self.findings.noise_rate
+
+    @property
+    def suspects(self) -> pd.DataFrame:
+        """The flagged labels, the most suspicious first; the index is each sample's place."""
+        places, names = self.findings.suspects, np.array(self.class_names, dtype=object)
+        suspects = pd.DataFrame(
+            {
+                "sample": [self.samples[place] for place in places.tolist()],
+                "given": names[self.findings.given[places]],
+                "suggested": names[self.findings.suggested[places]],
+                "score": self.findings.score[places],
+            },
+            index=pd.Index(self.index[places], name="index"),
+            dtype=object,  # a file's name need not be UTF-8, which a column of text has to be
+        )
+        return suspects.astype({"score": float})
+
+    @property
+    def matrix(self) -> pd.DataFrame:
+        """Row `i`, column `j`: the share of samples truly of class `i` that are labelled `j`."""
+        names = list(self.class_names)
+        return pd.DataFrame(self.findings.transition, index=names, columns=names)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page: the finding in words, tables, and the suspects to look at."""
+        from labelproof.audit.samples import Samples, open_samples
+        from labelproof.report.audit import write_audit_page
+
+        known = self.dataset is not None
+        samples = Samples.of(self, self.dataset) if known else open_samples(self)
+        return write_audit_page(Path(path), self, samples)
+
+    def _repr_html_(self) -> str:
+        flagged = f"{len(self.findings.suspects):,} of {len(self.findings):,} labels flagged"
+        return (
+            f"<p>{html.escape(self.name)}: {flagged}; wrong: {self.noise_rate.as_percent()}</p>"
+            f"{self.suspects.head(10).to_html(index=False)}"
+        )
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
         """Keep it: `audit.json` last, so that a folder that has it is complete."""
-        findings = self.findings
+        folder, findings = Path(folder), self.findings
         # That of an earlier audit does not go with the other files any more.
         (folder / AUDIT).unlink(missing_ok=True)
         write_bytes(folder / SUSPECTS, _suspects_file(self))
@@ -203,20 +250,7 @@ class Audit:
 
     def suspects_csv(self) -> str:
         """The suspects as a table: sample, given, suggested, score."""
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(["sample", "given", "suggested", "score"])
-        findings = self.findings
-        for place in findings.suspects.tolist():
-            table.writerow(
-                [
-                    self.samples[place],
-                    self.class_names[findings.given[place]],
-                    self.class_names[findings.suggested[place]],
-                    f"{findings.score[place]:.4f}",
-                ]
-            )
-        return text.getvalue()
+        return self.suspects.to_csv(index=False, float_format="%.4f", lineterminator="\n")
 
 
 class _LaterVersionError(ValueError):

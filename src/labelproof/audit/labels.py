@@ -1,9 +1,12 @@
-"""The audit itself: labels and what networks say about their samples, in; findings, out."""
+"""The audit itself: labels and predictions of their samples in, findings out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,27 +14,30 @@ from numpy.typing import ArrayLike, NDArray
 from labelproof.audit.anchors import anchor_temperature, read_through
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.findings import FEWEST, TRUSTED, Findings
-from labelproof.audit.logits import admit_logits
-from labelproof.audit.named_tables import refuse_other_index, refuse_other_order
+from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import (
     NoiseModel,
     as_transition,
     fit_noise_model,
     sure_temperature,
 )
-from labelproof.audit.probabilities import (
+from labelproof.audit.predictions import (
     LogProbabilities,
+    PredictionSource,
     Table,
-    admit_given,
-    admit_probabilities,
+    admit_logits,
+    match_predictions,
+    name_samples,
 )
 from labelproof.audit.resampling import resample
+from labelproof.audit.samples import marks_of
 from labelproof.audit.shared_doubts import share_of_doubts
 from labelproof.audit.suspicion import Suspicion, suspect
+from labelproof.data.dataset import Dataset
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, wilson_interval
 
-__all__ = ["audit_labels", "audit_logits"]
+__all__ = ["audit_given", "audit_labels", "audit_logits"]
 
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
@@ -43,29 +49,28 @@ _COULD_BE = 1.0
 """In how many classes anchors may say more by chance, where it is about the most there could be."""
 
 
-def audit_labels(probabilities: ArrayLike, given: ArrayLike, *, seed: int = 0) -> Findings:
-    """Find the wrong labels by predictions from anywhere.
+def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int = 0) -> Findings:
+    """Find the wrong labels from the predictions of any model.
 
     The predictions have to be out of sample: each by a model that was not trained on that sample's
-    label, as cross-validation gives them. A model that has seen the labels agrees with them.
-
-    Where several samples belong together, such as those of one customer or patient, all of them
-    have to be in one part, or a model that has learned a mistake from some defends it on the
-    others: with scikit-learn, `cross_val_predict(..., cv=GroupKFold(5), groups=customers)`. See
+    label, as cross-validation gives them. A model that has seen the labels agrees with them. Keep
+    samples that belong together, such as those of one patient, in one fold: with scikit-learn,
+    `cross_val_predict(..., cv=GroupKFold(5), groups=patients)`. See
     [Samples that belong together](../guide/own-data.md#samples-that-belong-together).
 
     Args:
-        probabilities: `(N, C)`: for each sample, the probability of each class.
-        given: The labels as they came, `(N)`, class indices: the place of each label's column. Of
-            a scikit-learn model that is `numpy.searchsorted(model.classes_, labels)`.
+        probabilities: `(N, C)`: for each sample, the probability of each class, as an array, a
+            DataFrame whose columns are named as the classes, or a file of either.
+        given: The labels as they came, `(N)`: class indices, or class names; the columns of an
+            array are then the names in sorted order, as in `model.classes_` of scikit-learn.
         seed: Of the draws behind the intervals.
 
     Raises:
-        ValueError: They are no probabilities, labels are not those of their rows, or, in tables
-            with names, columns are numbered or rows are named in another order.
+        ValueError: The numbers are not probabilities, a class has no column, or there are not as
+            many labels as rows.
 
     Warns:
-        DataWarning: So few labels are predicted that what was found is hardly to be believed.
+        DataWarning: So few labels are predicted that the findings are hardly to be trusted.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -76,41 +81,83 @@ def audit_labels(probabilities: ArrayLike, given: ArrayLike, *, seed: int = 0) -
         >>> len(found.suspects), set((found.suspects % 10).tolist())
         (60, {0})
     """
-    refuse_other_order(probabilities)
-    refuse_other_index(probabilities, given)
-    table = admit_probabilities(probabilities)
-    labels = admit_given(given, samples=len(table), classes=table.shape[1])
-    found = audit_logits(LogProbabilities(table), labels, seed=seed)
-    _warn_where_little_is_predicted(found)
+    matched = match_predictions(probabilities, given)
+    found = audit_logits(LogProbabilities(matched.probabilities), matched.labels, seed=seed)
+    _warn_of_low_agreement(found)
     return found
 
 
-def _warn_where_little_is_predicted(found: Findings) -> None:
-    # Of a handful the share says nothing.
-    if len(found) < FEWEST or found.agreement.value >= TRUSTED:
-        return
-    notice(
-        f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: are "
-        "columns or rows in another order? If not, very many labels are wrong, or the model has "
-        "learned too little to be believed"
+def _warn_of_low_agreement(found: Findings) -> None:
+    # The agreement on a handful of samples says nothing.
+    if len(found) >= FEWEST and found.agreement.value < TRUSTED:
+        notice(
+            f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: "
+            "are columns or rows in another order? If not, very many labels are wrong, or the "
+            "model has learned too little to be trusted"
+        )
+
+
+def audit_given(
+    probabilities: PredictionSource,
+    labels: Dataset | ArrayLike,
+    *,
+    data: str | os.PathLike[str] = "labels",
+    id: str | None = None,
+    class_names: Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Audit:
+    """As `audit_labels`, with the names of samples and classes: an audit that can be written.
+
+    Args:
+        probabilities: As for [`match_predictions`][labelproof.audit.predictions.match_predictions],
+            as are `labels`, `id` and `class_names`.
+        labels: A dataset, or labels.
+        data: Where they were read from.
+        id: The column of a table of predictions that names the sample of each row.
+        class_names: The class of each column.
+        options: What is needed to read the data again; see `Audit`.
+
+    Example:
+        >>> table = np.array([[0.9, 0.1], [0.2, 0.8], [0.8, 0.2], [0.1, 0.9]])
+        >>> audit = audit_given(table, ["cat", "dog", "cat", "dog"], data="labels.npy")
+        >>> audit.samples, audit.class_names
+        (['0', '1', '2', '3'], ('cat', 'dog'))
+    """
+    matched = match_predictions(probabilities, labels, data=data, id=id, class_names=class_names)
+    findings = audit_logits(LogProbabilities(matched.probabilities), matched.labels)
+    dataset = labels if isinstance(labels, Dataset) else None
+    samples = name_samples(labels, data)
+    return Audit(
+        name=Path(data).stem if dataset is None else dataset.name,
+        data=str(data),
+        kind="unknown" if dataset is None else "rows" if dataset.tabular else "images",
+        class_names=matched.class_names,
+        samples=samples,
+        index=np.arange(len(matched.labels)),
+        findings=findings,
+        agreement=findings.agreement,
+        method={"predictions": "given"},
+        marks=None if dataset is None else marks_of(dataset, data, samples),
+        dataset=dataset,
+        left_out=() if dataset is None else dataset.left_out,
+        options=options or {},
     )
 
 
 def audit_logits(
     logits: LogProbabilities | ArrayLike, given: ArrayLike, *, seen: bool = False, seed: int = 0
 ) -> Findings:
-    """As `audit_labels`, of networks' outputs before the softmax.
+    """As `audit_labels`, from a network's outputs before the softmax.
 
     Args:
-        logits: `(N, C)`; may be a file that is mapped, which is read part by part. Minus infinity
-            rules a class out.
-        given: The labels as they came, `(N)`, class indices.
-        seen: Whether the network was trained on these labels. How sure it is then tells nothing,
-            and what it says is taken as it is.
+        logits: `(N, C)`; a mapped file is read part by part. Minus infinity rules a class out.
+        given: The labels as they came, `(N)`.
+        seen: Whether the network was trained on these labels. Its confidence then tells nothing,
+            and its predictions are taken as they are.
         seed: Of the draws behind the intervals.
 
     Raises:
-        ValueError: Logits are not numbers, or labels are not those of their rows.
+        ValueError: Logits are not numbers, or labels do not match them.
     """
     table, labels = admit_logits(logits, given)
     return _audit(table, labels, seen=seen, seed=seed)

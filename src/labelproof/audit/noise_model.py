@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.audit.logits import admit_logits, admit_temperature
+from labelproof.audit.predictions import admit_logits, admit_temperature
 from labelproof.audit.temperature_prior import log_prior
 
 __all__ = [

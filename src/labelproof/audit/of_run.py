@@ -10,13 +10,13 @@ from labelproof.audit.cross_validation import Predictions
 from labelproof.data.dataset import Dataset
 from labelproof.training.evaluation import CHUNK
 from labelproof.training.examples import choose_examples
-from labelproof.training.saved import SavedRun
+from labelproof.training.saved import TrainedNetwork
 
 __all__ = ["predict_trained"]
 
 
 def predict_trained(
-    run: SavedRun, dataset: Dataset, *, human: str | os.PathLike[str] | None = None
+    run: TrainedNetwork, dataset: Dataset, *, human: str | os.PathLike[str] | None = None
 ) -> Predictions:
     """Have a run look at its own training samples once more, and those it held out.
 

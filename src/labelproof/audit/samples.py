@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import io
+import os
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.util import hash_pandas_object
 
 from labelproof.audit.folder import Audit
-from labelproof.audit.row_marks import mark_rows, read_cells
 from labelproof.data.dataset import Dataset
-from labelproof.data.encoded import UnreadableImageError, decode_image
-from labelproof.data.images import ImageFiles, as_picture
-from labelproof.data.loading import TABLES
-from labelproof.data.notices import few
-from labelproof.data.reading import Reading
-from labelproof.data.sample_names import sample_names
+from labelproof.data.decoding import UnreadableImageError, decode_image
+from labelproof.data.images import ImageFiles, as_picture, sample_names
+from labelproof.data.load import Reading
+from labelproof.data.notices import DataWarning, few
+from labelproof.data.table import is_table, read_table, row_names
 
-__all__ = ["Samples", "open_samples"]
+__all__ = ["Samples", "mark_rows", "marks_of", "open_samples", "read_cells"]
 
 _EXACT = 64
 """Sides up to which an image is kept exactly; larger ones are photos."""
@@ -37,13 +42,13 @@ class Samples:
     def __init__(self, audit: Audit, dataset: Dataset | None, table: Path | None = None):
         self.audit = audit
         self.dataset = dataset
-        self._cells = read_cells(table) if table is not None else {}
+        self._cells = pd.DataFrame() if table is None else read_cells(table)
 
     @classmethod
     def of(cls, audit: Audit, dataset: Dataset | None) -> Samples:
         """The samples of an audit whose data are open already, or are not to be had."""
         place = Path(audit.data).expanduser()
-        rows = dataset is not None and dataset.tabular and place.suffix.lower() in TABLES
+        rows = dataset is not None and dataset.tabular and is_table(place)
         return cls(audit, dataset, place if rows else None)
 
     @property
@@ -86,11 +91,62 @@ class Samples:
         name = self.audit.samples[place]
         if self.audit.index[place] < 0:
             return []
-        if name in self._cells:
-            return self._cells[name]
+        if name in self._cells.index:
+            return list(self._cells.loc[name].items())
         assert self.dataset is not None  # noqa: S101
         row = self.dataset.train.array[int(self.audit.index[place])]
         return [(f"{column}", f"{value:g}") for column, value in enumerate(row.tolist())]
+
+
+def read_cells(table: Path) -> pd.DataFrame:
+    r"""The cells of a table as text, as they are written; its index names each row.
+
+    >>> file = getfixture("tmp_path") / "t.csv"
+    >>> _ = file.write_text("zip,kind\n01234,x\n,y\n")
+    >>> read_cells(file).loc["line 2"].to_dict()
+    {'zip': '01234', 'kind': 'x'}
+    """
+    with warnings.catch_warnings():
+        # Whoever read the data before has been told about them.
+        warnings.simplefilter("ignore", DataWarning)
+        columns = read_table(table, on_error="skip").columns
+        cells = read_table(table, text=columns, on_error="skip")
+    texts = cells.apply(lambda column: column.map(_written, na_action="ignore")).fillna("")
+    return texts.astype(object).set_axis(list(row_names(cells)), axis=0)
+
+
+def _written(cell: Any) -> str:
+    # Of a typed table: a whole number is written the same in a column with fractions.
+    return f"{cell:.15g}" if isinstance(cell, float) else str(cell).strip()
+
+
+def mark_rows(table: Path, places: Sequence[str]) -> NDArray[np.uint32]:
+    r"""A checksum of each row, by which it is known again after the table was sorted.
+
+    Args:
+        table: The file.
+        places: The rows, such as `line 7`; one that is not there has the mark 0.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "t.csv"
+        >>> _ = file.write_text("a,b\n1,x\n2,y\n")
+        >>> before = mark_rows(file, ["line 2", "line 3"])
+        >>> _ = file.write_text("a,b\n2,y\n1,x\n")
+        >>> (mark_rows(file, ["line 3", "line 2"]) == before).all()
+        np.True_
+    """
+    cells = read_cells(table)
+    marks = hash_pandas_object(cells, index=False)  # pyright: ignore[reportCallIssue]
+    return marks.reindex(places, fill_value=0).to_numpy().astype(np.uint32)
+
+
+def marks_of(
+    dataset: Dataset, data: str | os.PathLike[str], samples: Sequence[str]
+) -> NDArray[np.uint32] | None:
+    """The marks of a dataset's rows; `None` where they are not rows of a table's file."""
+    table = Path(data).expanduser()
+    rows = dataset.tabular and is_table(table) and table.is_file()
+    return mark_rows(table, samples) if rows else None
 
 
 def open_samples(audit: Audit) -> Samples:

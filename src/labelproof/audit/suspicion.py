@@ -13,7 +13,7 @@ from torch import Tensor
 from labelproof.audit.anchors import read_word
 from labelproof.audit.findings import DOUBTFUL
 from labelproof.audit.noise_model import NoiseModel
-from labelproof.audit.probabilities import Table
+from labelproof.audit.predictions import Table
 
 __all__ = ["Suspicion", "suspect"]
 

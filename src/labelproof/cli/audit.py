@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from labelproof.audit import Samples, audit_loss
-from labelproof.audit.folder import INSIDE, remove_audit
+from labelproof.audit import Samples, audit_given, read_labels
+from labelproof.audit.folder import INSIDE
+from labelproof.audit.predictions import match_predictions
 from labelproof.cli import flags
-from labelproof.cli.audit_course import choose_folds, cross_validate, is_begun
-from labelproof.cli.audit_forecast import forecast
-from labelproof.cli.audit_given import audit_predictions, holds_labels_alone
-from labelproof.cli.audit_keeping import present, refuse_trained, replace_audit
-from labelproof.cli.audit_run import audit_run
-from labelproof.cli.audit_words import (
+from labelproof.cli.data import Root
+from labelproof.cli.endings import ending
+from labelproof.cli.lines import Terminal, say, told
+from labelproof.cli.loss_file import LossFiles
+from labelproof.data.load import Reading
+from labelproof.data.published import plain_name
+from labelproof.training.description import FILE as MODEL
+from labelproof.verbs.audit import holds_labels_alone, plan_audit, read_given
+from labelproof.verbs.audit_folder import refuse_trained, replace_audit
+from labelproof.verbs.audit_forecast import forecast
+from labelproof.verbs.audit_run import audit_run, data_place
+from labelproof.verbs.audit_words import (
     describe_course,
     describe_folder,
-    describe_plan,
-    describe_rehearsal,
+    describe_given,
     describe_run,
 )
-from labelproof.cli.data import Root
-from labelproof.cli.fit_words import stem_of
-from labelproof.cli.lines import say, told
-from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.output_folder import refuse_foreign
-from labelproof.data.catalogue import plain_name
-from labelproof.data.fingerprint import fingerprint
-from labelproof.data.reading import Reading
-from labelproof.fitting.recipe import choose_recipe, look_at
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.execution import choose_execution
-from labelproof.training.ownership import FolderInUseError, owning
-from labelproof.training.stopping import StopRequest
+from labelproof.verbs.fit_words import stem_of
+from labelproof.verbs.run import load_run
 
 __all__ = ["audit"]
 
@@ -52,10 +48,10 @@ def audit(
     probabilities: Annotated[
         Path | None,
         typer.Option(
-            help="Predictions by a model of your own, each by one that has not seen that sample's "
-            "label: a table with a column for each class, called by its name, and perhaps an id "
-            "for each row; or a .npy or .npz file of (samples, classes), rows in the order of the "
-            "data, columns in the order of the class names. PATH may then be labels alone: a .npy "
+            help="Predictions of a model of your own that was not trained on the label of the "
+            "sample it predicts: a table with a column for each class, or a .npy or .npz file of "
+            "(samples, classes) with the columns in the order of the class names. Rows are in the "
+            "order of the data, unless --id names a column. PATH may then be labels alone: a .npy "
             "or .txt file of names or class indices, or a table with a column of them.",
             show_default="networks are trained",
         ),
@@ -64,15 +60,28 @@ def audit(
         str | None,
         typer.Option(
             metavar="FILE|NAMES",
-            help="With --probabilities: which class each column is, if the file does not say; a "
-            "file with a name a line, or names with commas between.",
+            help="With --probabilities: the class of each column, where the labels do not have "
+            "all classes; a file with a name a line, or names with commas between.",
             show_default="the classes, sorted by name",
+        ),
+    ] = None,
+    identify: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="With --probabilities: the column of the table of predictions that names the "
+            "sample of each row, as the column of the same name does in the data, or as the audit "
+            "calls the samples ('line 7', or a path within the folder).",
+            show_default="rows are in the order of the data",
         ),
     ] = None,
     label: flags.Label = None,
     labels: flags.Labels = None,
     drop: flags.Drop = None,
     group: flags.Group = None,
+    decimal: flags.Decimal = ".",
+    thousands: flags.Thousands = None,
     folds: Annotated[
         int | None,
         typer.Option(
@@ -179,14 +188,16 @@ def audit(
         raise ValueError("--strict: means nothing for an audit with --probabilities")
     if of_run and probabilities is not None:
         raise ValueError(f"--probabilities: {path} is a run, which says itself what it thinks")
-    if class_names is not None and probabilities is None:
-        raise ValueError("--class-names: expected with --probabilities, got it without")
+    for flag, value in {"--class-names": class_names, "--id": identify}.items():
+        if value is not None and probabilities is None:
+            raise ValueError(f"{flag}: expected with --probabilities, got it without")
     alone = probabilities is not None and holds_labels_alone(path)
     for flag, value in {"--label": label, "--labels": labels}.items():
         if value is not None and of_run:
             raise ValueError(f"{flag}: {path} is a run, which knows the labels it was trained on")
         if value is not None and alone:
             raise ValueError(f"{flag}: {path} is taken for the labels themselves")
+    reporter = Terminal(console)
     if of_run:
         folder = output if output is not None else Path(path) / INSIDE
         refuse_trained(folder, fresh=fresh)
@@ -194,79 +205,67 @@ def audit(
             say(console, describe_run(Path(path)))
             say(console, describe_folder(folder, fresh=fresh))
             return
-        found, samples = audit_run(
-            Path(path), device=device, human=human_labels, data_root=data_root, console=console
-        )
-        replace_audit(console, folder, found, samples, fresh=fresh)
+        with told():
+            run = load_run(path, device)
+        found, dataset = audit_run(run, human=human_labels, data_root=data_root, reporter=reporter)
+        replace_audit(folder, found, Samples.of(found, dataset), fresh=fresh, reporter=reporter)
         return
     folder = output if output is not None else Path(f"{stem_of(plain_name(path), labels)}-audit")
-    reading = Reading(label, labels, tuple(drop or ()), group, data_root)
+    reading = Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root)
     if probabilities is not None:
-        audit_predictions(
-            path,
-            probabilities,
-            folder,
-            class_names=class_names,
-            reading=reading,
-            fresh=fresh,
-            dry_run=dry_run,
-            console=console,
-        )
+        refuse_trained(folder, fresh=fresh)
+        matching: dict[str, Any] = {"data": data_place(path), "id": identify}
+        matching["class_names"] = _read_names(class_names)
+        with told():
+            given = read_given(path, reading, by_position=identify is None)
+            if dry_run:
+                matched = match_predictions(probabilities, given, **matching)
+                samples = len(matched.labels)
+                say(console, describe_given(matched.class_names, samples, probabilities))
+                say(console, describe_folder(folder, fresh=fresh))
+                return
+            found = audit_given(probabilities, given, **matching, options=reading.options())
+        seen = Samples.of(found, found.dataset)
+        replace_audit(folder, found, seen, fresh=fresh, reporter=reporter)
         return
-    execution = choose_execution(device, workers=workers)
-    with told():
-        dataset = reading.load(path, on_error="raise" if strict else "skip")
-    reading = reading.found_in(dataset)
-    if epochs is None and network is None and execution.device.type == "cpu":
-        # Several trainings instead of one, and a loss that learns at once what is to be learned.
-        settings["--epochs"] = max(choose_recipe(dataset).epochs // 2, 20)
-    configuration = choose_recipe(
-        dataset,
-        data=plain_name(path),
-        fast=execution.device.type != "cpu",
-        loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
-        **{name[2:].replace("-", "_"): value for name, value in settings.items()},
+    plan = plan_audit(
+        path,
+        reading,
+        {name[2:].replace("-", "_"): value for name, value in settings.items()},
+        folder=folder,
+        folds=folds,
+        loss=loss,
+        device=device,
+        workers=workers,
+        human=human_labels,
+        image_memory=image_memory,
+        on_error="raise" if strict else "skip",
+        reporter=reporter,
     )
-    parts = choose_folds(folds, dataset.train)
-    say(console, describe_plan(dataset, configuration, parts))
-    asked = configuration.as_values() | reading.as_values()
-    asked |= {"folds": parts, "fingerprint": fingerprint(dataset)}
-    refuse_foreign(folder, kind="an audit")
-    if dry_run:
-        begun = not fresh and is_begun(folder, asked, configuration)
-        seconds = None
-        if not begun:
-            seconds = forecast(
-                dataset,
-                configuration,
-                folds=parts,
-                execution=execution,
-                console=console,
-                image_memory=image_memory,
-            )
-        say(console, describe_course(execution.device, seconds, begun=begun))
-        say(console, describe_folder(folder, fresh=fresh))
+    if not dry_run:
+        with ending(reporter):
+            plan.run(fresh=fresh, reporter=reporter)
         return
-    try:
-        with owning(folder):
-            if fresh:
-                remove_audit(folder)
-            with StopRequest() as stop:
-                found = cross_validate(
-                    dataset,
-                    configuration,
-                    folder,
-                    asked=asked,
-                    folds=parts,
-                    execution=execution,
-                    human=human_labels,
-                    image_memory=image_memory,
-                    console=console,
-                    stop=stop,
-                    options=reading.options(),
-                )
-            present(console, folder, found, Samples.of(found, dataset))
-    except FolderInUseError as error:
-        raise ValueError(str(error)) from None
-    if noise is not None and dataset.clean:
-        say(console, describe_rehearsal(found, dataset.train.labels))
+    begun = not fresh and plan.is_begun()
+    seconds = None
+    if not begun:
+        seconds = forecast(
+            plan.dataset,
+            plan.configuration,
+            folds=plan.folds,
+            execution=plan.execution,
+            reporter=reporter,
+            image_memory=image_memory,
+        )
+    say(console, describe_course(plan.execution.device, seconds, begun=begun))
+    say(console, describe_folder(folder, fresh=fresh))
+
+
+def _read_names(names: str | None) -> list[str] | None:
+    """Class names: a file with a name a line, or names with commas between."""
+    if names is None:
+        return None
+    file = os.path.expanduser(names)
+    if os.path.isfile(file):
+        return read_labels(file).astype(str).tolist()
+    return [name.strip() for name in names.split(",")]

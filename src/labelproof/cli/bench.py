@@ -16,7 +16,6 @@ from labelproof.cli.data import Root
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP
 from labelproof.cli.lines import say
 from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.progress import RunDisplay
 from labelproof.cli.seeds import parse_seeds
 from labelproof.cli.time_limit import TimeLimit
 from labelproof.cli.typed_names import split_names
@@ -32,6 +31,7 @@ from labelproof.training.execution import choose_execution
 from labelproof.training.ownership import FolderInUseError
 from labelproof.training.pack import DeviceMemoryError, Job
 from labelproof.training.stopping import StopRequest
+from labelproof.verbs.progress import RunDisplay
 
 __all__ = ["bench"]
 

@@ -17,12 +17,18 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from labelproof.data.catalogue import BY_HAND, DATASETS, KnownDataset, known_dataset
 from labelproof.data.download import MIRROR_VARIABLE, download_dataset
-from labelproof.data.loading import find_dataset
-from labelproof.data.root import ROOT_VARIABLE, data_root
-from labelproof.data.transfer import Transfer
-from labelproof.data.verification import Verification, verify_dataset
+from labelproof.data.published import (
+    BY_HAND,
+    DATASETS,
+    ROOT_VARIABLE,
+    KnownDataset,
+    Verification,
+    data_root,
+    find_dataset,
+    known_dataset,
+    verify_dataset,
+)
 
 __all__ = ["Root", "app"]
 
@@ -86,19 +92,20 @@ def download(
 ) -> None:
     """Get datasets from their publishers, unless they are there and right already.
 
-    Every file is checked by its SHA-256 before it is used. Stopped in the middle, by Ctrl-C or by
-    the connection, the same command goes on where it was. Proxies are taken from the environment
+    Every file is checked by its SHA-256 before it is used. After Ctrl-C or a lost connection, the
+    same command downloads the files that are missing. Proxies are taken from the environment
     (https_proxy, no_proxy).
     """
     console = Console()
     datasets = [known_dataset(name) for name in names]
     for dataset in datasets:
         with _Display(console, dataset) as display:
-            transfer = Transfer(timeout=timeout, progress=display.show)
             try:
-                found = download_dataset(dataset.name, root=root, mirror=mirror, transfer=transfer)
+                found = download_dataset(
+                    dataset.name, root=root, mirror=mirror, timeout=timeout, progress=display.show
+                )
             except KeyboardInterrupt:
-                console.print("\nStopped; the same command goes on from here.")
+                console.print("\nStopped; run the same command to download what is missing.")
                 raise typer.Exit(130) from None
         _print(console, _verdict(found))
 
@@ -137,7 +144,8 @@ def _whereabouts(dataset: KnownDataset, root: Path) -> str:
         return str(error)
     if found is None:
         return f"labelproof data download {dataset.name}  ({_megabytes(_size(dataset))})"
-    return f"{found.path} ({found.layout.version})"
+    layout, path = found
+    return f"{path} ({layout.version})"
 
 
 def _is_there(dataset: KnownDataset, root: Path) -> bool:
@@ -202,6 +210,5 @@ class _Display:
         if name not in self.bars:
             self.bars[name] = self.progress.add_task(name, total=total)
             if not self.console.is_terminal:
-                have = f", {_megabytes(done)} are here" if done else ""
-                _print(self.console, f"{self.dataset.name}: {name}, {_megabytes(total)}{have}")
+                _print(self.console, f"{self.dataset.name}: {name}, {_megabytes(total)}")
         self.progress.update(self.bars[name], completed=done)

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelproof.cli.lines import say
+from labelproof.cli.lines import say, told
 from labelproof.cli.output_file import output_file
-from labelproof.cli.saved_runs import open_run
 from labelproof.data.notices import few
 from labelproof.ranges import choose
-from labelproof.training.export import EXPORTS, export_run, looking
+from labelproof.training.export import EXPORTS, looking
+from labelproof.verbs.run import load_run
 
 __all__ = ["export"]
 
@@ -56,9 +56,10 @@ def export(
     """
     choose("format", format, tuple(EXPORTS))
     example = f"model{EXPORTS[format]}"
-    path = run / example if output is None else output_file(output, example=example)
-    saved = open_run(run)
-    export_run(saved, path, format=format)
+    file = None if output is None else output_file(output, example=example)
+    with told():
+        saved = load_run(run)
+    path = saved.export(file, format=format)
     shape = ", ".join(str(size) for size in ("N", *saved.description.input_shape))
     taken = f"rows, float32 ({shape})" if saved.tabular else f"images, uint8 ({shape})"
     classes = len(saved.description.class_names)

@@ -12,10 +12,9 @@ from rich.console import Console
 from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
 from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.saved_runs import open_run
 from labelproof.cli.table import choose_dataset, of_other_data
 from labelproof.cli.typed_names import split_names
-from labelproof.data.loading import load_dataset
+from labelproof.data.load import load_dataset
 from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
 from labelproof.experiments.features import embed, find_runs, sample_test_images
 from labelproof.experiments.published_data import is_of_published_data
@@ -24,6 +23,7 @@ from labelproof.ranges import choose
 from labelproof.report.feature_figures import draw_embeddings
 from labelproof.report.paper_figures import FIGURES, SUFFIXES, draw_figure, save_figure
 from labelproof.report.titles import DATASETS
+from labelproof.verbs.run import load_run
 
 __all__ = ["figure"]
 
@@ -182,6 +182,8 @@ def _draw_features(
     sample = sample_test_images(loaded, images)
     # Without noise first, plain losses above their regularised forms, as in the paper.
     chosen.sort(key=lambda path: ("+sr" in found[path].loss, found[path].noise != "none"))
-    embeddings = [embed(open_run(path, device), loaded, sample) for path in chosen]
+    with told():
+        runs = [load_run(path, device) for path in chosen]
+    embeddings = [embed(run, loaded, sample) for run in runs]
     title = f"Features of {len(sample):,} test images (t-SNE), {DATASETS.get(data, data)}"
     return draw_embeddings(embeddings, title=title, class_names=loaded.class_names)

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from labelproof.cli import flags
-from labelproof.cli.audit_words import describe_own_audit
-from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
-from labelproof.cli.decoding import decode_images
-from labelproof.cli.fit_audit import audit_own, kept_audit
-from labelproof.cli.fit_checks import check_enough, check_folder, check_whole, tell_of_another
-from labelproof.cli.fit_words import describe_end, describe_start, stem_of
-from labelproof.cli.lines import say, told
+from labelproof.cli.endings import ending
+from labelproof.cli.lines import Terminal
 from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.reading import check_labels_file
 from labelproof.cli.settings import format_settings
-from labelproof.cli.tune import describe, show_search
-from labelproof.data.catalogue import plain_name
-from labelproof.data.fingerprint import fingerprint
-from labelproof.data.reading import Reading
-from labelproof.data.taken_label import taken_label
-from labelproof.fitting.attempts import go_on, train_robustly
-from labelproof.fitting.feasible import check_feasible
-from labelproof.fitting.recipe import choose_recipe
-from labelproof.fitting.whereabouts import note_places
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.examples import choose_examples
-from labelproof.training.execution import choose_execution
-from labelproof.training.folder import RunFolder
-from labelproof.training.ownership import owning
-from labelproof.training.pack import Job
-from labelproof.training.saved import SEARCH
-from labelproof.training.stopping import StopRequest
-from labelproof.tuning.proposal import default_trials
+from labelproof.data.load import Reading
+from labelproof.data.published import plain_name
+from labelproof.verbs.fit import plan_fit
+from labelproof.verbs.fit_words import stem_of
 
 __all__ = ["fit"]
 
@@ -58,6 +36,8 @@ def fit(
     labels: flags.Labels = None,
     drop: flags.Drop = None,
     group: flags.Group = None,
+    decimal: flags.Decimal = ".",
+    thousands: flags.Thousands = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -162,116 +142,37 @@ def fit(
 
     Stopped in the middle, the same command goes on from the last checkpoint.
     """
-    check_labels_file(labels)
-    execution = choose_execution(device, workers=workers)
-    console = Console()
-    reading = Reading(label, labels, tuple(drop or ()), group, data_root)
-    with told():
-        dataset = reading.load(path, on_error="raise" if strict else "skip")
-    reading = reading.found_in(dataset)
-    given: dict[str, Any] = {
-        "network": network,
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "augmentation": augmentation,
-        "class_weight": "balanced" if balanced else None,
-        "validation": validation,
-        "noise": noise,
-        "seed": seed,
-        "loss": None if loss == "auto" else loss,
-    }
-    configuration = choose_recipe(
-        dataset, data=plain_name(path), fast=execution.device.type != "cpu", **given
+    reporter = Terminal()
+    plan = plan_fit(
+        path,
+        Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root),
+        {
+            "network": network,
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "learning_rate": learning_rate,
+            "augmentation": augmentation,
+            "class_weight": "balanced" if balanced else None,
+            "validation": validation,
+            "noise": noise,
+            "seed": seed,
+        },
+        folder=output or Path(f"{stem_of(plain_name(path), labels)}-fit"),
+        loss=loss,
+        trials=trials,
+        image_memory=image_memory,
+        device=device,
+        workers=workers,
+        on_error="raise" if strict else "skip",
+        reporter=reporter,
     )
-    folder = output or Path(f"{stem_of(configuration.data, labels)}-fit")
-    auto = loss == "auto"
-    if trials is not None and not auto:
-        raise ValueError("--trials: expected with --loss auto, got it without")
-    check_enough(dataset, validation)
-    check_feasible(dataset, configuration)
-    check_folder(folder)
-    seen = describe_start(dataset, configuration, auto=auto)
-    asked = configuration.as_values() | reading.as_values()
-    asked |= {
-        "auto": auto,
-        "image_memory": image_memory,
-        "fingerprint": fingerprint(dataset),
-    }
-    if dry_run:
-        typer.echo(
-            "".join(f"# {line}\n" for line in seen) + format_settings(configuration), nl=False
-        )
-        if beside := reading.flags():
-            typer.echo(f"# and on the command line: {shlex.join(beside)}")
-        if not fresh:
-            tell_of_another(folder, asked, configuration.loss)
+    if not dry_run:
+        with ending(reporter):
+            plan.run(audit=audit, fresh=fresh, reporter=reporter)
         return
-    say(console, "\n".join(seen))
-    with StopRequest() as stop:
-        take_over(folder, execution, fresh=fresh)
-        attempts = go_on(folder, asked, configuration.loss)
-        attempts.label_column = taken_label(Path(configuration.data), dataset.columns, label)
-        before, attempts.places = attempts.places, note_places(path, labels, folder)
-        # A run that is there knows the data by the path that it was begun with.
-        begun = attempts.asked.get("data", configuration.data)
-        configuration = replace(configuration, loss=attempts.loss, data=begun)
-        record = RunFolder(folder).record(configuration)
-        if record is not None:
-            check_whole(folder)
-            ended = describe_end(record, folder, dataset, corrected=labels is not None)
-            if attempts.places != before and execution.rank == 0:
-                attempts.write(folder)
-            say(console, "Finished before, and not trained again; --fresh trains it anew:")
-            say(console, ended)
-            if audit:
-                # Killed between its record and its page, it is as good as new.
-                kept = kept_audit(folder)
-                if kept is not None:
-                    say(console, describe_own_audit(kept, folder))
-                else:
-                    audit_own(folder, device, dataset, dataset, path, reading, console)
-            return
-        prepared = decode_images(
-            dataset, configuration, execution.device, console, megabytes=image_memory
-        )
-        if auto and not attempts.given_up and not (folder / MODEL).exists():
-            with owning(folder):
-                found = show_search(
-                    prepared,
-                    configuration,
-                    trials=trials or default_trials(),
-                    file=folder / SEARCH,
-                    execution=execution,
-                    stop=stop,
-                )
-            say(console, describe(found, num_classes=dataset.num_classes))
-            if found.stopped:
-                say(console, f"Stopped; the same command goes on from {folder}.")
-                raise typer.Exit(stop.exit_code)
-            attempts.loss = found.configuration.loss
-            configuration = replace(configuration, loss=attempts.loss)
-        job = Job(configuration, folder)
-        events = train_robustly(
-            job,
-            execution,
-            load=lambda chosen: choose_examples(chosen, prepared),
-            attempts=attempts,
-            weaken=loss is None or auto,
-            stop=stop,
-        )
-        code = carry_out(
-            events,
-            job,
-            execution,
-            console=console,
-            stop=stop,
-            finish=lambda record: describe_end(
-                record, folder, dataset, corrected=labels is not None
-            ),
-            fresh=fresh,
-        )
-    if code:
-        raise typer.Exit(code)
-    if audit and execution.rank == 0:
-        audit_own(folder, device, dataset, prepared, path, reading, console)
+    comments = "".join(f"# {line}\n" for line in plan.describe())
+    typer.echo(comments + format_settings(plan.configuration), nl=False)
+    if beside := plan.reading.flags():
+        typer.echo(f"# and on the command line: {shlex.join(beside)}")
+    if not fresh and (conflict := plan.conflict()) is not None:
+        typer.echo(f"# without --dry-run: {conflict}")

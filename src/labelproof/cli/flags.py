@@ -203,7 +203,7 @@ Label = Annotated[
     str | None,
     typer.Option(
         help="The column with the labels, for a table of features or of images.",
-        show_default="one called label, class, target, ...; else the last",
+        show_default="the one called label, class, target, ...",
         rich_help_panel="What is trained",
     ),
 ]
@@ -212,8 +212,23 @@ Drop = Annotated[
     typer.Option(
         "--drop",
         metavar="COLUMN",
-        help="A column of a table that nothing is to be learned from; may be given repeatedly.",
+        help="A column of a table that is not a feature; may be given repeatedly.",
         show_default="none",
+        rich_help_panel="What is trained",
+    ),
+]
+Decimal = Annotated[
+    str,
+    typer.Option(
+        help="The decimal point of numbers in a table, such as ',' for 3,14.",
+        rich_help_panel="What is trained",
+    ),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(
+        help="What stands between thousands in a table, such as '.' for 1.000.",
+        show_default="nothing",
         rich_help_panel="What is trained",
     ),
 ]
@@ -222,7 +237,7 @@ Group = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="A column of a table that says which samples belong together, such as a patient or a "
-        "video: they stay on one side wherever the data are cut. Nothing is learned from it.",
+        "video: they stay on the same side of every split. It is not a feature.",
         show_default="only copies stay together",
         rich_help_panel="What is trained",
     ),

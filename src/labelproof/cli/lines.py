@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 
-from labelproof.data.notices import readable
+from labelproof.verbs.progress import Reporter, say
 
-__all__ = ["for_flags", "say", "told", "warn"]
+__all__ = ["Terminal", "for_flags", "say", "told", "warn"]
 
 _LENIENT = ("fit", "audit")
 """Commands that have --strict where others have --skip-unreadable."""
-
-
-def say(console: Console, text: str, *, style: str = "") -> None:
-    """Print text as it is: nothing coloured, cut, folded, or taken for markup.
-
-    >>> say(Console(), "runs/[a]: 12% of 3 labels")
-    runs/[a]: 12% of 3 labels
-    """
-    # A name that is not UTF-8 must not end a command with an encoding error.
-    console.print(readable(text), style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
@@ -58,3 +48,14 @@ def told() -> Iterator[None]:
         finally:
             for warning in caught:
                 warn(for_flags(str(warning.message)))
+
+
+class Terminal(Reporter):
+    """Tells a person: results and progress on standard output, warnings on the error stream."""
+
+    def __init__(self, console: Console | None = None):
+        super().__init__(console or Console(), aside=Console(stderr=True))
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Inside, warnings become lines."""
+        return told()

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import itertools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
-import numpy as np
+import pandas as pd
 import typer
-from torch import Tensor
 
 from labelproof.cli.exit_codes import READER_GONE
 from labelproof.cli.lines import told, warn
 from labelproof.cli.output_file import is_standard_output, output_file
-from labelproof.cli.pictures import ARRAYS, Picture, find_pictures, load_array
-from labelproof.cli.saved_runs import open_run
-from labelproof.data.columns import Columns
-from labelproof.data.dataset import Rows
-from labelproof.data.labelled_files import OnError
-from labelproof.data.notices import readable
-from labelproof.data.row_arrays import array_names
-from labelproof.data.row_ids import read_ids
-from labelproof.data.rows import read_features
-from labelproof.data.table_files import table_kind
 from labelproof.training.durable import write_text
-from labelproof.training.evaluation import CHUNK
-from labelproof.training.saved import SavedRun
+from labelproof.verbs.predictions import predict_paths
+from labelproof.verbs.run import load_run
 
 __all__ = ["predict"]
 
@@ -99,29 +86,25 @@ def predict(
         if output is None or is_standard_output(output)
         else output_file(output, example="predictions.csv")
     )
-    saved = open_run(run, device)
     unreadable: list[str] = []
-    if saved.tabular:
-        on_error = "skip" if skip_unreadable else "raise"
-        place = ["row"] if identify is None else ["row", _as_header(identify)]
-        rows = _table_rows(
-            saved, paths, identify=identify, on_error=on_error, all_classes=all_classes
+
+    def note(reason: str) -> None:
+        unreadable.append(reason)
+        warn(reason)
+
+    with told():
+        tables = predict_paths(
+            load_run(run, device),
+            paths,
+            identify=identify,
+            on_error="skip" if skip_unreadable else "raise",
+            on_unreadable=note,
         )
-    else:
-        channels, height, width = saved.description.input_shape
-        pictures = find_pictures(paths, (channels, height, width), identify=identify)
-        within = ["index"] * any(path.suffix.lower() in ARRAYS for path in paths)
-        within += ["row"] * any(table_kind(path) != "" for path in paths)
-        rows = _rows(saved, pictures, unreadable, within, identify, all_classes=all_classes)
-        place = within if identify is None else [*within, _as_header(identify)]
-    header = ["path", *place, "label", "probability"]
-    if all_classes:
-        header += [f"p({name})" for name in saved.description.class_names]
     if file is None:
-        _write(sys.stdout, itertools.chain([header], rows))
+        _write(sys.stdout, tables, all_classes=all_classes)
     else:
         text = io.StringIO()
-        _write(text, itertools.chain([header], rows))
+        _write(text, tables, all_classes=all_classes)
         try:
             write_text(file, text.getvalue())
         except BrokenPipeError:  # a pipe, whose reader has had enough
@@ -130,90 +113,9 @@ def predict(
         raise typer.Exit(1)
 
 
-def _as_header(identify: str) -> str:
-    name = identify.strip()
-    if name.casefold() in ("path", "row", "label", "probability"):
-        raise ValueError(
-            f"--id: expected a column that is called otherwise than those of predictions (path, "
-            f"row, label, probability), got {name!r}; rename it in the table"
+def _write(stream: TextIO, tables: Iterable[pd.DataFrame], *, all_classes: bool) -> None:
+    for number, table in enumerate(tables):
+        shown = table if all_classes else table.loc[:, :"probability"]
+        shown.to_csv(
+            stream, header=not number, index=False, float_format="%.6g", lineterminator="\n"
         )
-    return name
-
-
-def _rows(
-    saved: SavedRun,
-    pictures: Iterator[Picture],
-    unreadable: list[str],
-    places: Sequence[str],
-    identify: str | None,
-    *,
-    all_classes: bool,
-) -> Iterator[list[str]]:
-    names = saved.description.class_names
-    while some := list(itertools.islice(pictures, CHUNK)):
-        readable = []
-        for picture in some:
-            if isinstance(picture.pixels, np.ndarray):
-                readable.append((picture, saved.fit(picture.pixels)))
-            else:
-                unreadable.append(str(picture.pixels))
-                warn(str(picture.pixels))
-        if not readable:
-            continue
-        probabilities = saved.predict_fitted(np.stack([pixels for _, pixels in readable]))
-        for (picture, _), row in zip(readable, probabilities, strict=True):
-            place = [picture.index if each == "index" else picture.row for each in places]
-            place += [] if identify is None else [picture.name]
-            yield [picture.path, *place, *_cells(row, names, all_classes=all_classes)]
-
-
-def _table_rows(
-    saved: SavedRun,
-    paths: Sequence[Path],
-    *,
-    identify: str | None,
-    on_error: OnError,
-    all_classes: bool,
-) -> Iterator[list[str]]:
-    with told():
-        # All files are read before the first answer, so that nothing is said about half of them.
-        tables = [
-            (readable(str(path)), *_read_features(path, saved.columns, on_error)) for path in paths
-        ]
-    places = [
-        [[path, place] for place in found]
-        if identify is None
-        else [
-            [path, place, name] for place, name in zip(found, read_ids(file, identify), strict=True)
-        ]
-        for file, (path, _, found) in zip(paths, tables, strict=True)
-    ]
-    names = saved.description.class_names
-    return (
-        [*place, *_cells(row, names, all_classes=all_classes)]
-        for (_, rows, _), found in zip(tables, places, strict=True)
-        for place, row in zip(found, saved.predict(rows), strict=True)
-    )
-
-
-def _read_features(path: Path, columns: Columns, on_error: OnError) -> tuple[Rows, list[str]]:
-    if path.suffix.lower() not in ARRAYS:
-        return read_features(path, columns, on_error=on_error)
-    array = load_array(path)
-    if array.ndim != 2:
-        raise ValueError(f"{path}: expected rows of numbers, got an array of shape {array.shape}")
-    names = array_names(array.shape[1])
-    rows = columns.encode(names, array.T, place=readable(str(path)), on_error=on_error)
-    return rows, [str(index) for index in range(len(rows))]
-
-
-def _cells(row: Tensor, names: tuple[str, ...], *, all_classes: bool) -> list[str]:
-    best = int(row.argmax())
-    values = row.tolist()
-    every = [f"{value:.6g}" for value in values] if all_classes else []
-    return [names[best], f"{values[best]:.6g}", *every]
-
-
-def _write(stream: io.TextIOBase | Iterable[str], rows: Iterable[list[str]]) -> None:
-    writer = csv.writer(stream, lineterminator="\n")  # pyright: ignore[reportArgumentType]
-    writer.writerows(rows)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from labelproof.data.catalogue import DATASETS, plain_name
 from labelproof.data.dataset import Dataset
+from labelproof.data.published import DATASETS, plain_name
 from labelproof.experiments.presets import paper_configuration, paper_noise
 from labelproof.fitting.recipe import LARGE, look_at, network_for, small_network
 from labelproof.noise import parse_noise

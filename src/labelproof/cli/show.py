@@ -17,7 +17,7 @@ from labelproof.cli.data import Root
 from labelproof.cli.lines import say, told
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset
-from labelproof.data.loading import load_dataset
+from labelproof.data.load import load_dataset
 from labelproof.data.notices import count, readable
 from labelproof.noise import NoiseSpec, NoisyLabels, parse_noise
 from labelproof.report.dataset import finding, write_dataset_page
@@ -120,10 +120,11 @@ def table_lines(data: Dataset) -> list[str]:
     r"""What there is to know about a table: rows, columns and classes.
 
     >>> from labelproof.data.dataset import Split
-    >>> from labelproof.data.rows import dataset_from_rows
-    >>> columns = Columns.learn(["size"], [["3", "", "5"]])
-    >>> rows = columns.encode(["size"], [["3", "", "5"]])
-    >>> train = Split(rows, np.array([0, 1, 1]))
+    >>> import pandas as pd
+    >>> from labelproof.data.table import dataset_from_rows
+    >>> sizes = pd.DataFrame({"size": [3, None, 5]})
+    >>> columns = Columns.learn(sizes)
+    >>> train = Split(columns.encode(sizes), np.array([0, 1, 1]))
     >>> table = dataset_from_rows("t", {"train": train}, ("a", "b"), columns)
     >>> print("\n".join(table_lines(table)))
     t: 3 rows to train on, 1 column, 2 features, 2 classes

@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from labelproof.cli import flags
-from labelproof.cli.carrying import carry_out, take_over
 from labelproof.cli.data import Root
-from labelproof.cli.lines import say, told, warn
+from labelproof.cli.endings import ending
+from labelproof.cli.lines import Terminal, warn
 from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.outcome import already_finished, preview, summary
-from labelproof.cli.reading import check_labels_file
 from labelproof.cli.scalars import Scalars
 from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
-from labelproof.data.reading import Reading
-from labelproof.data.table_files import table_stem
-from labelproof.fitting.attempts import Attempts
+from labelproof.data.load import Reading
 from labelproof.fitting.recipe import LARGE
-from labelproof.fitting.whereabouts import note_places
-from labelproof.noise import parse_noise
-from labelproof.training.begun_on import mark_data, refuse_other_data
-from labelproof.training.configuration import Configuration
-from labelproof.training.distributed import launched, share_gradients, taking_part
-from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
-from labelproof.training.folder import RunFolder
-from labelproof.training.pack import Event, Job, train_runs
-from labelproof.training.saved import ATTEMPTS
-from labelproof.training.stopping import StopRequest
+from labelproof.verbs.inputs import check_labels_file
+from labelproof.verbs.train import TrainPlan, default_folder
+from labelproof.verbs.train_words import preview
 
 __all__ = ["train"]
 
@@ -47,6 +35,8 @@ def train(
     labels: flags.Labels = None,
     drop: flags.Drop = None,
     group: flags.Group = None,
+    decimal: flags.Decimal = ".",
+    thousands: flags.Thousands = None,
     noise: flags.Noise = None,
     loss: flags.LossText = None,
     loss_file: LossFiles = None,
@@ -187,99 +177,35 @@ def train(
     values = read_settings(config) if config is not None else {}
     values |= {name: value for name, value in given.items() if value is not None}
 
-    asked = Reading(label, labels, tuple(drop or ()), group, data_root)
+    asked = Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root)
+
+    console = Console(quiet=launched() and os.environ["RANK"] != "0")
+    reporter = Terminal(console)
 
     @functools.cache
     def dataset() -> Dataset:
-        with told():
+        with reporter.reading():
             return asked.load(values["data"], on_error="skip" if skip_unreadable else "raise")
 
     configuration = choose_configuration(values, preset=preset, look=dataset)
-    _check_human(configuration, human_labels)
+    folder = output if output is not None else default_folder(configuration, labels)
     execution = choose_execution(device, compile=compile, workers=workers)
-    # With corrected labels it is another folder: the run on the others stays, to be compared.
-    name = configuration.name if labels is None else f"{configuration.name}-{table_stem(labels)}"
-    folder = output if output is not None else Path("labelproof-runs") / name
-    console = Console(quiet=launched() and os.environ["RANK"] != "0")
-
-    @functools.cache
-    def examples() -> Examples:
-        return _choose(configuration, dataset(), human_labels)
-
-    record = None if fresh else RunFolder(folder).record(configuration)
-    if not fresh:
-        # Before the processes meet, so that each of them refuses and none waits for another.
-        refuse_other_data(folder, lambda: mark_data(configuration, examples()))
-    if record is not None and not dry_run:
-        say(console, already_finished(folder, record))
-        return
-    chosen = examples()
+    plan = TrainPlan(configuration, dataset, asked, folder, execution, human_labels, fresh)
     slow = configuration.network == LARGE and execution.device.type == "cpu"
-    if slow and "network" not in values and not console.quiet:
+    if slow and "network" not in values and plan.finished is None and not console.quiet:
         warn(
             f"on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network that suits a "
             "CPU, as --network 'cnn8(width=32)' --augmentation resized-crop:48,flip does"
         )
     if dry_run:
+        _ = plan.finished  # a run of other settings or data is refused
         typer.echo(format_settings(configuration))
-        typer.echo(preview(configuration, chosen, execution, folder, fresh=fresh), nl=False)
+        said = preview(configuration, plan.examples, execution, folder, fresh=fresh)
+        typer.echo(said, nl=False)
         return
-    reading = Attempts(
-        asked.found_in(chosen.dataset).as_values(),
-        configuration.loss,
-        places=note_places(configuration.data, labels, folder),
-    )
-    scalars = Scalars(folder) if tensorboard else None
-    with StopRequest() as stop, taking_part(execution) as taken:
-        take_over(folder, taken, fresh=fresh)
-        events = train_runs(
-            [Job(configuration, folder)],
-            taken,
-            load=lambda _: chosen,
+    with ending(reporter):
+        plan.run(
+            reporter=reporter,
             checkpoint_seconds=checkpoint_seconds,
-            stop=stop,
-            wrap=share_gradients if taken.world_size > 1 else None,
+            sink=Scalars(folder) if tensorboard else None,
         )
-        code = carry_out(
-            _noting(events, folder, reading) if taken.rank == 0 else events,
-            Job(configuration, folder),
-            taken,
-            console=console,
-            stop=stop,
-            scalars=scalars if taken.rank == 0 else None,
-            finish=lambda record: summary(record, chosen, folder),
-            fresh=fresh,
-        )
-    if code:
-        raise typer.Exit(code)
-
-
-def _noting(events: Iterable[Event], folder: Path, reading: Attempts) -> Iterator[Event]:
-    """Note in the folder how the data were read, for whoever measures or audits; as `fit` does."""
-    for event in events:
-        noted = any(reading.asked.values()) or reading.places or (folder / ATTEMPTS).exists()
-        if event.kind == "started" and noted:
-            reading.write(folder)
-        yield event
-
-
-def _check_human(configuration: Configuration, human: Path | None) -> None:
-    """Refuse a file of human labels that would not be looked at, and its lack where it is."""
-    noise = parse_noise(configuration.noise)
-    if noise.kind == "human" and human is None:
-        raise ValueError(f"--human-labels: expected the file with the labels of {noise}, got none")
-    if noise.kind != "human" and human is not None:
-        raise ValueError(
-            f"--human-labels: expected with --noise human:WHICH, got {human} with --noise {noise}; "
-            "for labels of your own that stand in place of the data's say --labels"
-        )
-
-
-def _choose(configuration: Configuration, dataset: Dataset, human: Path | None) -> Examples:
-    noise = parse_noise(configuration.noise)
-    if noise.kind == "instance" and not isinstance(dataset.train.images, np.ndarray):
-        raise ValueError(
-            f"noise: instance noise looks at all images at once, and those of {dataset.name} are "
-            "decoded one by one; save them as arrays first"
-        )
-    return choose_examples(configuration, dataset, human=human)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,29 +10,21 @@ from rich.console import Console
 
 from labelproof.cli import flags
 from labelproof.cli.data import Root
-from labelproof.cli.decoding import decode_images
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
-from labelproof.cli.lines import say, told
+from labelproof.cli.lines import Terminal, say
 from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.progress import RunDisplay
-from labelproof.cli.reading import check_labels_file
 from labelproof.cli.tune_next import next_command
-from labelproof.data.catalogue import plain_name
-from labelproof.data.dataset import Dataset
-from labelproof.data.notices import count
-from labelproof.data.reading import Reading
+from labelproof.data.load import Reading
+from labelproof.data.published import plain_name
 from labelproof.fitting.recipe import choose_recipe
-from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
-from labelproof.training.pack import DeviceMemoryError, Event
+from labelproof.training.pack import DeviceMemoryError
 from labelproof.training.stopping import StopRequest
 from labelproof.tuning.journal import remove_journal
-from labelproof.tuning.search import Tuning
-from labelproof.tuning.search import tune as search
-from labelproof.tuning.trial import Trial
-from labelproof.tuning.validation import count_folds
+from labelproof.verbs.inputs import check_labels_file, decode_images
+from labelproof.verbs.tune import describe, search
 
-__all__ = ["describe", "show_search", "tune"]
+__all__ = ["tune"]
 
 
 def tune(
@@ -84,6 +75,8 @@ def tune(
     labels: flags.Labels = None,
     drop: flags.Drop = None,
     group: flags.Group = None,
+    decimal: flags.Decimal = ".",
+    thousands: flags.Thousands = None,
     network: flags.RecipeNetwork = None,
     epochs: flags.RecipeEpochs = None,
     batch_size: flags.RecipeBatchSize = None,
@@ -131,20 +124,21 @@ def tune(
     }
     check_labels_file(labels)
     execution = choose_execution(device)
-    reading = Reading(label, labels, tuple(drop or ()), group, data_root)
-    with told():
+    reading = Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root)
+    console = Console()
+    reporter = Terminal(console)
+    with reporter.reading():
         dataset = reading.load(data, on_error="skip")
     reading = reading.found_in(dataset)
     data = plain_name(data)
     fast = execution.device.type != "cpu"
     configuration = choose_recipe(dataset, data=data, fast=fast, validation=0.0, **given)
-    dataset = decode_images(dataset, configuration, execution.device, Console(stderr=True))
+    dataset = decode_images(dataset, configuration, execution.device, reporter, aside=True)
     if fresh:
         remove_journal(output)
-    console = Console()
     try:
         with StopRequest() as stop:
-            found = show_search(
+            found = search(
                 dataset,
                 configuration,
                 trials=trials,
@@ -156,6 +150,7 @@ def tune(
                 prune=prune,
                 file=output,
                 stop=stop,
+                reporter=reporter,
             )
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
@@ -172,107 +167,3 @@ def tune(
         raise typer.Exit(stop.exit_code)
     if found.choice is None:
         raise typer.Exit(DIVERGED)
-
-
-def show_search(
-    dataset: Dataset,
-    configuration: Configuration,
-    *,
-    trials: int,
-    folds: int | str = "auto",
-    **options: Any,
-) -> Tuning:
-    """Search, and show how it comes along.
-
-    Args:
-        dataset: What to learn from.
-        configuration: What all runs have in common.
-        trials: How many settings are tried.
-        folds: Parts that are held out in turn.
-        options: Of `labelproof.tuning.tune`.
-    """
-    runs = trials * count_folds(folds, len(dataset.train))
-    with RunDisplay(
-        Console(stderr=True), runs=max(runs, 2), epochs=runs * configuration.epochs
-    ) as display:
-        return search(
-            dataset,
-            configuration,
-            trials=trials,
-            folds=folds,
-            on_event=lambda event: _show(display, event),
-            **options,
-        )
-
-
-def _show(display: RunDisplay, event: Event | Trial) -> None:
-    if isinstance(event, Trial):
-        if event.why:
-            display.say(f"{event.loss}: {event.state}; {event.why}")
-        return
-    job = event.job
-    if event.kind == "started":
-        display.start(job, job.configuration.loss, epochs=job.configuration.epochs)
-    elif event.kind == "epoch":
-        display.advance(job, event.value)
-    elif event.kind == "notice":
-        display.say(str(event.value))
-    elif event.kind == "finished":
-        accuracy = event.value.curve["validation_accuracy"][-1]
-        display.finish(job, f"agrees with {accuracy:.2f}% of the labels held out")
-    else:
-        display.finish(job, "let go" if event.kind == "abandoned" else event.kind)
-
-
-def describe(found: Tuning, *, num_classes: int) -> str:
-    """All trials as a table, and the choice in words.
-
-    Args:
-        found: What the search came to.
-        num_classes: Of the dataset.
-    """
-    lines = ["agreement with the labels held out", ""]
-    for trial in found.trials:
-        lines.append(f"{_measured(trial):>15}  {trial.loss}{_ended(trial)}")
-    lines.append("")
-    if found.choice is None:
-        return "\n".join([*lines, "Chosen: nothing, for no run was finished."])
-    return "\n".join([*lines, *_words(found, found.choice, num_classes)])
-
-
-def _measured(trial: Trial) -> str:
-    if trial.accuracy is None:
-        return "-"
-    return f"{trial.accuracy:.2f}% ± {trial.standard_error:.2f}"
-
-
-def _ended(trial: Trial) -> str:
-    if trial.state == "complete":
-        return ""
-    why = f": {trial.why}" if trial.why else ""
-    return f"  ({'not all folds' if trial.state == 'waiting' else trial.state}{why})"
-
-
-def _words(found: Tuning, choice: Trial, num_classes: int) -> list[str]:
-    lines = [
-        f"Chosen: {choice.loss}, which agrees with {_measured(choice)} of the labels held out; "
-        f"guessing would with {100 / num_classes:.1f}%."
-    ]
-    plain = next((trial for trial in found.trials if trial.loss == "ce"), None)
-    if plain is not None and plain is not choice and plain.accuracy is not None:
-        lines.append(f"Plain cross entropy agrees with {_measured(plain)}.")
-    close = _close(found.trials, choice)
-    if close:
-        lines.append(
-            f"{count(close, 'other setting')} came within that error of it: between those the "
-            "choice may be chance, and costs little."
-        )
-    return lines
-
-
-def _close(trials: Sequence[Trial], choice: Trial) -> int:
-    if choice.accuracy is None or choice.standard_error is None:
-        return 0
-    limit = choice.accuracy - choice.standard_error
-    able = (trial for trial in trials if trial is not choice and trial.state == "complete")
-    return sum(trial.accuracy is not None and trial.accuracy >= limit for trial in able)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labelproof.cli.fit_words import stem_of
-from labelproof.data.catalogue import is_known
+from labelproof.data.published import is_known
 from labelproof.losses.own import VERSION
 from labelproof.training.configuration import Configuration
 from labelproof.tuning.search import Tuning
+from labelproof.verbs.fit_words import stem_of
 
 __all__ = ["next_command"]
 

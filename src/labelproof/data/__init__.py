@@ -1,15 +1,13 @@
 """Datasets: from files to images or rows, labels and class names."""
 
 from labelproof.data.arrays import load_arrays
-from labelproof.data.catalogue import DATASETS, KnownDataset
+from labelproof.data.cifar import UnsafePickleError
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, ImageSource, Split
-from labelproof.data.digits import load_digits
-from labelproof.data.download import download_dataset
-from labelproof.data.folder import load_folder
-from labelproof.data.holdout import Holdout, folds, hold_out
+from labelproof.data.download import DownloadError, download_dataset
 from labelproof.data.huggingface import load_huggingface
-from labelproof.data.idx import idx_bytes, read_idx
+from labelproof.data.image_folder import load_folder
+from labelproof.data.image_table import load_image_table
 from labelproof.data.imbalance import (
     Imbalance,
     keep_counts,
@@ -19,14 +17,21 @@ from labelproof.data.imbalance import (
     parse_imbalance,
     step_counts,
 )
-from labelproof.data.loading import load_coarse_labels, load_dataset
-from labelproof.data.manifest import load_manifest
+from labelproof.data.load import load_dataset
 from labelproof.data.notices import DataWarning
-from labelproof.data.pickles import UnsafePickleError
-from labelproof.data.root import data_root
-from labelproof.data.rows import load_rows, read_features
-from labelproof.data.transfer import DownloadError, Transfer
-from labelproof.data.verification import Verification, verify_dataset
+from labelproof.data.published import (
+    DATASETS,
+    KnownDataset,
+    Verification,
+    data_root,
+    idx_bytes,
+    load_coarse_labels,
+    load_digits,
+    read_idx,
+    verify_dataset,
+)
+from labelproof.data.splits import Holdout, folds, hold_out
+from labelproof.data.table import load_table, read_features, read_table
 from labelproof.data.webvision import load_webvision
 
 __all__ = [
@@ -40,7 +45,6 @@ __all__ = [
     "Imbalance",
     "KnownDataset",
     "Split",
-    "Transfer",
     "UnsafePickleError",
     "Verification",
     "data_root",
@@ -57,13 +61,14 @@ __all__ = [
     "load_digits",
     "load_folder",
     "load_huggingface",
-    "load_manifest",
-    "load_rows",
+    "load_image_table",
+    "load_table",
     "load_webvision",
     "long_tailed_counts",
     "parse_imbalance",
     "read_features",
     "read_idx",
+    "read_table",
     "step_counts",
     "verify_dataset",
 ]

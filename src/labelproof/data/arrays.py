@@ -1,40 +1,37 @@
-"""Images or rows of numbers, and their labels, as NumPy arrays in files."""
+"""Images or rows of numbers, and their labels, from NumPy files."""
 
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.array_files import DAMAGED, why_unreadable
-from labelproof.data.array_labels import as_words, class_indices
-from labelproof.data.classes import check_classes
+from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.examination import channel_statistics
-from labelproof.data.known_classes import in_classes
-from labelproof.data.labelled_files import OnError, check_on_error
-from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.row_arrays import encode_arrays
-from labelproof.data.row_labels import check_labels
-from labelproof.data.rows import dataset_from_rows
+from labelproof.data.images import OnError, channel_statistics, check_on_error
+from labelproof.data.notices import few, notice, readable
 from labelproof.data.splits import SPLITS
+from labelproof.data.table import dataset_from_rows
 
-__all__ = ["FEATURES", "Layout", "load_arrays"]
+__all__ = ["FEATURES", "Layout", "array_table", "load_arrays", "read_arrays"]
 
 Layout: TypeAlias = Literal["NCHW", "NHWC"]
 """The order of the axes: images, channels, height, width."""
 
 _IMAGES = ("x", "images", "data", "img", "imgs")
 FEATURES = ("embeddings", "features")
-"""What rows are called; looked for where there are no images, which may have them beside."""
+"""Names of rows; used where there are no images, which may have features beside them."""
 _LABELS = ("y", "labels", "label", "targets", "target")
-# What damage to an archive, its compression or an array's header can raise.
 _CLASS_NAMES = ("class_names", "classes", "names")
+_LARGEST_RATIO, _SMALLEST_ROOM = 200, 256 << 20
+"""How far an archive may unpack: to this many times its size, or this many bytes."""
 
 
 def load_arrays(
@@ -49,37 +46,28 @@ def load_arrays(
 
     An `.npz` holds `images` and `labels` (or `x` and `y`, `data` and `targets`, `embeddings` or
     `features` and `labels`), or those of each split: `x_train`, `y_train`, `x_test`, `y_test`, or
-    `train_images`, `train_labels`, and so on.
-    Upper and lower case are the same. An array `class_names` names what integer labels count.
-    Beside `photos.npy` the labels are `photos_labels.npy`; beside `images.npy`, `labels.npy` too.
+    `train_images`, `train_labels`, and so on, in any case. An array `class_names` names integer
+    labels. Beside `photos.npy` the labels are `photos_labels.npy`; beside `images.npy`,
+    `labels.npy` too.
 
-    Images are `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, of bytes or of numbers from 0 to 1.
-    Numbers of any other range are scaled, with a warning that says how; but three axes with
-    negative numbers are refused, which may as well be sequences of embeddings. Grey images of such
-    numbers are given with their channel, `(N, 1, H, W)`. Rows `(N, F)` of numbers are taken as they
-    are, and become a table whose features are called `x0`, `x1`, ...; NaN is a missing value,
-    filled with the median of the training rows. Labels are integers, text, or one-hot rows. Nothing
-    in a file is ever run: arrays of Python objects are refused.
+    Images are `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, bytes, or numbers from 0 to 1 or 255.
+    Rows `(N, F)` become a table with the features `x0`, `x1`, ...; NaN is a missing value. Labels
+    are integers, text, or one-hot rows. Arrays of Python objects could run code and are refused.
 
     Args:
         path: The file.
         layout: The order of the axes, where the shape leaves it open.
-        on_error: What becomes of infinite values in rows: `"raise"` refuses the file and names the
-            first few, `"skip"` takes them for missing, with a warning.
-        few_classes: Whether fewer than two classes will do, and as many as images: to measure on,
-            and not to learn from.
-        like: Columns and class names that were learned elsewhere, to read further rows of the same
-            kind by; some of the classes may be missing here.
+        on_error: For infinite values in rows: `"raise"` raises and names the first few, `"skip"`
+            treats them as missing, with a warning.
+        few_classes: Accept fewer than two classes, to measure on.
+        like: Columns and class names learned elsewhere, to read further rows of the same kind; some
+            of the classes may be missing here.
 
     Returns:
         A dataset in memory. Its labels count as not clean.
 
     Raises:
-        ValueError: The file cannot be read, lacks an array, or holds what cannot be images or rows
-            and their labels.
-
-    Warns:
-        DataWarning: The images were scaled, or infinite values were taken for missing.
+        ValueError: The file is malformed, lacks an array, or holds neither images nor rows.
 
     Example:
         >>> file = getfixture("tmp_path") / "shapes.npz"
@@ -89,76 +77,152 @@ def load_arrays(
         >>> dataset.class_names, dataset.train.labels, dataset.image_shape
         (('a', 'b'), array([0, 1, 1, 0, 0, 1]), (3, 8, 8))
     """
-    file = Path(path)
-    place = readable(str(file))
+    file, place = Path(path), readable(str(path))
     if layout not in (None, "NCHW", "NHWC"):
         raise ValueError(f"layout: expected 'NCHW' or 'NHWC', got {layout!r}")
     check_on_error(on_error)
-    arrays = _read(file, place)
+    arrays = read_arrays(file)
+    if "" in arrays:
+        arrays = {"images": arrays[""], "labels": read_arrays(_labels_beside(file))[""]}
     pairs = _find_splits(arrays, place)
     given = {split: arrays[pair[0]] for split, pair in pairs.items()}
-    what = "row" if given["train"].ndim == 2 else "image"
-    written = _class_names(arrays)
+    written = next((as_words(arrays[key]) for key in _CLASS_NAMES if key in arrays), None)
     names, labels = class_indices(
-        {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place, what
+        {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place
     )
     for split, (key, label_key) in pairs.items():
         if len(given[split]) != len(labels[split]):
             raise ValueError(
-                f"{place}: expected a label for each of {count(len(given[split]), what)} in "
-                f"{key!r}, got {len(labels[split]):,} in {label_key!r}"
+                f"{place}: expected a label for each of {len(given[split]):,} examples in {key!r}, "
+                f"got {len(labels[split]):,} in {label_key!r}"
             )
-    num_labelled = None if names == written else len(given["train"])
-    if like is not None:
-        for array in given.values():
-            if array.ndim != 2:
-                raise ValueError(
-                    f"{place}: expected rows of numbers, (N, F), as those learned from, got "
-                    f"{array.shape}"
-                )
-    if all(array.ndim == 2 for array in given.values()):
-        columns, rows = encode_arrays(
-            given,
-            place,
-            on_error="skip" if on_error == "later" else on_error,
-            like=None if like is None else like[0],
-        )
-        if like is not None:
-            contents = {split: Split(rows[split], labels[split]) for split in pairs}
-            dataset = dataset_from_rows(readable(file.stem), contents, names, columns)
-            return in_classes(dataset, like[1])
-        if num_labelled is None and not few_classes:
-            check_classes(place, names, num_images=None)
-        elif not few_classes:
-            words = [names[label] for label in labels["train"]]
-            check_labels(words, names, pairs["train"][1], place, chosen=True)
-        contents = {split: Split(rows[split], labels[split]) for split in pairs}
-        return dataset_from_rows(readable(file.stem), contents, names, columns)
+    if not few_classes and like is None:
+        shown = None if written is not None else len(labels["train"])
+        check_classes(place, names, num_images=shown)
+    if like is not None or all(array.ndim == 2 for array in given.values()):
+        return _table(given, labels, names, file, on_error, like)
     images = _bytes(given, place)
     splits = {
         split: Split(_channels_first(images[split], layout, f"{place}: {key}"), labels[split])
         for split, (key, _) in pairs.items()
     }
-    if not few_classes:
-        check_classes(place, names, num_images=num_labelled)
     mean, std = channel_statistics(splits["train"].array)
     return Dataset(readable(file.stem), splits, names, mean, std, clean=False)
 
 
-def _read(path: Path, place: str) -> dict[str, NDArray[Any]]:
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """The arrays of an `.npz` by their names in lower case, or that of an `.npy` as `""`.
+
+    Raises:
+        ValueError: The file is damaged, holds Python objects, or unpacks to far more than its size.
+    """
+    path, place = Path(path), readable(str(path))
     if path.suffix.lower() not in (".npy", ".npz"):
         raise ValueError(f"path: expected a file that ends in .npz or .npy, got {place}")
-    if path.suffix.lower() == ".npz":
-        return _load(path, place)
-    beside = _labels_beside(path)
-    return {"images": _load(path, place)[""], "labels": _load(beside, readable(str(beside)))[""]}
+    if not path.is_file():
+        raise FileNotFoundError(f"{place}: there is no such file")
+    try:
+        with path.open("rb") as stream:
+            if zipfile.is_zipfile(stream):
+                room = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_ROOM)
+                if sum(member.file_size for member in zipfile.ZipFile(stream).infolist()) > room:
+                    raise ValueError(f"it unpacks to more than {room >> 20:,} MB")
+            stream.seek(0)
+            loaded = np.load(stream, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {"": loaded}
+            members = {key.lower(): loaded[key] for key in loaded.files}
+    except Exception as error:  # damaged headers and archives make NumPy raise almost anything
+        reason = str(error) or type(error).__name__
+        if "allow_pickle" in reason or "Object arrays" in reason:
+            reason = "it holds Python objects or is of another kind; save plain arrays"
+        raise ValueError(f"{place}: cannot be read as NumPy arrays: {reason}") from None
+    return {key: array for key, array in members.items() if isinstance(array, np.ndarray)}
+
+
+def array_table(rows: NDArray[Any], place: str) -> pd.DataFrame:
+    """Rows of numbers as a table with the columns `x0`, `x1`, ..."""
+    if rows.ndim != 2 or rows.dtype.kind not in "iufb" or not rows.size:
+        raise ValueError(
+            f"{place}: expected rows of numbers, (N, F), got {rows.dtype} {rows.shape}"
+        )
+    return pd.DataFrame(rows, columns=[f"x{number}" for number in range(rows.shape[1])])
+
+
+def as_words(array: NDArray[Any]) -> tuple[str, ...]:
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8", "backslashreplace")
+    return tuple(str(value).strip() for value in array.ravel().tolist())
+
+
+def class_indices(
+    given: Mapping[str, NDArray[Any]], names: Sequence[str] | None, place: str
+) -> tuple[tuple[str, ...], dict[str, NDArray[np.int64]]]:
+    """Class names and indices; integers are names too, unless an array names them."""
+    columns = {split: _label_column(array, f"{place}: labels") for split, array in given.items()}
+    if names is not None and all(column.dtype.kind in "iu" for column in columns.values()):
+        highest = max(int(column.max(initial=0)) for column in columns.values())
+        if highest >= len(names):
+            raise ValueError(
+                f"{place}: expected labels from 0 to {len(names) - 1} for {len(names)} class "
+                f"names, got {highest}"
+            )
+        return tuple(names), {split: column.astype(np.int64) for split, column in columns.items()}
+    words = {split: as_words(column) for split, column in columns.items()}
+    ordered = order_classes(word for split in words.values() for word in split)
+    index = pd.Index(ordered, dtype=object)
+    return ordered, {
+        split: index.get_indexer(pd.Index(values, dtype=object)) for split, values in words.items()
+    }
+
+
+def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:
+    """Labels as one column of integers from 0, or of text."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim == 2 and array.dtype.kind in "iufb":
+        if ((array == 0) | (array == 1)).all() and (array.sum(axis=1) == 1).all():
+            return array.argmax(axis=1)
+        raise ValueError(f"{place}: expected one label for each example, got {array.shape[1]}")
+    if array.ndim != 1 or array.dtype.kind not in "iufbUS":
+        raise ValueError(f"{place}: expected integers or text, got {array.dtype} {array.shape}")
+    if array.dtype.kind in "US":
+        return array
+    if not (np.isfinite(array) & (array == np.floor(array)) & (array >= 0)).all():
+        raise ValueError(f"{place}: expected classes from 0, got {array[:5].tolist()}, ...")
+    return array.astype(np.int64)
+
+
+def _table(
+    given: Mapping[str, NDArray[Any]],
+    labels: Mapping[str, NDArray[np.int64]],
+    names: Sequence[str],
+    file: Path,
+    on_error: OnError,
+    like: tuple[Columns, Sequence[str]] | None,
+) -> Dataset:
+    place, error = readable(str(file)), "skip" if on_error == "later" else on_error
+    tables = {split: array_table(array, place) for split, array in given.items()}
+    width = len(like[0].names) if like is not None else tables["train"].shape[1]
+    for split, table in tables.items():
+        if table.shape[1] != width:
+            raise ValueError(
+                f"{place}: expected rows of {width} numbers in {split}, got {table.shape[1]}"
+            )
+    # All columns stay: whoever made an array has chosen them.
+    columns = like[0] if like else Columns.learn(tables["train"], on_error="quiet", leave_out=False)
+    contents = {
+        split: Split(columns.encode(table, place=place, on_error=error), labels[split])
+        for split, table in tables.items()
+    }
+    dataset = dataset_from_rows(readable(file.stem), contents, names, columns)
+    return dataset if like is None else dataset.in_classes(like[1])
 
 
 def _labels_beside(path: Path) -> Path:
-    stem = path.stem
-    names = [f"{stem}_labels.npy"]
-    if stem.lower().endswith("images"):
-        names.append(f"{stem[: -len('images')]}labels.npy")
+    names = [f"{path.stem}_labels.npy"]
+    if path.stem.lower().endswith("images"):
+        names.append(f"{path.stem[: -len('images')]}labels.npy")
     for name in names:
         if (path.parent / name).is_file():
             return path.parent / name
@@ -167,78 +231,40 @@ def _labels_beside(path: Path) -> Path:
     )
 
 
-def _load(path: Path, place: str) -> dict[str, NDArray[Any]]:
-    try:
-        # A pickle in the file could run code.
-        with path.open("rb") as stream:
-            loaded = np.load(stream, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"": loaded}
-            members = {key.lower(): loaded[key] for key in loaded.files}
-    except FileNotFoundError:
-        raise FileNotFoundError(f"path: expected a file, got {place}: there is none") from None
-    except MemoryError as error:
-        raise ValueError(f"{place}: does not fit into memory: {error}") from None
-    except DAMAGED as error:
-        advice = "save plain arrays: images of one size, labels as integers or text"
-        reason = why_unreadable(error, advice=advice)
-        raise ValueError(f"{place}: cannot be read as NumPy arrays: {reason}") from error
-    return {key: array for key, array in members.items() if isinstance(array, np.ndarray)}
-
-
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
-    """For each split the keys of its images and labels."""
+    """For each split the names of its images and labels."""
+    forms = {
+        split: [form for word in words for form in (f"{{}}_{word}", f"{word}_{{}}")]
+        for split, words in SPLITS.items()
+    }
+
+    def one(words: Sequence[str], patterns: Sequence[str]) -> str | None:
+        names = [form.format(word) for form in patterns for word in words]
+        found = [name for name in names if name in arrays]
+        if len(found) > 1:
+            raise ValueError(f"{place}: expected one of {' and '.join(found)}, got both")
+        return found[0] if found else None
+
+    every = ["{}", *(form for each in forms.values() for form in each)]
+    named = any(form.format(word) in arrays for form in every for word in _IMAGES)
+    inputs = _IMAGES if named else FEATURES
     pairs: dict[str, tuple[str, str]] = {}
-    inputs = _input_words(arrays)
-    for split, words in SPLITS.items():
-        images = _one(arrays, [form for word in words for form in _forms(inputs, word)], place)
-        labels = _one(arrays, [form for word in words for form in _forms(_LABELS, word)], place)
+    for split, patterns in (*forms.items(), ("train", ["{}"])):
+        images, labels = one(inputs, patterns), one(_LABELS, patterns)
+        if patterns == ["{}"] and pairs:
+            break
         if images and labels:
             pairs[split] = (images, labels)
         elif images or labels:
             missing = "labels" if images else "images"
             raise ValueError(f"{place}: expected {missing} for {images or labels!r}, found none")
-    if pairs and "train" not in pairs:
-        raise ValueError(f"{place}: expected training images, found {_found(arrays)}")
-    if not pairs:
-        images, labels = _one(arrays, inputs, place), _one(arrays, _LABELS, place)
-        if not images or not labels:
-            raise ValueError(
-                f"{place}: expected arrays images and labels (or x and y, embeddings and labels, "
-                f"or x_train, y_train, x_test, y_test), found {_found(arrays)}"
-            )
-        pairs["train"] = (images, labels)
+    if "train" not in pairs:
+        shapes = few([f"{name} {array.shape}" for name, array in arrays.items()], shown=8)
+        raise ValueError(
+            f"{place}: expected arrays images and labels (or x and y, embeddings and labels, or "
+            f"x_train, y_train, x_test, y_test), found {shapes or 'nothing'}"
+        )
     return pairs
-
-
-def _input_words(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
-    """What the arrays that are learned from are called in this file."""
-    parts = [word for words in SPLITS.values() for word in words]
-    forms = {*_IMAGES, *(form for part in parts for form in _forms(_IMAGES, part))}
-    return _IMAGES if forms & arrays.keys() else FEATURES
-
-
-def _forms(words: tuple[str, ...], split: str) -> list[str]:
-    return [form for word in words for form in (f"{word}_{split}", f"{split}_{word}")]
-
-
-def _one(arrays: Mapping[str, Any], names: Any, place: str) -> str | None:
-    found = [name for name in names if name in arrays]
-    if len(found) > 1:
-        raise ValueError(f"{place}: {' and '.join(found)} could both be meant; keep one of them")
-    return found[0] if found else None
-
-
-def _found(arrays: Mapping[str, NDArray[Any]]) -> str:
-    shapes = [f"{name} {array.shape}" for name, array in arrays.items()]
-    return few(shapes, shown=8) or "nothing"
-
-
-def _class_names(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...] | None:
-    for key in _CLASS_NAMES:
-        if key in arrays and arrays[key].ndim == 1:
-            return tuple(as_words(arrays[key]))
-    return None
 
 
 def _bytes(given: Mapping[str, NDArray[Any]], place: str) -> dict[str, NDArray[np.uint8]]:
@@ -248,44 +274,25 @@ def _bytes(given: Mapping[str, NDArray[Any]], place: str) -> dict[str, NDArray[n
             raise ValueError(
                 f"{place}: expected images of numbers, got {array.dtype} {array.shape}"
             )
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            bad = int((~np.isfinite(array)).sum())
-            raise ValueError(f"{place}: {count(bad, 'pixel')} NaN or infinite")
+    if all(array.dtype == np.uint8 for array in given.values()):
+        return dict(given)
     low = min(float(array.min()) for array in given.values())
     high = max(float(array.max()) for array in given.values())
-    if low < 0 and any(array.ndim == 3 for array in given.values()):
-        # Embeddings of the parts of a text or a sound look like this too, and would be trained on
-        # as if neighbours in them were neighbours in a picture.
+    if not (low >= 0 and high <= 255):  # NaN is refused too
         raise ValueError(
             f"{place}: expected images of bytes or of numbers from 0 to 1, got numbers from "
-            f"{low:g} to {high:g} of shape {given['train'].shape}, which would be taken for grey "
-            "images; give rows as (N, F), for instance the mean over the second axis, and grey "
-            "images of such numbers as (N, 1, H, W)"
+            f"{low:g} to {high:g}; scale them to that, or give rows as (N, F)"
         )
     fractions = any(array.dtype.kind == "f" for array in given.values())
     booleans = all(array.dtype.kind == "b" for array in given.values())
-    start, width = low, (high - low) or 1.0
-    if booleans or (fractions and low >= 0 and high <= 1):
-        start, width = 0.0, 1.0
-    elif low >= 0 and high <= 255:
-        if all(array.dtype == np.uint8 for array in given.values()):
-            return {split: array.astype(np.uint8, copy=False) for split, array in given.items()}
-        start, width = 0.0, 255.0
-        if fractions:
-            notice(f"{place}: pixels from {low:g} to {high:g} taken for 0 to 255 and rounded")
-    else:
-        notice(
-            f"{place}: pixels from {low:g} to {high:g} scaled to 0 to 255; expected bytes, or "
-            "numbers from 0 to 1"
-        )
-    return {split: _scaled(array, start, width) for split, array in given.items()}
-
-
-def _scaled(array: NDArray[Any], start: float, width: float) -> NDArray[np.uint8]:
-    pixels = np.empty(array.shape, np.uint8)
+    scale = 255.0 if booleans or (fractions and high <= 1) else 1.0
+    if fractions and scale == 1.0:
+        notice(f"{place}: pixels from {low:g} to {high:g} taken for 0 to 255 and rounded")
     # Image by image: a float64 copy of everything would need eight times the memory.
-    for index, image in enumerate(array):
-        pixels[index] = np.rint((image.astype(np.float64) - start) * (255 / width))
+    pixels = {split: np.empty(array.shape, np.uint8) for split, array in given.items()}
+    for split, array in given.items():
+        for index, image in enumerate(array):
+            pixels[split][index] = np.rint(image.astype(np.float64) * scale)
     return pixels
 
 
@@ -295,9 +302,8 @@ def _channels_first(
     if images.ndim == 3:
         return images[:, np.newaxis]
     if images.ndim != 4:
-        flat = "; either all splits are rows or none" if images.ndim == 2 else ""
         raise ValueError(
-            f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W), got {images.shape}{flat}"
+            f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W), got {images.shape}"
         )
     first, last = images.shape[1] in (1, 3), images.shape[3] in (1, 3)
     if layout is None and first == last:

@@ -1,175 +1,266 @@
-"""The two versions CIFAR-10 and CIFAR-100 are published in: binary records, and pickled batches."""
+"""CIFAR-10 and CIFAR-100 in the publisher's two versions: binary records and pickles.
+
+Either version is read from its folder or from its `.tar.gz` archive. The python version consists of
+pickles, which could run any code when they are loaded; `read_pickle` admits plain data only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import gzip
+import io
+import math
+import pickle
+import pickletools
+import tarfile
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.pickles import read_pickle
-from labelproof.data.places import Place
-from labelproof.data.records import Records
-from labelproof.data.streams import fill
+Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+"""Images `(N, C, H, W)` and labels `(N, K)` as they were published."""
 
-__all__ = [
-    "PIXELS",
-    "cifar_bytes",
-    "read_cifar_binary",
-    "read_cifar_names",
-    "read_cifar_python",
-]
-
-SHAPE = (3, 32, 32)
-PIXELS = 3 * 32 * 32
-# Records are read into a block that stays in the processor's cache and copied out of it from
-# there: labels and pixels alternate in the file, and this way the copy costs next to nothing.
-_BLOCK = 512
+_PIXELS = 3 * 32 * 32
+_LIMIT = 256 << 20  # bytes in an archive; the published ones hold up to 190 MB
 
 
-def read_cifar_binary(place: Place, names: Sequence[str], *, classes: Sequence[int]) -> Records:
-    """Read files of the binary version: for each image its labels, then 3,072 bytes of pixels.
+@dataclass(frozen=True)
+class CifarLayout:
+    """One of the four archives, or the folder that it unpacks to."""
 
-    Args:
-        place: Where the files are.
-        names: The files, in order.
-        classes: For each label of a record, how many classes there are: `(10,)` for CIFAR-10,
-            `(20, 100)` for CIFAR-100.
+    home: str  # the dataset's own folder below the root
+    folder: str  # in the archive
+    archive: str
+    batches: Mapping[str, tuple[str, ...]]  # the files of each split, in order
+    classes: tuple[int, ...]  # how many there are, for each label of an image
+    version: str = "python version"
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where below the root its files may be, the first choice first."""
+        return (f"{self.home}/{self.folder}", self.home, self.folder)
+
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """Where below the root its archive may be."""
+        return (f"{self.home}/{self.archive}", self.archive)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files it needs."""
+        return tuple(name for names in self.batches.values() for name in names)
+
+    def read(self, path: Path) -> dict[str, Arrays]:
+        """Read both splits from a folder or the archive.
+
+        Raises:
+            ValueError: A file is damaged, belongs to another dataset or is unsafe to read.
+        """
+        if path.is_dir():
+            names = [name for name in self.files if (path / name).is_file()]
+            contents = {name: np.fromfile(path / name, np.uint8) for name in names}
+        else:
+            found = read_archive(path, [f"{self.folder}/{name}" for name in self.files])
+            contents = {name: np.frombuffer(found[name], np.uint8) for name in found}
+        if missing := [name for name in self.files if name not in contents]:
+            raise ValueError(f"{path}: expected {', '.join(missing)} in it, found none")
+        splits = {}
+        for split, batches in self.batches.items():
+            parts = [self._read_batch(str(path / name), contents[name]) for name in batches]
+            images, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            splits[split] = images.reshape(-1, 3, 32, 32), labels
+        return splits
+
+    def published(self, splits: Mapping[str, Arrays]) -> Iterator[tuple[str, bytes]]:
+        """The files of the binary version that hold what was read."""
+        for split, names in self.batches.items():
+            images, labels = splits[split]
+            records = np.hstack([labels, images.reshape(-1, _PIXELS)])
+            # Files of equal length; an uneven rest fails its checksum.
+            length = -(-len(images) // len(names))
+            for index, name in enumerate(names):
+                part = records[index * length : (index + 1) * length]
+                yield f"{name.removesuffix('.bin')}.bin", part.tobytes()
+
+    def _read_batch(self, title: str, content: NDArray[np.uint8]) -> Arrays:
+        """Pixels `(N, 3072)` and labels `(N, K)` of one file."""
+        if self.version == "binary version":
+            # For each image its labels, then its pixels.
+            record = len(self.classes) + _PIXELS
+            if not len(content) or len(content) % record:
+                raise ValueError(
+                    f"{title}: expected a multiple of {record} bytes, the size of a record, got "
+                    f"{len(content)}; fetch it again"
+                )
+            labels, images = np.split(content.reshape(-1, record), [len(self.classes)], axis=1)
+        else:
+            keys = ["labels"] if len(self.classes) == 1 else ["coarse_labels", "fine_labels"]
+            batch = read_pickle(content.tobytes(), title)
+            images: Any = batch.get("data")
+            labels = np.empty(0)
+            with contextlib.suppress(KeyError, OverflowError, TypeError, ValueError):
+                labels = np.array([batch[key] for key in keys], np.int64).T
+            shapes = (len(labels), _PIXELS), (len(labels), len(keys))
+            if (getattr(images, "shape", None), labels.shape) != shapes:
+                raise ValueError(
+                    f"{title}: expected a dict with 'data', uint8 (N, {_PIXELS}), and for each "
+                    f"image a number in {' and '.join(map(repr, keys))}; fetch it again"
+                )
+        wrong = np.argwhere((labels < 0) | (labels >= np.array(self.classes)))
+        if len(wrong):
+            record, column = wrong[0]
+            raise ValueError(
+                f"{title}: expected labels from 0 to {self.classes[column] - 1}, got "
+                f"{labels[record, column]} for image {record}; fetch it again"
+            )
+        return images, labels.astype(np.uint8)
+
+
+def read_gzip(path: Path, limit: int) -> bytes:
+    """Unpack a gzipped file of at most `limit` uncompressed bytes."""
+    try:
+        with gzip.open(path) as stream:
+            content = stream.read(limit + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path}: truncated or damaged ({error}); fetch it again") from error
+    if len(content) > limit:
+        raise ValueError(f"{path}: expected at most {limit} uncompressed bytes, got more")
+    return content
+
+
+def read_archive(
+    archive: Path, members: Collection[str], *, limit: int = _LIMIT
+) -> dict[str, bytes]:
+    """Read some plain files, no links, of a `.tar.gz` archive into memory, by their last names.
 
     Raises:
-        ValueError: A file is not a whole number of records, or holds a label out of range.
+        ValueError: The archive is damaged, or has more than `limit` uncompressed bytes.
+    """
+    content = read_gzip(archive, limit)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+            # A sparse file is short in the archive and of any length in memory.
+            plain = [
+                (member.name.removeprefix("./"), member.offset_data, member.size)
+                for member in tar
+                if member.type in {tarfile.REGTYPE, tarfile.AREGTYPE} and not member.issparse()
+            ]
+    except tarfile.TarError as error:
+        raise ValueError(f"{archive}: truncated or damaged ({error}); fetch it again") from error
+    return {Path(name).name: content[at : at + size] for name, at, size in plain if name in members}
+
+
+class UnsafePickleError(ValueError):
+    """A pickle that asks for more than data."""
+
+
+def read_pickle(content: bytes, name: str) -> dict[Any, Any]:
+    """Read a pickled dict of plain data: numbers, text, bytes, lists, tuples, arrays of bytes.
+
+    Text written by Python 2, which does not tell text from bytes, comes out as `str` in Latin-1.
+    Only the dict's own values may be arrays. Errors begin with `name`.
+
+    Raises:
+        UnsafePickleError: The pickle holds anything but data; a `ValueError`.
+        ValueError: The pickle is truncated or damaged, or no such dict.
 
     Example:
-        >>> from labelproof.data.places import FolderPlace
-        >>> folder = getfixture("tmp_path")
-        >>> written = (folder / "train.bin").write_bytes(bytes([3]) + bytes(3072))
-        >>> records = read_cifar_binary(FolderPlace(folder), ["train.bin"], classes=(10,))
-        >>> records.images.shape, records.labels.tolist()
-        ((1, 3, 32, 32), [[3]])
+        >>> read_pickle(pickle.dumps({"labels": [3, 8]}, protocol=2), "batch")
+        {'labels': [3, 8]}
+        >>> read_pickle(pickle.dumps(print), "batch")
+        Traceback (most recent call last):
+            ...
+        labelproof.data.cifar.UnsafePickleError: batch: refused: the pickle asks for
+        'builtins.print', which is code, not data
     """
-    columns = len(classes)
-    counts = [_count_records(place, name, columns + PIXELS) for name in names]
-    images = np.empty((sum(counts), PIXELS), np.uint8)
-    labels = np.empty((sum(counts), columns), np.uint8)
-    block = np.empty((_BLOCK, columns + PIXELS), np.uint8)
-    done = 0
-    for name, count in zip(names, counts, strict=True):
-        with place.open(name) as stream:
-            for start in range(done, done + count, _BLOCK):
-                stop = min(start + _BLOCK, done + count)
-                records = block[: stop - start]
-                if fill(stream, records) < records.size:
-                    raise ValueError(f"{place.title(name)}: the file became shorter while read")
-                labels[start:stop] = records[:, :columns]
-                images[start:stop] = records[:, columns:]
-        _check_labels(place.title(name), labels[done : done + count], classes)
-        done += count
-    return Records(images.reshape(-1, *SHAPE), labels)
+    try:
+        # The unpickler allocates memory for every entry of its memo up to the largest.
+        for opcode, argument, _ in pickletools.genops(content):
+            if opcode.name in ("PUT", "LONG_BINPUT") and (argument or 0) > len(content):
+                raise ValueError(f"a memo of {argument} entries")
+        value = _DataUnpickler(io.BytesIO(content), encoding="latin1").load()
+        return {
+            key: item.array() if isinstance(item, _Part) else item for key, item in value.items()
+        }
+    except UnsafePickleError as error:
+        raise UnsafePickleError(f"{name}: refused: the pickle {error}") from None
+    # A damaged pickle can raise any error.
+    except Exception as error:
+        raise ValueError(f"{name}: truncated or damaged ({str(error)[:80]})") from error
 
 
-def read_cifar_python(place: Place, names: Sequence[str], *, classes: Sequence[int]) -> Records:
-    """Read files of the python version, pickled batches, without running what a pickle may ask for.
+class _Part:
+    """Stands for an array or a dtype; NumPy's own would allocate whatever size a pickle claims."""
 
-    Args:
-        place: Where the files are.
-        names: The files, in order.
-        classes: As for `read_cifar_binary`.
+    def __init__(self, *arguments: object):
+        self.arguments = arguments
 
-    Raises:
-        ValueError: A file is not such a batch, or its pickle asks for anything but data.
-    """
-    keys = ["labels"] if len(classes) == 1 else ["coarse_labels", "fine_labels"]
-    parts = []
-    for name in names:
-        title = place.title(name)
-        batch = read_pickle(place.read(name), title)
-        if not isinstance(batch, dict) or not {"data", *keys} <= set(batch):
-            raise ValueError(
-                f"{title}: expected a batch of CIFAR with 'data' and {_listed(keys)}, "
-                f"got {_listed(list(batch)) if isinstance(batch, dict) else type(batch).__name__}"
-            )
-        images = _batch_images(title, batch["data"])
-        labels = [_batch_labels(title, key, batch[key], len(images)) for key in keys]
-        parts.append(Records(images, np.stack(labels, axis=1)))
-        _check_labels(title, parts[-1].labels, classes)
-    images = np.concatenate([part.images for part in parts])
-    return Records(images.reshape(-1, *SHAPE), np.concatenate([part.labels for part in parts]))
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def array(self) -> NDArray[np.uint8]:
+        _, shape, dtype, fortran, content = self.state
+        if dtype.arguments[0] != "u1":
+            raise UnsafePickleError("holds an array of something else than bytes")
+        content = content.encode("latin1") if isinstance(content, str) else content
+        if min(shape) < 0 or math.prod(shape) != len(content):
+            raise ValueError("an array whose bytes do not fit its shape")
+        return np.frombuffer(content, np.uint8).reshape(shape, order="F" if fortran else "C")
 
 
-def read_cifar_names(
-    place: Place, name: str, *, key: str | None, expected: int
-) -> tuple[str, ...] | None:
-    """Read the class names that come with the images, or `None` where their file is missing.
+class _DataUnpickler(pickle.Unpickler):
+    """Python's unpickler, which knows only the names that arrays and bytes are written with."""
 
-    Args:
-        place: Where the files are.
-        name: The file: a line for each name, or a pickle.
-        key: For a pickle, what the names are called in it.
-        expected: How many there have to be.
-    """
-    if name not in place:
-        return None
-    content = place.read(name)
-    if key is None:
-        names: Any = content.decode("utf-8", errors="replace").split()
-    else:
-        batch = read_pickle(content, place.title(name))
-        names = batch.get(key) if isinstance(batch, dict) else None
-    if not isinstance(names, list) or len(names) != expected:
-        found = len(names) if isinstance(names, list) else "none"
-        raise ValueError(f"{place.title(name)}: expected {expected} class names, got {found}")
-    return tuple(str(entry) for entry in names)
+    names = {  # noqa: RUF012
+        "numpy.ndarray": None,
+        "numpy.dtype": _Part,
+        # NumPy moved its modules in version 2, so files have either name.
+        "numpy.core.multiarray._reconstruct": _Part,
+        "numpy._core.multiarray._reconstruct": _Part,
+        # How Python 3 writes bytes for Python 2. Unlike a function of ours, it cannot be changed.
+        "_codecs.encode": str.encode,
+    }
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        name = f"{module_name}.{global_name}"
+        if name not in self.names:
+            raise UnsafePickleError(f"asks for {name[:80]!r}, which is code, not data")
+        return self.names[name]
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise UnsafePickleError("refers to something outside itself")
 
 
-def cifar_bytes(records: Records) -> bytes:
-    r"""Write records as the binary version, whichever version they were read from.
-
-    >>> records = Records(np.zeros((1, 3, 32, 32), np.uint8), np.array([[7, 8]], np.uint8))
-    >>> len(cifar_bytes(records)), cifar_bytes(records)[:2]
-    (3074, b'\x07\x08')
-    """
-    pixels = records.images.reshape(len(records.images), PIXELS)
-    return np.concatenate([records.labels, pixels], axis=1).tobytes()
-
-
-def _count_records(place: Place, name: str, record: int) -> int:
-    size = place.size(name)
-    count, rest = divmod(size, record)
-    if rest or not count:
-        raise ValueError(
-            f"{place.title(name)}: expected a multiple of {record} bytes, the size of a record, "
-            f"got {size}: the file is cut short or of another dataset; fetch it again"
-        )
-    return count
+def _layouts(
+    home: str, classes: tuple[int, ...], folders: tuple[str, str], **batches: tuple[str, ...]
+) -> tuple[CifarLayout, CifarLayout]:
+    """The binary and the python version of a dataset."""
+    binary = {split: tuple(f"{file}.bin" for file in files) for split, files in batches.items()}
+    archive = home.replace("cifar", "cifar-")
+    return (
+        CifarLayout(
+            home, folders[0], f"{archive}-binary.tar.gz", binary, classes, "binary version"
+        ),
+        CifarLayout(home, folders[1], f"{archive}-python.tar.gz", batches, classes),
+    )
 
 
-def _check_labels(title: str, labels: NDArray[np.uint8], classes: Sequence[int]) -> None:
-    wrong = labels >= np.array(classes)
-    if wrong.any():
-        record, column = np.argwhere(wrong)[0]
-        raise ValueError(
-            f"{title}: expected labels from 0 to {classes[column] - 1}, got "
-            f"{labels[record, column]} for image {record}: the file is damaged or of another "
-            "dataset; fetch it again"
-        )
-
-
-def _batch_images(title: str, data: object) -> NDArray[np.uint8]:
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (PIXELS,):
-        got = f"{data.dtype} {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
-        raise ValueError(f"{title}: expected 'data' to be uint8 (N, {PIXELS}), got {got}")
-    return data
-
-
-def _batch_labels(title: str, key: str, labels: object, count: int) -> NDArray[np.uint8]:
-    if not isinstance(labels, list) or len(labels) != count:
-        got = len(labels) if isinstance(labels, list) else type(labels).__name__
-        raise ValueError(f"{title}: expected {count} {key!r}, one for each image, got {got}")
-    if not all(type(label) is int and 0 <= label < 256 for label in labels):
-        raise ValueError(f"{title}: expected {key!r} to be whole numbers from 0")
-    return np.array(labels, np.uint8)
-
-
-def _listed(keys: Sequence[object]) -> str:
-    return ", ".join(repr(key) for key in keys[:8]) or "nothing"
+CIFAR10_LAYOUTS = _layouts(
+    "cifar10",
+    (10,),
+    ("cifar-10-batches-bin", "cifar-10-batches-py"),
+    train=tuple(f"data_batch_{number}" for number in range(1, 6)),
+    test=("test_batch",),
+)
+CIFAR100_LAYOUTS = _layouts(
+    "cifar100",
+    (20, 100),
+    ("cifar-100-binary", "cifar-100-python"),
+    train=("train",),
+    test=("test",),
+)

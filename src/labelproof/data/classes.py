@@ -1,4 +1,4 @@
-"""Class names out of folders and columns: their order, and what cannot be right about them."""
+"""Class names: their order, checks, and those of the published datasets."""
 
 from __future__ import annotations
 
@@ -6,48 +6,43 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from labelproof.data.notices import count, few, notice
-from labelproof.data.whole_numbers import is_whole
 
-__all__ = ["check_classes", "check_left", "order_classes", "report_spellings"]
+
+class UnusableSamplesError(ValueError):
+    """Some samples cannot be used.
+
+    The advice is apart from the reason, since it depends on the caller: training may leave samples
+    out, predictions that are matched row by row may not.
+    """
+
+    def __init__(self, reason: str, advice: str):
+        super().__init__(reason, advice)
+        self.reason, self.advice = reason, advice
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.advice}"
 
 
 def order_classes(names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, in the same order on every system: numbers by value, anything else as text.
 
     Text goes by code points, as torchvision sorts the folders of a dataset.
-
-    >>> order_classes(["dog", "Cat", "dog"]), order_classes(["10", "9", "2"])
-    (('Cat', 'dog'), ('2', '9', '10'))
     """
     different = set(names)
-    if all(is_whole(name) for name in different):
-        return tuple(sorted(different, key=_value))
+    if all(name.isascii() and name.isdigit() for name in different):
+        # By their digits: int() refuses very long numbers.
+        different = sorted(sorted(different), key=lambda name: name.lstrip("0"))
+        return tuple(sorted(different, key=lambda name: len(name.lstrip("0"))))
     return tuple(sorted(different))
 
 
-def _value(number: str) -> tuple[int, str, str]:
-    # By its digits: int() refuses very long numbers.
-    digits = number.lstrip("0")
-    return len(digits), digits, number
-
-
 def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -> None:
-    """Refuse what no classifier can be trained on; warn of names that may be one class.
+    """Refuse classes that no classifier can learn; warn of names that may be one class.
 
-    Args:
-        place: Where the labels come from, for the message.
-        names: The classes.
-        num_images: Images to train on, where the names are the labels they carry; `None` where
-            the names were written down by someone.
-
-    >>> check_classes("photos", ["cat"], num_images=20)
-    Traceback (most recent call last):
-        ...
-    ValueError: photos: expected at least two classes, got only 'cat'
+    `num_images` is how many images have these labels; `None` where the classes were listed.
     """
     if len(names) < 2:
-        found = f"only {names[0]!r}" if names else "none"
-        raise ValueError(f"{place}: expected at least two classes, got {found}")
+        raise ValueError(f"{place}: expected at least two classes, got {_found(names)}")
     if num_images is not None and len(names) >= max(num_images, 3):
         raise ValueError(
             f"{place}: expected labels that images share, got {count(num_images, 'image')} with "
@@ -57,24 +52,10 @@ def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -
 
 
 def check_left(place: str, before: Sequence[str], left: Sequence[str]) -> None:
-    """Refuse labels that leave less than two classes to learn from; warn of those they empty.
-
-    Args:
-        place: Where the labels come from, for the message.
-        before: The classes that samples had without them.
-        left: The classes that samples have with them.
-
-    Example:
-        >>> check_left("reviewed.csv", ["cat", "dog"], ["cat"])
-        Traceback (most recent call last):
-            ...
-        ValueError: reviewed.csv: expected to leave at least two classes, got only 'cat'
-    """
+    """Refuse labels that leave less than two classes; warn of classes left empty."""
     if len(left) < 2:
-        found = f"only {left[0]!r}" if left else "none"
-        raise ValueError(f"{place}: expected to leave at least two classes, got {found}")
-    kept = set(left)
-    empty = [name for name in before if name not in kept]
+        raise ValueError(f"{place}: expected to leave at least two classes, got {_found(left)}")
+    empty = [name for name in before if name not in set(left)]
     if empty:
         notice(
             f"{place}: {count(len(empty), 'class', 'classes')} left without any training sample: "
@@ -82,21 +63,12 @@ def check_left(place: str, before: Sequence[str], left: Sequence[str]) -> None:
         )
 
 
+def _found(names: Sequence[str]) -> str:
+    return f"only {names[0]!r}" if names else "none"
+
+
 def report_spellings(place: str, names: Sequence[str]) -> None:
-    """Warn of classes that may be one.
-
-    Args:
-        place: Where the labels come from, for the message.
-        names: The classes.
-
-    Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(record=True) as caught:
-        ...     warnings.simplefilter("always")
-        ...     report_spellings("y", ["yes", "YES ", "no"])
-        >>> print(caught[0].message)
-        y: the classes 'yes' and 'YES ' differ only in case or spaces; are they one?
-    """
+    """Warn of classes whose names differ only in case or spaces."""
     spellings: dict[str, list[str]] = defaultdict(list)
     for name in names:
         spellings[" ".join(name.casefold().split())].append(name)
@@ -104,3 +76,35 @@ def report_spellings(place: str, names: Sequence[str]) -> None:
         if len(same) > 1:
             written = " and ".join(repr(name) for name in same)
             notice(f"{place}: the classes {written} differ only in case or spaces; are they one?")
+
+
+DIGITS = tuple("0123456789")
+"""Of `digits` and `mnist`."""
+
+FASHION_MNIST = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+"""Of `fashion-mnist`."""
+
+CIFAR10 = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
+"""Of `cifar10`."""
+
+CIFAR100 = (
+    *("apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle"),
+    *("bottle", "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle"),
+    *("caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch"),
+    *("crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest"),
+    *("fox", "girl", "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower"),
+    *("leopard", "lion", "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain"),
+    *("mouse", "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear"),
+    *("pickup_truck", "pine_tree", "plain", "plate", "poppy", "porcupine", "possum", "rabbit"),
+    *("raccoon", "ray", "road", "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk"),
+    *("skyscraper", "snail", "snake", "spider", "squirrel", "streetcar", "sunflower"),
+    *("sweet_pepper", "table", "tank", "telephone", "television", "tiger", "tractor", "train"),
+    *("trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf", "woman", "worm"),
+)
+"""Of `cifar100`, the fine labels."""

@@ -1,58 +1,187 @@
-"""How the columns of a table become features, learned from training rows and kept with a run."""
+"""How the columns of a table become features, learned from training rows and kept as plain JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.cell_place import Where
-from labelproof.data.cells import Cells, parse_numbers, read_cells
-from labelproof.data.column import KINDS, Column
-from labelproof.data.column_learning import LeaveOutError, learn_column
-from labelproof.data.headers import refuse_missing, refuse_twice
-from labelproof.data.notices import count, few, notice
-from labelproof.data.number_forms import (
-    commas_alone,
-    dots_between_thousands,
-    has_decimal_commas,
-    has_decimal_points,
-)
+from labelproof.data.classes import UnusableSamplesError
+from labelproof.data.notices import count, few, notice, quoted
+from labelproof.ranges import suggest
 
-__all__ = ["Columns"]
+__all__ = ["Column", "Columns", "are_numbers", "on_threads", "row_parts", "text_codes"]
+
+Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+MOST_VALUES = 50
+"""Values of a category that get a feature of their own."""
+MOST_WORDS = 100
+"""Words of longer texts that get a feature of their own."""
+FEWEST_ROWS = 2
+"""Rows that a value must have for it: nothing general can be learned from a single row."""
+LARGEST = 1e30
+"""Numbers past it count as infinite: their differences would not fit into float32."""
+UNSEEN = 0.05
+"""Share of cells with values unseen in training above which a warning says so."""
+_NUMBERED = "numbers the rows"
+
+_WORD = re.compile(r"[^\W_]{2,}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_ROW_NUMBER = re.compile(
+    r"(?:^|[\s_.-])(?:id|idx|index|no|nr|uuid)\.?$|(?:Id|ID)$|^Unnamed: ", re.I
+)
+_LOCAL_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d[.,]\d+\s*%?|[$€£]\s*[\d.,]+")
+_PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
+_EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates such as 2024-12-31"}
+_INFERRED: dict[str, Kind] = {
+    **dict.fromkeys(["integer", "floating", "mixed-integer-float", "decimal", "empty"], "number"),
+    **dict.fromkeys(["date", "datetime", "datetime64"], "date"),
+    "boolean": "boolean",
+}
+
+
+def on_threads(work: Callable[[Item], Result], items: Iterable[Item], *, rows: int) -> list[Result]:
+    """Apply a function to each item, for many rows on all cores: NumPy releases the GIL."""
+    if rows < 50_000:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(work, items))
+
+
+def row_parts(rows: int) -> list[slice]:
+    """Slices of some thousand rows, which fit into a processor's cache."""
+    return [slice(start, start + 8192) for start in range(0, rows, 8192)]
+
+
+class _LeftOutError(Exception):
+    """A column is no feature; the message says why."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What becomes of one column.
+
+    Attributes:
+        name: Its name.
+        kind: What its cells are.
+        values: The values of a category or the words of texts that have a feature each; of dates,
+            the cycles (`year`, `week`, `day`), two features each.
+        other: Whether one feature stands for all other values of a category.
+        missing: How many training rows lacked a value; if any did, a feature says so.
+        fill: What stands for a missing number: the median of up to 100,000 training rows.
+        offset: Subtracted where float32 would lose the differences between large numbers.
+
+    Example:
+        >>> Column("size", "category", values=("L", "S"), other=True, missing=3).feature_names
+        ('size=L', 'size=S', 'size: other', 'size: missing')
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+    other: bool = False
+    missing: int = 0
+    fill: float = 0.0
+    offset: float = 0.0
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each of its features."""
+        if self.kind == "category":
+            names = [f"{self.name}={value}" for value in self.values]
+            names += [f"{self.name}: other"] * self.other
+        elif self.kind == "text":
+            names = [f"{self.name}: {word!r}" for word in self.values]
+        else:
+            turns = [f"{turn} of {cycle}" for cycle in self.values for turn in ("sine", "cosine")]
+            names = [self.name, *(f"{self.name}: {turn}" for turn in turns)]
+        return (*names, *[f"{self.name}: missing"] * bool(self.missing))
+
+    def encode(
+        self, cells: pd.Series, features: NDArray[np.float32], place: str, on_error: str
+    ) -> str:
+        """Write the features of some rows into `(F, N)`; returns what to warn of, if anything."""
+        if self.kind == "category":
+            return self._encode_category(cells, features, place)
+        if self.kind == "text":
+            return self._encode_text(cells, features)
+        values, problem = _numbers(cells, self.name, self.kind, place, on_error)
+        absent = np.isnan(values)
+        if absent.any():
+            values = np.where(absent, self.fill, values)
+        np.subtract(values, self.offset, out=features[0], casting="unsafe")
+        for index, cycle in enumerate(self.values):
+            phase = 2 * np.pi * values / _PERIODS[cycle]
+            features[1 + 2 * index], features[2 + 2 * index] = np.sin(phase), np.cos(phase)
+        if self.missing:
+            features[-1] = absent
+        return problem
+
+    def _encode_text(self, cells: pd.Series, features: NDArray[np.float32]) -> str:
+        codes, texts = text_codes(cells)
+        known = {word: feature for feature, word in enumerate(self.values)}
+        found = np.zeros((len(texts) + 1, len(features)), np.float32)
+        for row, text in zip(found, texts, strict=False):
+            row[[known[word] for word in _words(text) if word in known]] = 1
+        if self.missing:
+            found[-1, -1] = 1
+        features[:] = found[codes].T
+        return ""
+
+    def _encode_category(self, cells: pd.Series, features: NDArray[np.float32], place: str) -> str:
+        codes, words = text_codes(cells)
+        others = len(self.values) if self.other else -1
+        known = {value: feature for feature, value in enumerate(self.values)}
+        index = np.array([*(known.get(word, others) for word in words), 0], dtype=np.int32)
+        index[-1] = len(features) - 1 if self.missing else others
+        chosen = index[codes]
+        for feature in range(len(features)):
+            np.equal(chosen, feature, out=features[feature], casting="unsafe")
+        strange = [number for number, word in enumerate(words) if word not in known]
+        unseen = int(np.isin(codes, strange).sum()) if strange and not self.other else 0
+        if unseen <= max(UNSEEN * len(codes), 4):
+            return ""
+        return (
+            f"{place}: column {self.name!r}: {unseen:,} of {count(len(codes), 'cell')} have values "
+            f"unseen in training: {few([repr(words[number]) for number in strange])}"
+        )
 
 
 @dataclass(frozen=True)
 class Columns:
     """What becomes of each column of a table.
 
-    A number becomes a feature; where training rows lacked it, it is filled with their median and
-    a second feature says so. A category becomes a feature for each value that at least two
-    training rows have, the 50 most frequent at most, and one for all others where there were such.
-    A value that training rows did not have counts among those others; where there are none, all
-    features of its column are 0, since nothing could be learned about a feature that never was.
-    Where such values are many, a warning says so. `true` and `false` become 1 and 0. A date becomes
-    its number of days since 1970: with the year first as in `2024-12-31`, with dots and the day
-    first as in `31.12.2024`, or with slashes if some cell of the column tells the day from the
-    month. Columns that say nothing are left out: those that are empty or always the same, text that
-    is different in (nearly) every row, row numbers whatever they are called, and dates in which day
-    and month cannot be told apart.
-
-    Empty cells and `NA`, `N/A`, `NaN`, `null`, `None`, `?`, `-` and `.` are missing values.
+    A number becomes a feature; where training rows lacked it, their median stands in and a second
+    feature says so. A category becomes a feature for each value that at least two training rows
+    have, the 50 most frequent at most, and one for all others. `true` and `false` become 1 and 0.
+    A date becomes its number of days, and where it is in the year, the week and, with a time, the
+    day. Text that differs in (nearly) every row becomes a feature for each word that at least 1% of
+    the rows have, 100 at most. Columns without information are left out: empty or constant ones,
+    text without such words, and row numbers.
 
     Attributes:
-        columns: The columns that are used, in the order of their features.
-        left_out: The names of those that are not, and why.
+        columns: The columns in use, in the order of their features.
+        left_out: The names of the others, and why they are left out.
+        decimal: The decimal point of numbers in the training file's text.
+        thousands: The separator of thousands there.
 
     Example:
-        >>> table = {"age": ["31", "", "47", "52"], "colour": ["red", "blue", "red", "blue"]}
-        >>> columns = Columns.learn(list(table), list(table.values()))
+        >>> table = pd.DataFrame({"age": [31, None, 47, 52], "colour": ["red", "blue"] * 2})
+        >>> columns = Columns.learn(table)
         >>> columns.feature_names
         ('age', 'age: missing', 'colour=blue', 'colour=red')
-        >>> columns.encode(["colour", "age"], [["red", "green"], [20, None]])
+        >>> columns.encode(pd.DataFrame({"colour": ["red", "green"], "age": [20, None]}))
         array([[20.,  0.,  0.,  1.],
                [47.,  1.,  0.,  0.]], dtype=float32)
         >>> Columns.from_values(columns.as_values()) == columns
@@ -61,60 +190,59 @@ class Columns:
 
     columns: tuple[Column, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    decimal: str = "."
+    thousands: str | None = None
 
     @classmethod
     def learn(
         cls,
-        names: Iterable[object],
-        columns: Iterable[Any],
+        table: pd.DataFrame,
         *,
         place: str = "table",
-        places: Sequence[str] | None = None,
         on_error: str = "raise",
         leave_out: bool = True,
     ) -> Columns:
         """Learn from training rows what becomes of each column.
 
         Args:
-            names: A name for each column.
-            columns: For each column its cells: a sequence of text or numbers, a NumPy array, or a
-                column of pandas.
-            place: What the table is called in messages.
-            places: How a person finds each row; `row 0`, `row 1`, ... where it is not given.
-            on_error: What becomes of text between numbers and of infinite values: `"raise"`
-                refuses them, `"skip"` takes them for missing, with a warning, `"quiet"` without.
-            leave_out: Whether columns that say nothing are left out. Without it only columns of
-                numbers are taken, and all of them are kept.
+            table: The training rows, without their labels.
+            place: The table's name in messages.
+            on_error: For text between numbers and infinite values: `"raise"` raises, `"skip"`
+                treats them as missing with a warning, `"quiet"` without one.
+            leave_out: Leave out columns without information.
 
         Raises:
-            ValueError: A name occurs twice, a column mixes numbers and text or has an infinite
-                value, columns differ in length, or no column can be used.
+            ValueError: A column mixes numbers and text or has an infinite value, or no column can
+                be used.
 
         Warns:
-            DataWarning: Columns are left out, or cells were taken for missing.
+            DataWarning: Columns are left out, or cells are treated as missing.
         """
-        contents = _by_name(names, columns, place)
-        num_rows = _num_rows(contents, place)
-        where = Where(place, places, on_error)
-        local = _commas_by_others(contents)
+
+        def work(item: tuple[Any, pd.Series]) -> tuple[Column | str, str]:
+            try:
+                return _learn(item[1], str(item[0]), place, on_error, leave_out=leave_out)
+            except _LeftOutError as reason:
+                return str(reason), ""
+
         used: list[Column] = []
         left_out: list[tuple[str, str]] = []
-        for name, content in contents.items():
-            try:
-                used.append(
-                    learn_column(name, content, where, leave_out=leave_out, comma=name in local)
-                )
-            except LeaveOutError as reason:
-                left_out.append((name, str(reason)))
+        found = on_threads(work, list(table.items()), rows=len(table))
+        for name, (column, problem) in zip(table.columns, found, strict=True):
+            if problem:
+                notice(problem)
+            if isinstance(column, Column):
+                used.append(column)
+            else:
+                left_out.append((str(name), column))
         listed = few([f"{name} ({reason})" for name, reason in left_out], shown=8)
         if not used:
-            found = f": {listed}" if listed else ""
             raise ValueError(
-                f"{place}: expected a column to learn from in {count(num_rows, 'row')}, got "
-                f"none{found}"
+                f"{place}: expected a column to learn from in {count(len(table), 'row')}, got "
+                f"none{f': {listed}' if listed else ''}"
             )
         if left_out:
-            total = count(len(contents), "column")
+            total = count(table.shape[1], "column")
             notice(f"{place}: {len(left_out)} of {total} left out: {listed}")
         return cls(tuple(used), tuple(left_out))
 
@@ -125,137 +253,263 @@ class Columns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns that are used."""
+        """The names of the columns in use."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def row_number(self) -> str | None:
+        """The column that numbers or names the training rows, if one was left out as such."""
+        numbered = (
+            name
+            for name, reason in self.left_out
+            if reason == _NUMBERED or _ROW_NUMBER.search(name[-40:])
+        )
+        return next(numbered, None)
+
     def encode(
-        self,
-        names: Iterable[object],
-        columns: Iterable[Any],
-        *,
-        place: str = "table",
-        places: Sequence[str] | None = None,
-        on_error: str = "raise",
+        self, table: pd.DataFrame, *, place: str = "table", on_error: str = "raise"
     ) -> NDArray[np.float32]:
-        """Turn a table into rows of features.
+        """Turn a table into rows of features, `(N, F)`, all finite.
 
         Args:
-            names: A name for each column, in any order; columns that are not used are ignored.
-            columns: As for `learn`.
-            place: What the table is called in messages.
-            places: How a person finds each row.
+            table: Rows with the columns in use, in any order.
+            place: The table's name in messages.
             on_error: As for `learn`.
 
-        Returns:
-            `(N, F)`, finite.
-
         Raises:
-            ValueError: A column is not there, or a cell is not of its column's kind.
-
-        Warns:
-            DataWarning: Many values were not seen in training, numbers lie far outside of what was
-                seen, nothing tells what a dot or a comma in them means, or cells were taken for
-                missing.
+            ValueError: A column is missing, or has cells of another kind.
         """
-        contents = _by_name(names, columns, place, only=self.names)
-        refuse_missing(self.names, list(contents), place)
-        num_rows = _num_rows({name: contents[name] for name in self.names}, place)
-        rows = np.zeros((num_rows, len(self.feature_names)), np.float32)
-        where = Where(place, places, on_error)
-        start = 0
-        clear = any(column.tells_commas(contents[column.name]) for column in self.columns)
-        points = any(column.tells_points(contents[column.name]) for column in self.columns)
-        for column in self.columns:
-            stop = start + len(column.feature_names)
-            cells = contents[column.name]
-            column.encode(cells, rows[:, start:stop], where, clear=clear, points=points)
-            start = stop
+        names = [str(name) for name in table.columns]
+        lacking = [name for name in self.names if name not in names]
+        if lacking:
+            hint = suggest(lacking[0], names) if len(lacking) == 1 else ""
+            raise ValueError(
+                f"{place}: expected the {'columns' if len(lacking) > 1 else 'column'} "
+                f"{few([repr(name) for name in lacking], shown=8)}, found "
+                f"{few([repr(name) for name in names], shown=8) or 'none'}{hint}"
+            )
+        cells = [table.iloc[:, names.index(name)] for name in self.names]
+        # Feature by feature, and transposed at the end: writing single columns of rows is slower.
+        features = np.empty((len(self.feature_names), len(table)), np.float32)
+        ends = np.cumsum([len(column.feature_names) for column in self.columns])
+        parts = np.split(features, ends[:-1])
+        for problem in on_threads(
+            lambda work: work[0].encode(*work[1:], place, on_error),
+            zip(self.columns, cells, parts, strict=True),
+            rows=len(table),
+        ):
+            if problem and on_error != "quiet":
+                notice(problem)
+        rows = np.empty(features.shape[::-1], np.float32)
+
+        def transpose(part: slice) -> None:
+            rows[part] = features[:, part].T
+
+        on_threads(transpose, row_parts(len(rows)), rows=len(rows))
         return rows
 
     def as_values(self) -> dict[str, Any]:
-        """The same as plain values, as JSON keeps them."""
-        return {
-            "columns": [{**asdict(column), "values": [*column.values]} for column in self.columns],
-            "left_out": [list(entry) for entry in self.left_out],
-        }
+        """Plain values that JSON can hold."""
+        columns = [{**asdict(column), "values": list(column.values)} for column in self.columns]
+        left_out = [list(entry) for entry in self.left_out]
+        return {**asdict(self), "columns": columns, "left_out": left_out}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Columns:
-        """What `as_values` was made of.
+        """The columns that `as_values` describes.
 
         Raises:
-            ValueError: These are not such values.
-
-        >>> Columns.from_values({"columns": [{"name": "age", "sort": "number"}]})
-        Traceback (most recent call last):
-            ...
-        ValueError: columns: expected what as_values gives, got {'columns': [{'name': 'age',...
+            ValueError: These are no such values.
         """
-        known = {field.name for field in fields(Column)}
         try:
-            entries = values["columns"]
-            if any(set(entry) - known or entry["kind"] not in KINDS for entry in entries):
-                raise KeyError
-            return cls(
-                tuple(
-                    Column(**{**entry, "values": tuple(entry.get("values", ()))})
-                    for entry in entries
-                ),
-                tuple((str(name), str(reason)) for name, reason in values.get("left_out", ())),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise ValueError(
-                f"columns: expected what as_values gives, got {str(values)[:28]}..."
-            ) from None
-
-
-def _by_name(
-    names: Iterable[object],
-    columns: Iterable[Any],
-    place: str,
-    *,
-    only: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """The cells of each column; those that are not wanted are not read."""
-    words, contents = [str(name).strip() for name in names], list(columns)
-    if len(words) != len(contents):
-        raise ValueError(
-            f"{place}: expected a name for each of {count(len(contents), 'column')}, "
-            f"got {len(words)}"
+            columns = []
+            for entry in values["columns"]:
+                known = {field.name: entry[field.name] for field in fields(Column)}
+                columns.append(Column(**{**known, "values": tuple(map(str, entry["values"]))}))
+                if columns[-1].kind not in get_args(Kind):
+                    raise ValueError(f"a column of kind {columns[-1].kind!r}")
+            left_out = [(str(name), str(reason)) for name, reason in values["left_out"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"columns: expected those of a run, got {error!r}") from None
+        return cls(
+            tuple(columns), tuple(left_out), values.get("decimal", "."), values.get("thousands")
         )
-    wanted = set(words if only is None else only)
-    refuse_twice(words, place, only=wanted)
-    return {
-        word: read_cells(word, content) if word in wanted else None
-        for word, content in zip(words, contents, strict=True)
-    }
 
 
-def _num_rows(contents: Mapping[str, Cells], place: str) -> int:
-    sizes = {name: len(content) for name, content in contents.items()}
-    if len(set(sizes.values())) > 1:
-        listed = few([f"{size:,} in {name!r}" for name, size in sizes.items()])
-        raise ValueError(f"{place}: expected columns of one length, got {listed}")
-    return next(iter(sizes.values()), 0)
+def _learn(
+    cells: pd.Series, name: str, place: str, on_error: str, *, leave_out: bool
+) -> tuple[Column, str]:
+    """What becomes of a column, and what to warn of, if anything."""
+    kind, coded = _kind_of(cells)
+    if kind == "category":
+        return _learn_category(*(coded or text_codes(cells)), name), ""
+    values, problem = _numbers(cells, name, kind, place, on_error)
+    absent = np.isnan(values)
+    present = values[~absent] if absent.any() else values
+    missing = len(values) - len(present)
+    low, high = (present.min(), present.max()) if len(present) else (0.0, 0.0)
+    if leave_out:
+        if not len(present):
+            raise _LeftOutError("empty")
+        if not missing and low == high:
+            raise _LeftOutError("constant")
+        if kind == "number" and _numbers_rows(name, present):
+            raise _LeftOutError(_NUMBERED)
+    fill = float(np.median(present[:: len(present) // 100_000 + 1])) if len(present) else 0.0
+    # float32 keeps 7 digits: of seconds since 1970 it would keep steps of two minutes.
+    spread = present[:: len(present) // 10_000 + 1].std() if len(present) else 0.0
+    lost = spread > 0 and max(abs(low), abs(high)) * 2.0**-24 > 1e-3 * spread
+    cycles: tuple[str, ...] = ()
+    if kind == "date":
+        cycles = ("year", "week", "day") if (present % 1 != 0).any() else ("year", "week")
+    offset = fill if lost or kind == "date" else 0.0
+    return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset), problem
 
 
-def _commas_by_others(contents: Mapping[str, Cells]) -> set[str]:
-    """Columns whose commas are decimal ones, as those of other columns tell.
+def _learn_category(codes: NDArray[np.intp], words: list[str], name: str) -> Column:
+    rows = np.bincount(codes[codes >= 0], minlength=len(words)).tolist()
+    present = sum(rows)
+    missing = len(codes) - present
+    if not present:
+        raise _LeftOutError("empty")
+    if len(words) == 1 and not missing:
+        raise _LeftOutError("constant")
+    if (len(words) > MOST_VALUES and len(words) * 2 > present) or 1 < len(words) == present:
+        if _LOCAL_NUMBER.fullmatch(words[0]):
+            raise _LeftOutError(
+                f"numbers written as {words[0]!r}; --decimal and --thousands say how to read them"
+            )
+        if found := _frequent_words(words):
+            return Column(name, "text", found, missing=missing)
+        raise _LeftOutError(f"text that differs from row to row, such as {quoted(words[0])}")
+    # By frequency, then by name, so that the order of the rows does not matter.
+    frequent = sorted(
+        (-each, word) for each, word in zip(rows, words, strict=True) if each >= FEWEST_ROWS
+    )
+    kept = sorted(word for _, word in frequent[:MOST_VALUES])
+    return Column(name, "category", tuple(kept), other=len(kept) < len(words), missing=missing)
 
-    By itself, 3.237 or 3,237 could be either; who writes 0,5 beside it means thousands by the first
-    and a little more than three by the second.
-    """
-    texts = {name: cells.texts for name, cells in contents.items() if cells.kind == "text"}
-    open_ones = {
-        name
-        for name, column in texts.items()
-        if dots_between_thousands(column) or commas_alone(column)
-    }
-    telling = texts.keys() - open_ones
-    if not open_ones or any(has_decimal_points(texts[name]) for name in telling):
-        return set()
-    for name in telling:
-        stray = parse_numbers(texts[name])[1]
-        if has_decimal_commas([texts[name][index] for index in stray]):
-            return open_ones
-    return set()
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text[:2000].casefold()))
+
+
+def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
+    """The words that at least 1% of some texts have, and at most half of them."""
+    counts = Counter(word for text in texts for word in _words(text))
+    least = max(3, len(texts) / 100)
+    frequent = [(-rows, word) for word, rows in counts.items() if least <= rows <= len(texts) / 2]
+    return tuple(sorted(word for _, word in sorted(frequent)[:MOST_WORDS]))
+
+
+def _kind_of(cells: pd.Series) -> tuple[Kind, tuple[NDArray[np.intp], list[str]] | None]:
+    """The kind of a column by its type; for text by its cells, with their `text_codes`."""
+    dtype, types = cells.dtype, pd.api.types
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "category", None
+    if types.is_bool_dtype(dtype):
+        return "boolean", None
+    if types.is_numeric_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        return "number", None
+    if types.is_datetime64_any_dtype(dtype):
+        return "date", None
+    found = types.infer_dtype(cells, skipna=True)
+    if found in _INFERRED:
+        return _INFERRED[found], None
+    codes, words = text_codes(cells)
+    if not words:
+        return "number", None
+    if _DATE.match(words[0]) and _moments(pd.Series(words, dtype=object)).notna().all():
+        return "date", None
+    counts = np.bincount(codes[codes >= 0], minlength=len(words))
+    numbers = counts[are_numbers(words)].sum() / counts.sum()
+    # Some text among many numbers is a typo; among few different ones it may be a code.
+    few_different = max(min(MOST_VALUES, counts.sum() / 10), 10)
+    if numbers == 1 or (numbers > 0.5 and len(words) > few_different):
+        return "number", None
+    return "category", (codes, words)
+
+
+def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
+    """Which texts are numbers."""
+    numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")
+    return np.asarray(pd.notna(numbers))
+
+
+def text_codes(cells: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
+    """The index of each cell's text, -1 for a missing one, and the different texts."""
+    try:
+        codes, different = pd.factorize(cells)
+    except TypeError:
+        raise _LeftOutError("lists or objects") from None
+    if pd.api.types.is_float_dtype(different.dtype) and (different % 1 == 0).all():
+        different = different.astype("int64")
+    if any(isinstance(cell, bytes) for cell in different[:10]):
+        raise _LeftOutError("bytes")
+    words = np.array([str(cell).strip() or None for cell in different] + [None], dtype=object)
+    again, found = pd.factorize(words)
+    return again[codes], [str(word) for word in found]
+
+
+def _numbers(
+    cells: Any, name: str, kind: Kind, place: str, on_error: str
+) -> tuple[NDArray[np.float64], str]:
+    """A number for each cell, NaN for a missing or unusable one, and what to warn of."""
+    found = _days(cells) if kind == "date" else _floats(cells)
+    values = found.to_numpy(np.float64, na_value=np.nan)
+    infinite = np.abs(values) > LARGEST
+    if kind == "number" and pd.api.types.is_numeric_dtype(cells.dtype):
+        stray = np.zeros_like(infinite)
+    else:
+        absent = (cells.isna() | (cells.astype("string").str.strip() == "")).to_numpy(bool)
+        stray = np.isnan(values) & ~absent
+    if kind == "boolean":
+        stray |= ~np.isnan(values) & (values != 0) & (values != 1)
+    wrong = stray | infinite
+    if not wrong.any():
+        return values, ""
+    word = str(cells.index.name or "row")
+    shown = [f"{cell!r} in {word} {where}" for where, cell in cells[wrong].head(4).items()]
+    more = wrong.sum() - len(shown)
+    reason = (
+        f"{place}: column {name!r}: expected {'finite ' * (not stray.any())}{_EXPECTED[kind]}, "
+        f"got {few(shown)}{f' and {more:,} more' if more > 0 else ''}"
+    )
+    if on_error == "raise":
+        raise UnusableSamplesError(
+            reason, "fix them, or use on_error='skip' to treat them as missing"
+        )
+    problem = f"{reason}; treated as missing" if on_error == "skip" else ""
+    return np.where(wrong, np.nan, values), problem
+
+
+def _floats(cells: Any) -> Any:
+    if pd.api.types.is_timedelta64_dtype(cells.dtype):
+        return cells.dt.total_seconds() / 86400
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return (
+            cells.astype("Float64") if pd.api.types.is_extension_array_dtype(cells.dtype) else cells
+        )
+    if pd.api.types.infer_dtype(cells, skipna=True) == "string":
+        cells = cells.replace({"true": 1, "false": 0, "True": 1, "False": 0})
+    numbers: Any = pd.to_numeric(cells, errors="coerce")
+    return numbers.astype("Float64")
+
+
+def _days(cells: pd.Series) -> Any:
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return pd.Series(np.nan, index=cells.index)  # numbers are not dates
+    return (_moments(cells) - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds() / 86400
+
+
+def _moments(cells: pd.Series) -> Any:
+    return pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
+
+
+def _numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
+    """Whether values number the rows: whole, different, and named so or filling a range."""
+    for part in (values[:1000], values):  # most columns are told by the first
+        if (part % 1 != 0).any() or len(np.unique(part)) < len(part):
+            return False
+    dense = bool(len(values) >= 50 and np.ptp(values) < 2 * len(values))
+    return dense or _ROW_NUMBER.search(name[-40:]) is not None

@@ -1,9 +1,9 @@
-"""What a dataset is once it is read: splits of images or rows, labels, names, how to normalise."""
+"""A dataset in memory: splits of images or rows, labels, class names, normalisation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ __all__ = ["Dataset", "ImageSource", "Images", "Rows", "Split"]
 
 
 class ImageSource(Protocol):
-    """Images that are decoded when they are asked for, because they do not all fit in memory."""
+    """Images that are decoded on access, because they do not all fit in memory."""
 
     def __len__(self) -> int: ...
 
@@ -40,11 +40,10 @@ class Split:
         images: `(N, C, H, W)` uint8, or a lazy source of as many; or the rows of a table,
             `(N, F)` float32.
         labels: `(N)`, int64.
-        places: How a person finds each sample where the index does not tell: `line 7` of a table,
-            or the index of before some were left out. `None` where the place is the index, or an
-            image's file.
-        groups: A number for each sample, `(N)`, the same for those that are never cut apart: copies
-            of each other, or what is of one patient. `None` where each is alone.
+        places: The name of each sample where it is neither the index nor an image's file: `line 7`
+            of a table, or its index before some were left out.
+        groups: A number for each sample, `(N)`, the same for samples that are never split apart:
+            copies of one another, or those of one patient. `None` where each is alone.
 
     Example:
         >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
@@ -60,10 +59,9 @@ class Split:
         if self.tabular:
             _check_rows(self.images)
         if len(self.images) != len(self.labels):
-            what = "rows" if self.tabular else "images"
             raise ValueError(
-                f"labels: expected one for each of {len(self.images)} {what}, "
-                f"got {len(self.labels)}"
+                f"labels: expected one for each of {len(self.images)} examples, got "
+                f"{len(self.labels)}"
             )
 
     def __len__(self) -> int:
@@ -77,25 +75,23 @@ class Split:
 
     def __repr__(self) -> str:
         if not isinstance(self.images, np.ndarray):
-            return f"Split({count(len(self), 'image')}, decoded when asked for)"
+            return f"Split({count(len(self), 'image')}, decoded on access)"
         if self.tabular:
             features = count(self.images.shape[1], "feature")
             return f"Split({count(len(self), 'row')} of {features})"
-        return f"Split({count(len(self), 'image')} of {_sides(self.images.shape[1:])})"
+        sides = "x".join(map(str, self.images.shape[1:]))
+        return f"Split({count(len(self), 'image')} of {sides})"
 
     @property
     def tabular(self) -> bool:
-        """Whether these are rows of a table, and not images."""
+        """Whether these are rows of a table."""
         return isinstance(self.images, np.ndarray) and self.images.ndim == 2
 
     @property
     def array(self) -> NDArray[Any]:
         """The images or rows as one array; a lazy source is refused."""
         if not isinstance(self.images, np.ndarray):
-            raise TypeError(
-                "images: expected an array in memory, got a source that decodes lazily; take one "
-                "image at a time with images[i], or give the split to a DataLoader"
-            )
+            raise TypeError("images: expected an array in memory, got a lazy source; use images[i]")
         return self.images
 
 
@@ -104,19 +100,19 @@ class Dataset:
     """Named splits, and what is known about all of them.
 
     Attributes:
-        name: What the dataset is called.
-        splits: `"train"` is what is learned from; `"test"`, where there is one, is what accuracy is
-            measured on. Others have names of their own, such as `"validation"`.
+        name: The dataset's name.
+        splits: `"train"`, perhaps `"test"`, and others such as `"validation"`.
         class_names: A name for each class.
         mean: Per-channel mean of the training images, scaled to 0..1; of a table, the mean of
-            each feature over the training rows, as they are.
-        std: Standard deviation, likewise; 1 for a feature of a table that is always the same.
-        clean: Whether the training labels are known to be right, so that noise put on them is the
-            only noise there is. A user's own labels are not.
+            each feature over the training rows.
+        std: Standard deviation, likewise; 1 for a constant feature of a table.
+        clean: Whether the training labels are known to be right, so that added noise is the only
+            noise. A user's own labels are not.
         columns: How the columns of a table became features; `None` for images.
-        left_out: Names of training samples that a file of labels leaves out.
-        group: The column of a table by which samples belong together, where one was named.
-        grouping: A mark of what is in it, which is another one when that changes.
+        left_out: Names of training samples that a labels file leaves out.
+        label: The label column of a table.
+        group: The column of a table that says which samples belong together, if one was named.
+        grouping: A checksum of its values.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -132,6 +128,7 @@ class Dataset:
     clean: bool = True
     columns: Columns | None = None
     left_out: tuple[str, ...] = ()
+    label: str | None = None
     group: str | None = None
     grouping: str = ""
 
@@ -145,12 +142,12 @@ class Dataset:
 
     @property
     def train(self) -> Split:
-        """What is learned from."""
+        """The training split."""
         return self.splits["train"]
 
     @property
     def test(self) -> Split:
-        """What accuracy is measured on."""
+        """The test split."""
         if "test" not in self.splits:
             raise KeyError(f"{self.name} has no test split, only {', '.join(self.splits)}")
         return self.splits["test"]
@@ -160,16 +157,44 @@ class Dataset:
         """Number of classes."""
         return len(self.class_names)
 
+    def in_classes(self, names: Sequence[str]) -> Dataset:
+        """The dataset with labels as indices of a run's classes, of which it may lack some.
+
+        Raises:
+            ValueError: A sample has a class that is not in `names`.
+
+        Example:
+            >>> train = Split(np.zeros((2, 1, 4, 4), np.uint8), np.array([0, 1]))
+            >>> new = Dataset("new", {"train": train}, ("cat", "dog"), (0.5,), (0.25,))
+            >>> new.in_classes(["bird", "dog", "cat"]).train.labels
+            array([2, 1])
+        """
+        if tuple(names) == self.class_names:
+            return self
+        # A class without samples does no harm.
+        used = np.unique(np.concatenate([split.labels for split in self.splits.values()]))
+        strange = [self.class_names[label] for label in used]
+        if strange := [name for name in strange if name not in names]:
+            raise ValueError(
+                f"data: expected classes of the run ({few(list(names))}), {self.name} has "
+                f"{few(strange)}"
+            )
+        numbers = {name: number for number, name in enumerate(names)}
+        index = np.array([numbers.get(name, -1) for name in self.class_names], dtype=np.int64)
+        splits = {
+            name: replace(split, labels=index[split.labels]) for name, split in self.splits.items()
+        }
+        return replace(self, splits=splits, class_names=tuple(names))
+
     @property
     def tabular(self) -> bool:
-        """Whether it holds rows of a table, and not images."""
+        """Whether it holds rows of a table."""
         return self.train.tabular
 
     @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one example: `(C, H, W)` of the first training image, or `(F,)` of rows."""
         images = self.train.images
-        # Not images[0] of an array: a table's shape is known without a row.
         return images.shape[1:] if isinstance(images, np.ndarray) else images[0].shape
 
     @property
@@ -192,7 +217,3 @@ def _check_rows(rows: Any) -> None:
             f"images: expected finite rows, got {rows[row, feature]} in row {row}, "
             f"feature {feature}"
         )
-
-
-def _sides(shape: tuple[int, ...]) -> str:
-    return "x".join(str(side) for side in shape)

@@ -1,24 +1,37 @@
-"""A dataset of the catalogue from its publisher, or from a mirror, into its folder."""
+"""Download published datasets with pooch: checked by SHA-256, tried again, whole or not at all."""
 
 from __future__ import annotations
 
 import os
-import urllib.parse
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from labelproof.data.archives import extract
-from labelproof.data.catalogue import KnownDataset, PublishedFile, known_dataset
-from labelproof.data.checksums import sha256_of_file
-from labelproof.data.cifar_layout import ARCHIVE_LIMIT
-from labelproof.data.disk import disk_trouble_explained
-from labelproof.data.root import data_root
-from labelproof.data.transfer import DownloadError, Transfer, check_address
-from labelproof.data.verification import Verification, verify_dataset
+from labelproof.data.cifar import CifarLayout, read_archive
+from labelproof.data.published import (
+    PublishedFile,
+    Verification,
+    data_root,
+    known_dataset,
+    verify_dataset,
+)
+from labelproof.version import __version__
 
-__all__ = ["MIRROR_VARIABLE", "download_dataset"]
+__all__ = ["MIRROR_VARIABLE", "DownloadError", "Progress", "download_dataset"]
 
 MIRROR_VARIABLE = "LABELPROOF_MIRROR"
 """The environment variable that names a mirror."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with a file's name, how many bytes of it have arrived, and how many there will be."""
+
+# A server that compresses on the way would send other bytes than those of the checksum.
+_HEADERS = {"User-Agent": f"labelproof/{__version__}", "Accept-Encoding": "identity"}
+
+
+class DownloadError(OSError):
+    """A file could not be downloaded or stored, or is not the expected one."""
 
 
 def download_dataset(
@@ -26,25 +39,27 @@ def download_dataset(
     *,
     root: str | os.PathLike[str] | None = None,
     mirror: str | None = None,
-    transfer: Transfer | None = None,
+    timeout: float = 30.0,
+    progress: Progress | None = None,
 ) -> Verification:
-    """Fetch a dataset, unless it is there and right already.
+    """Download a dataset, unless it is there and right already.
 
-    Each file is used only if its SHA-256 is the published one. A transfer that was cut goes on
-    where it stopped. Nothing is ever half there: files are renamed into place when they are whole.
+    A file is used only if its SHA-256 is the published one, and is moved into place when it is
+    whole. Proxies are taken from the environment. Two processes download a dataset once.
 
     Args:
-        name: A name of the catalogue.
+        name: The name of a published dataset.
         root: As for [`load_dataset`][labelproof.data.load_dataset].
-        mirror: An address to fetch from in the publisher's place; `MIRROR/mnist/FILE` is asked for
-            a file of MNIST. Else `LABELPROOF_MIRROR`, else the publisher.
-        transfer: How to fetch: timeouts, attempts, whom to tell of the progress.
+        mirror: Download from `MIRROR/mnist/FILE`; by default `LABELPROOF_MIRROR`, or the publisher.
+        timeout: Seconds without an answer after which a connection is abandoned.
+        progress: Called with each block that arrives.
 
     Returns:
-        Where it is now, with nothing wrong.
+        Where the dataset is now; `good` is true.
 
     Raises:
-        DownloadError: It cannot be had; the message says which file to place where.
+        DownloadError: It cannot be downloaded or stored; the message says what to place where.
+        ValueError: The name is unknown, or the mirror is not a web address.
 
     Example:
         >>> download_dataset("digits").version
@@ -53,47 +68,111 @@ def download_dataset(
     dataset = known_dataset(name)
     folder = data_root(root)
     mirror = mirror or os.environ.get(MIRROR_VARIABLE)
-    if mirror:
-        check_address(mirror)
-    there = verify_dataset(dataset.name, root=folder)
-    if there.good:
-        return there
-    for file in dataset.files:
-        _get(file, dataset, folder, mirror, transfer or Transfer())
-    done = verify_dataset(dataset.name, root=folder)
-    if not done.good:
-        raise DownloadError(f"{dataset.name}: {'; '.join(done.problems)}")
-    return done
+    if mirror and not mirror.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        raise ValueError(f"mirror: expected an address that begins with https://, got {mirror}")
+    found = verify_dataset(dataset.name, root=folder)
+    if found.good:
+        return found
+    from filelock import FileLock
 
-
-def _get(
-    file: PublishedFile, dataset: KnownDataset, root: Path, mirror: str | None, transfer: Transfer
-) -> None:
-    target = root / dataset.name / file.name
-    if not (target.is_file() and sha256_of_file(target) == file.sha256):
-        _fetch(file, dataset, root, mirror, transfer)
-    if file.unpacks is not None:
-        folder = target.parent / file.unpacks.folder
-        with disk_trouble_explained(folder):
-            extract(target, folder, members=file.unpacks.members, limit=ARCHIVE_LIMIT)
-            target.unlink()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f".{dataset.name}.lock"):
+            # Another process may have downloaded it while this one waited.
+            if not verify_dataset(dataset.name, root=folder).good:
+                for file in dataset.files:
+                    _fetch(file, folder / dataset.name, mirror, timeout, progress)
+    except DownloadError:
+        raise
+    except OSError as error:
+        raise DownloadError(
+            f"{folder}: cannot store {dataset.name} ({error.strerror or error}); free some space, "
+            "or choose another folder with --data-root"
+        ) from error
+    found = verify_dataset(dataset.name, root=folder)
+    if not found.good:
+        raise DownloadError(f"{dataset.name}: {'; '.join(found.problems)}")
+    return found
 
 
 def _fetch(
-    file: PublishedFile, dataset: KnownDataset, root: Path, mirror: str | None, transfer: Transfer
+    file: PublishedFile,
+    folder: Path,
+    mirror: str | None,
+    timeout: float,
+    progress: Progress | None,
 ) -> None:
-    target = root / dataset.name / file.name
-    folders = (f"{mirror.rstrip('/')}/{dataset.name}/",) if mirror else file.folders
+    """Download a file from the first address that has it, and unpack it if it is an archive."""
+    import pooch
+    import requests
+
+    def download(address: str, output: str, _: object) -> None:
+        # pooch tries again after errors of requests, not after a DownloadError.
+        with (
+            requests.get(address, stream=True, timeout=timeout, headers=_HEADERS) as response,
+            open(output, "wb") as stream,
+        ):
+            status = response.status_code
+            if 400 <= status < 500 and status not in (408, 425, 429):
+                raise DownloadError(f"the server answered {status} {response.reason}")
+            response.raise_for_status()
+            done = 0
+            for block in response.iter_content(1 << 18):
+                done += len(block)
+                stream.write(block)
+                if progress is not None:
+                    progress(file.name, done, file.size)
+                if done > file.size:
+                    break
+        if done != file.size:
+            raise DownloadError(f"expected a file of {file.size} bytes, got another size")
+
+    pooch.get_logger().setLevel("WARNING")
+    # pooch names the parameters of a downloader in one way and calls it in another.
+    downloader: Any = download
     problems = []
-    for folder in folders:
-        address = urllib.parse.urljoin(folder, file.name)
+    for base in (f"{mirror.rstrip('/')}/{folder.name}/",) if mirror else file.folders:
+        registry = {file.name: f"sha256:{file.sha256}"}
         try:
-            transfer.fetch(address, target, size=file.size, sha256=file.sha256)
-        except DownloadError as error:
-            problems.append(str(error))
+            store = pooch.create(folder, base, registry=registry, retry_if_failed=2)
+            store.fetch(file.name, downloader=downloader)
+        except (DownloadError, requests.RequestException) as error:
+            problems.append(f"{base}{file.name}: {_reason(error)}")
+        except ValueError:
+            problems.append(f"{base}{file.name}: its SHA-256 is not {file.sha256}; removed")
         else:
+            # pooch leaves a file that only its owner can read.
+            (folder / file.name).chmod(0o644)
+            if file.unpacks is not None:
+                _unpack(folder / file.name, file.unpacks)
             return
     raise DownloadError(
         f"{'; '.join(problems)}. If you can get {file.name} another way (SHA-256 {file.sha256}), "
-        f"place it in {target.parent}"
+        f"place it in {folder}"
     )
+
+
+def _reason(error: OSError) -> str:
+    """Why a request failed, without the layers of libraries around it."""
+    response = getattr(error, "response", None)
+    if isinstance(error, DownloadError) or response is not None:
+        return str(error) if response is None else f"the server answered {response.status_code}"
+    inner: BaseException = error
+    while further := inner.__cause__ or inner.__context__:
+        inner = further
+    return f"the connection failed ({getattr(inner, 'strerror', None) or inner})"
+
+
+def _unpack(archive: Path, layout: CifarLayout) -> None:
+    """Put the files of an archive into their folder, all of them or none, and remove it."""
+    contents = read_archive(archive, [f"{layout.folder}/{name}" for name in layout.files])
+    folder = archive.parent / layout.folder
+    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=archive.parent) as scratch:
+        new = Path(scratch, "new")
+        new.mkdir()
+        for name, content in contents.items():
+            (new / name).write_bytes(content)
+        if folder.exists():
+            folder.rename(Path(scratch, "old"))
+        new.rename(folder)
+    archive.unlink()

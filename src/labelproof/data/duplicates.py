@@ -1,134 +1,208 @@
-"""Images that are there twice, which matters most where the two are labelled differently."""
+"""Images and rows that occur more than once, which matters most where their labels differ."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
-from labelproof.data.labelled_files import LabelledFiles
-from labelproof.data.notices import count, notice, readable
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-__all__ = ["find_duplicates", "report_duplicates"]
+from labelproof.data.columns import on_threads, row_parts
+from labelproof.data.images import LabelledFiles
+from labelproof.data.notices import count, few, notice
 
 _TAIL = 4096
+_FEWEST = 20
+"""Rows from which on chance can be told from copying."""
+_COMMON = 0.5
+"""Share of rows that must be different: with fewer, columns are so coarse that rows are equal by
+chance."""
+_LARGEST = (10, 0.02)
+"""Equal rows are copies up to this number, or this share of all; more are common values."""
 
 
 def find_duplicates(paths: Sequence[str]) -> list[list[int]]:
     """Groups of indices whose files are the same byte for byte, in the order of their first.
 
-    Only files of equal size and equal last bytes are read whole, so that looking through a folder
-    of photos costs little more than listing it. Files that are empty or cannot be read are nobody's
-    duplicate.
-
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     paths = [f"{folder}/{name}" for name in "abc"]
-    ...     for path, text in zip(paths, ["one", "two", "one"]):
-    ...         _ = pathlib.Path(path).write_text(text)
-    ...     find_duplicates(paths)
-    [[0, 2]]
+    Only files of equal size and equal last bytes are read whole, so this costs little more than
+    listing a folder. Empty and unreadable files have no duplicates.
     """
     groups = [list(range(len(paths)))]
-    for key in (_size, _tail, _digest):
-        groups = [part for group in groups for part in _parts(group, paths, key)]
+    for key in (os.path.getsize, _tail, _digest):
+        parts: dict[object, list[int]] = defaultdict(list)
+        for number, group in enumerate(groups):
+            for index in group:
+                with suppress(OSError):
+                    if value := key(paths[index]):
+                        parts[number, value].append(index)
+        groups = [part for part in parts.values() if len(part) > 1]
     return sorted(groups)
-
-
-def report_duplicates(
-    place: str, splits: Mapping[str, LabelledFiles]
-) -> dict[str, list[list[int]]]:
-    """Warn of images that are there twice: with two labels, in two splits, or just so.
-
-    Args:
-        place: What was loaded, for the message.
-        splits: For each split, its files and labels; only files on disk are compared.
-
-    Returns:
-        For each split that has any, groups of its indices whose files are the same.
-    """
-    files: list[str] = []
-    tags: list[tuple[str, int]] = []
-    within: list[int] = []
-    for split, content in splits.items():
-        for index, label in enumerate(content.labels):
-            if isinstance(file := content.files[index], str):
-                files.append(file)
-                tags.append((split, label))
-                within.append(index)
-    groups = find_duplicates(files)
-    plain: list[list[int]] = []
-    conflicts: list[tuple[int, int]] = []
-    shared: list[tuple[int, int]] = []
-    for group in groups:
-        first = group[0]
-        relabelled = [index for index in group if tags[index][1] != tags[first][1]]
-        elsewhere = [index for index in group if tags[index][0] != tags[first][0]]
-        if relabelled:
-            conflicts.append((first, relabelled[0]))
-        if elsewhere:
-            shared.append((first, elsewhere[0]))
-        if not relabelled and not elsewhere:
-            plain.append(group)
-    if conflicts:
-        notice(
-            f"{place}: {count(len(conflicts), 'image')} found with more than one label, such as "
-            f"{_named(files, conflicts[0])}; at most one of the labels is right"
-        )
-    if shared:
-        notice(
-            f"{place}: {count(len(shared), 'image')} found in more than one split, such as "
-            f"{_named(files, shared[0])}; accuracy on them says little"
-        )
-    if plain:
-        extra = sum(len(group) - 1 for group in plain)
-        notice(
-            f"{place}: {count(extra, 'image')} found again in the same class, such as "
-            f"{_named(files, plain[0])}; all are kept, and stay on one side of every cut"
-        )
-    copies: dict[str, list[list[int]]] = {}
-    for group in groups:
-        for split in splits:
-            alike = [within[index] for index in group if tags[index][0] == split]
-            if len(alike) > 1:
-                copies.setdefault(split, []).append(alike)
-    return copies
-
-
-def _parts(
-    group: Sequence[int], paths: Sequence[str], key: Callable[[str], Hashable]
-) -> list[list[int]]:
-    """Split a group by what a file's key is; what is alone or cannot be read falls out."""
-    found: dict[Hashable, list[int]] = defaultdict(list)
-    for index in group:
-        try:
-            value = key(paths[index])
-        except OSError:
-            continue
-        if value is not None:
-            found[value].append(index)
-    return [part for part in found.values() if len(part) > 1]
-
-
-def _size(path: str) -> int | None:
-    return os.path.getsize(path) or None
 
 
 def _tail(path: str) -> bytes:
     # The end of a file is pixels; its beginning may be the camera's header, the same in all.
-    with open(path, "rb") as stream:
-        stream.seek(max(os.path.getsize(path) - _TAIL, 0))
-        return hashlib.blake2b(stream.read(), digest_size=16).digest()
+    return _digest(path, os.path.getsize(path) - _TAIL)
 
 
-def _digest(path: str) -> bytes:
+def _digest(path: str, start: int = 0) -> bytes:
     with open(path, "rb") as stream:
+        stream.seek(max(start, 0))
         digest = hashlib.blake2b(digest_size=16)
         while block := stream.read(1 << 20):
             digest.update(block)
         return digest.digest()
 
 
-def _named(files: Sequence[str], group: Sequence[int]) -> str:
-    return " and ".join(readable(files[index]) for index in group[:2])
+def report_duplicates(
+    place: str, splits: Mapping[str, LabelledFiles]
+) -> dict[str, list[list[int]]]:
+    """Warn of images that occur twice: with two labels, in two splits, or just so.
+
+    Args:
+        place: The dataset's name in messages.
+        splits: For each split, its files and labels; only files on disk are compared.
+
+    Returns:
+        For each split that has any, groups of its indices whose files are the same.
+    """
+    files = [
+        (file, split, index, label)
+        for split, content in splits.items()
+        for index, label in enumerate(content.labels)
+        if isinstance(file := content.files[index], str)
+    ]
+    found = find_duplicates([file[0] for file in files])
+    numbers = [number for number, group in enumerate(found) for _ in group]
+    table: Any = pd.DataFrame(
+        [files[index] for group in found for index in group],
+        columns=["name", "split", "index", "label"],
+    ).assign(group=numbers)
+    _warn(place, "image", table)
+    copies: dict[str, list[list[int]]] = defaultdict(list)
+    for (_, split), part in table.groupby(["group", "split"], sort=False):
+        if len(part) > 1:
+            copies[str(split)].append(part["index"].tolist())
+    return copies
+
+
+def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -> NDArray[np.int64]:
+    """A number for each row, the same for copies of one another; -1 for a row without a copy.
+
+    Args:
+        rows: The rows to compare, `(N, ...)`.
+        cells: Must be equal, too: features may be equal where cells differ.
+
+    Example:
+        >>> find_duplicate_rows(np.append(np.arange(30), 7)[:, np.newaxis])[[6, 7, 30]]
+        array([-1,  0,  0])
+        >>> find_duplicate_rows(np.arange(32)[:, np.newaxis] % 2).max()
+        np.int64(-1)
+    """
+    alone = np.full(len(rows), -1)
+    if len(rows) < _FEWEST:
+        return alone
+    flat = rows.reshape(len(rows), -1)
+    weights = np.random.default_rng(0).normal(size=flat.shape[1])
+    # Not a product of matrices, which may round equal rows differently.
+    sums = on_threads(
+        lambda part: np.einsum("ij,j->i", flat[part], weights), row_parts(len(flat)), rows=len(flat)
+    )
+    hashes = (np.concatenate(sums) + 0.0).view(np.int64)
+    ordered = np.sort(hashes)
+    if (ordered[1:] != ordered[:-1]).all():
+        return alone
+    again = pd.Series(hashes).duplicated(keep=False).to_numpy()
+    exact = pd.DataFrame(flat[again]) if cells is None else cells[again]
+    hash_rows: Any = pd.util.hash_pandas_object  # pyright: ignore[reportAttributeAccessIssue]
+    hashes[again] = hash_rows(exact, index=False).to_numpy().view(np.int64)
+    codes, different = pd.factorize(hashes)
+    if len(different) == len(rows) or len(different) < _COMMON * len(rows):
+        return alone
+    sizes = np.bincount(codes)
+    if cells is not None and _equal_by_chance(codes, cells):
+        return alone
+    copied = (sizes > 1) & (sizes <= max(_LARGEST[0], int(_LARGEST[1] * len(rows))))
+    return np.where(copied, np.cumsum(copied) - 1, -1)[codes]
+
+
+def _equal_by_chance(codes: NDArray[np.intp], cells: pd.DataFrame) -> bool:
+    """Whether rows are equal as often as if columns had nothing to do with one another.
+
+    Rows of few coarse columns are. Ten times as often is no chance.
+    """
+    by_chance, pairs = 10.0, _pairs(codes)
+    for name in cells.columns:
+        by_chance *= _pairs(pd.factorize(cells[name])[0] + 1)
+        if by_chance < pairs:
+            return False
+    return True
+
+
+def _pairs(codes: NDArray[np.intp]) -> float:
+    """The share of all pairs of rows that are equal."""
+    sizes = np.bincount(codes).astype(np.float64)
+    return float((sizes * (sizes - 1)).sum() / (len(codes) * (len(codes) - 1)))
+
+
+def report_duplicate_rows(
+    place: str,
+    rows: NDArray[Any],
+    cells: pd.DataFrame,
+    labels: NDArray[Any],
+    splits: NDArray[Any] | None,
+    names: Sequence[str],
+) -> NDArray[np.int64]:
+    """Warn of rows that occur twice: with two labels, in two splits, or just so.
+
+    Args:
+        place: The table's name in messages.
+        rows: The features.
+        cells: The columns that became features.
+        labels: The label of each row.
+        splits: The split of each row, `None` if there is only one.
+        names: The name of each row.
+
+    Returns:
+        As `find_duplicate_rows`.
+    """
+    copies = find_duplicate_rows(rows, cells)
+    found = np.flatnonzero(copies >= 0)
+    table = pd.DataFrame(
+        {
+            "name": [names[index] for index in found.tolist()],
+            "split": "train" if splits is None else splits[found],
+            "label": labels[found],
+            "group": copies[found],
+        }
+    )
+    _warn(place, "row", table)
+    return copies
+
+
+def _warn(place: str, word: str, table: Any) -> None:
+    """Warn of groups of copies: a row of `table` for each copy."""
+    if not len(table):
+        return
+    by_group = table.groupby("group")
+    labels, splits = by_group["label"].nunique(), by_group["split"].nunique()
+    for chosen, where, why in (
+        (labels > 1, "with more than one label", "at most one of the labels is right"),
+        (splits > 1, "in more than one split", "accuracy on them says little"),
+        (
+            (labels == 1) & (splits == 1),
+            "more than once in the same class",
+            "all are kept, on one side of every split",
+        ),
+    ):
+        groups = chosen.index[chosen]
+        if len(groups):
+            differs = table[table["group"] == groups[0]].drop_duplicates(["label", "split"])
+            shown = (differs if len(differs) > 1 else by_group.get_group(groups[0]))["name"]
+            pair = " and ".join(few([name]) for name in shown[:2])
+            notice(f"{place}: {count(len(groups), word)} found {where}, such as {pair}; {why}")

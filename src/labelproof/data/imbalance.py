@@ -1,4 +1,4 @@
-"""Fewer samples of some classes: long-tailed and step imbalance, as indices to keep.
+"""Long-tailed and step imbalance, as indices of the samples to keep.
 
 Reference:
     Cui et al., "Class-Balanced Loss Based on Effective Number of Samples", CVPR 2019 (long-tailed);
@@ -8,34 +8,22 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.data.holdout import admit_labels, order_by_class
+from labelproof.data.splits import admit_labels, order_by_class
 from labelproof.ranges import suggest, within
 from labelproof.seeds import Seed, as_generator
-
-__all__ = [
-    "Imbalance",
-    "keep_counts",
-    "keep_long_tailed",
-    "keep_step",
-    "long_tailed_counts",
-    "parse_imbalance",
-    "step_counts",
-]
 
 _KINDS = ("none", "long-tailed", "step")
 
 
 def long_tailed_counts(largest: int, num_classes: int, factor: float) -> list[int]:
     r"""How many samples each class keeps, $\lfloor n f^{i / (k - 1)} \rfloor$ of class i.
-
-    The first class keeps all, the last a share of `factor`, those between fall geometrically. What
-    is left over one sample is cut off, as in the published code; the last sample of a class is not.
 
     Args:
         largest: Number of samples of the largest class, $n$.
@@ -47,13 +35,13 @@ def long_tailed_counts(largest: int, num_classes: int, factor: float) -> list[in
         [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
     """
     factor = _check(largest, num_classes, factor)
-    return [_whole(largest * factor ** (i / (num_classes - 1))) for i in range(num_classes)]
+    # At least one sample: a class without any is another task, not an imbalanced one.
+    shares = (factor ** (index / (num_classes - 1)) for index in range(num_classes))
+    return [max(int(largest * share), 1) for share in shares]
 
 
 def step_counts(largest: int, num_classes: int, factor: float) -> list[int]:
-    r"""How many samples each class keeps: the first half all, the last half $\lfloor n f \rfloor$.
-
-    With an odd number of classes the one in the middle keeps all.
+    r"""How many samples each class keeps: the last half $\lfloor n f \rfloor$, the others all.
 
     Args:
         largest: Number of samples of the largest class, $n$.
@@ -66,69 +54,63 @@ def step_counts(largest: int, num_classes: int, factor: float) -> list[int]:
     """
     factor = _check(largest, num_classes, factor)
     small = num_classes // 2
-    return [largest] * (num_classes - small) + [_whole(largest * factor)] * small
+    return [largest] * (num_classes - small) + [max(int(largest * factor), 1)] * small
 
 
 def keep_long_tailed(labels: ArrayLike, factor: float, *, seed: Seed) -> NDArray[np.int64]:
     """Choose samples so that class sizes fall geometrically from the first class to the last.
 
-    Counts follow from the largest class; a class that has fewer to begin with keeps all it has.
-
     Args:
         labels: Class indices, `(N)`.
         factor: The smallest class over the largest, in (0, 1].
-        seed: Decides which samples, alike on every platform: a number, or a generator that is moved
-            on.
+        seed: A number, or a generator, which is advanced; the same on every platform.
 
     Returns:
-        The indices to keep, in rising order.
+        The indices to keep, in rising order; all of a class that is small already.
 
     Example:
         >>> kept = keep_long_tailed(np.repeat([0, 1, 2], 100), 0.04, seed=1)
         >>> np.bincount(np.repeat([0, 1, 2], 100)[kept])
         array([100,  20,   4])
     """
-    given = admit_labels(labels)
-    sizes = np.bincount(given)
-    counts = long_tailed_counts(int(sizes.max(initial=0)), len(sizes), factor)
-    return keep_counts(given, counts, seed=seed)
+    return _keep(long_tailed_counts, labels, factor, seed)
 
 
 def keep_step(labels: ArrayLike, factor: float, *, seed: Seed) -> NDArray[np.int64]:
     """Choose samples so that the last half of the classes is small.
 
-    Counts follow from the largest class; a class that has fewer to begin with keeps all it has.
-
     Args:
         labels: Class indices, `(N)`.
         factor: The small classes over the large ones, in (0, 1].
-        seed: Decides which samples, alike on every platform: a number, or a generator that is moved
-            on.
+        seed: A number, or a generator, which is advanced; the same on every platform.
 
     Returns:
-        The indices to keep, in rising order.
+        The indices to keep, in rising order; all of a class that is small already.
 
     Example:
         >>> keep_step([0, 0, 0, 0, 1, 1, 1, 1], 0.5, seed=1)
         array([0, 1, 2, 3, 4, 7])
     """
+    return _keep(step_counts, labels, factor, seed)
+
+
+def _keep(
+    count: Callable[[int, int, float], list[int]], labels: ArrayLike, factor: float, seed: Seed
+) -> NDArray[np.int64]:
     given = admit_labels(labels)
     sizes = np.bincount(given)
-    counts = step_counts(int(sizes.max(initial=0)), len(sizes), factor)
-    return keep_counts(given, counts, seed=seed)
+    return keep_counts(given, count(int(sizes.max(initial=0)), len(sizes), factor), seed=seed)
 
 
 def keep_counts(labels: ArrayLike, counts: Sequence[int], *, seed: Seed) -> NDArray[np.int64]:
-    """Choose samples at random, so many of each class.
+    """Choose a number of samples of each class at random.
 
-    Of a class that has fewer, all are kept. With the same seed, a larger count of a class keeps
-    the samples of a smaller one and more.
+    With the same seed, a larger count of a class keeps the samples of a smaller one and more.
 
     Args:
         labels: Class indices, `(N)`.
-        counts: How many to keep of each class.
-        seed: Decides which samples, alike on every platform: a number, or a generator that is moved
-            on.
+        counts: How many to keep of each class; of a smaller class, all are kept.
+        seed: A number, or a generator, which is advanced; the same on every platform.
 
     Returns:
         The indices to keep, in rising order.
@@ -139,12 +121,11 @@ def keep_counts(labels: ArrayLike, counts: Sequence[int], *, seed: Seed) -> NDAr
     """
     given = admit_labels(labels)
     sizes = np.bincount(given, minlength=len(counts))
-    if len(sizes) > len(counts):
+    if len(sizes) > len(counts) or min(counts, default=0) < 0:
         raise ValueError(
-            f"counts: expected one for each of {len(sizes)} classes, got {len(counts)}"
+            f"counts: expected a number of at least 0 for each of {len(sizes)} classes, got "
+            f"{list(counts)}"
         )
-    if min(counts, default=0) < 0:
-        raise ValueError(f"counts: expected numbers of at least 0, got {min(counts)}")
     order = order_by_class(given, as_generator(seed))
     rank = np.arange(len(given)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return np.sort(order[rank < np.repeat(counts, sizes)])
@@ -177,28 +158,19 @@ def parse_imbalance(text: str) -> Imbalance:
     >>> parse_imbalance("longtailed:0.01")
     Traceback (most recent call last):
         ...
-    ValueError: imbalance: expected none, long-tailed:FACTOR or step:FACTOR, got
-    'longtailed:0.01'; did you mean 'long-tailed'?
+    ValueError: imbalance: expected none, long-tailed:FACTOR or step:FACTOR with a factor in (0, 1],
+    got 'longtailed:0.01'; did you mean 'long-tailed'?
     """
-    kind, *rest = text.strip().lower().split(":")
+    kind, _, factor = text.strip().lower().partition(":")
+    if kind in _KINDS and bool(factor) == (kind != "none"):
+        with suppress(ValueError):
+            number = float(factor or 1)
+            return Imbalance(kind, within("imbalance factor", number, 0, 1, open_low=True))
     hint = "" if kind in _KINDS else suggest(kind, _KINDS)
-    problem = ValueError(
-        f"imbalance: expected none, long-tailed:FACTOR or step:FACTOR, got {text!r}{hint}"
+    raise ValueError(
+        f"imbalance: expected none, long-tailed:FACTOR or step:FACTOR with a factor in (0, 1], got "
+        f"{text!r}{hint}"
     )
-    if kind not in _KINDS or len(rest) != (kind != "none"):
-        raise problem
-    if kind == "none":
-        return Imbalance(kind)
-    try:
-        factor = float(rest[0])
-    except ValueError:
-        raise problem from None
-    return Imbalance(kind, within("imbalance factor", factor, 0, 1, open_low=True))
-
-
-def _whole(count: float) -> int:
-    # A class with no sample at all is another task, not an imbalanced one.
-    return max(int(count), 1)
 
 
 def _check(largest: int, num_classes: int, factor: float) -> float:

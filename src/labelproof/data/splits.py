@@ -1,22 +1,357 @@
-"""The names that people give to the parts of a dataset, and the three that are meant."""
+"""Parts of a dataset: splits, held-out parts and folds, and the samples that stay together.
+
+Only training labels come in and only indices go out: nothing here sees the test set. A held-out
+part has wrong labels like the rest. Samples that belong together (copies, or images of one patient)
+are never split apart: a model validated on copies of its training data is tested on its memory.
+"""
 
 from __future__ import annotations
 
-__all__ = ["SPLITS", "split_name"]
+import re
+import shlex
+import warnings
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import StratifiedGroupKFold
+
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.ranges import finite
+from labelproof.seeds import Seed, as_generator
 
 SPLITS = {
     "train": ("train", "training"),
     "validation": ("val", "valid", "validation", "dev"),
     "test": ("test", "testing"),
 }
-"""For each split, how it is written."""
+"""For each split, its spellings."""
+
+_WHOSE = re.compile(
+    "patient|subject|participant|person|donor|animal|specimen|slide|customer|client|user|household|"
+    "student|driver|speaker|video|recording"
+)
+"""First words of the names of columns that usually say which samples belong together."""
 
 
 def split_name(text: str) -> str | None:
-    """The split that a word means, or `None`.
-
-    >>> split_name("Val"), split_name("training"), split_name("cats")
-    ('validation', 'train', None)
-    """
+    """The split with this name, or `None`."""
     word = text.strip().casefold()
     return next((split for split, words in SPLITS.items() if word in words), None)
+
+
+class Holdout(NamedTuple):
+    """Indices into the training set, disjoint and in rising order."""
+
+    train: NDArray[np.int64]
+    """Samples to train on."""
+    validation: NDArray[np.int64]
+    """Samples to validate on."""
+
+
+def hold_out(
+    labels: ArrayLike,
+    share: float,
+    *,
+    seed: Seed,
+    indices: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> Holdout:
+    """Hold out a share of every class to validate on.
+
+    The validation part has `round(share * N)` samples, and of each class its share to within one.
+    One sample of each class always stays for training; the validation part is smaller by that.
+
+    Args:
+        labels: The given, noisy class indices of the whole training set, `(N)`.
+        share: How much to hold out, between 0 and 1.
+        seed: A number, or a generator, which is advanced; the same on every platform.
+        indices: The samples to split; all of them by default.
+        groups: The group of each sample, `(N)`, such as a patient. Samples of one group stay on one
+            side, so shares are only as near as whole groups allow.
+
+    Example:
+        >>> train, validation = hold_out([0, 0, 0, 0, 1, 1, 1, 1, 2], 0.25, seed=1)
+        >>> train, validation
+        (array([0, 1, 3, 5, 6, 7, 8]), array([2, 4]))
+    """
+    share = finite("share", share)
+    if not 0 < share < 1:
+        raise ValueError(f"share: expected a number between 0 and 1, got {share:g}")
+    given = admit_labels(labels)
+    chosen = _admit_indices(indices, len(given))
+    generator = as_generator(seed)
+    together = _together(groups, chosen, len(given))
+    if together is not None:
+        if len(np.unique(together)) < 2:
+            raise ValueError(
+                "groups: expected at least two to hold out one and learn from another, got one"
+            )
+        return _split(chosen, _draw_groups(given[chosen], together, share, generator))
+    order = order_by_class(given[chosen], generator)
+    sizes = np.bincount(given[chosen])
+    # To the decimals that a share can mean: 0.29 * 100 is 28.999999999999996 in floats.
+    ideal = (share * sizes).round(6)
+    held = np.floor(ideal).astype(np.int64)
+    missing = round(share * len(chosen)) - held.sum()
+    # Classes that have one to spare, the largest remainders first, and chance among equal ones.
+    most = np.maximum(sizes - 1, 0)
+    held[np.lexsort((generator.random(len(sizes)), held - ideal, held >= most))[:missing]] += 1
+    held = np.minimum(held, most)
+    rank = np.arange(len(chosen)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return _split(chosen, order[rank < np.repeat(held, sizes)])
+
+
+def folds(
+    labels: ArrayLike,
+    count: int,
+    *,
+    seed: Seed,
+    indices: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> list[Holdout]:
+    """Cut a training set into folds, each validated on once while the others are trained on.
+
+    The sizes of the folds differ by at most one, and so do the numbers of each class in them. A
+    class with fewer samples than there are folds is missing from some validation parts.
+
+    Args:
+        labels: The given, noisy class indices of the whole training set, `(N)`.
+        count: Number of folds, from 2 to the number of samples.
+        seed: A number, or a generator, which is advanced; the same on every platform.
+        indices: The samples to cut; all of them by default.
+        groups: The group of each sample, `(N)`, such as a patient. Samples of one group are in one
+            fold, so folds are only as equal as whole groups allow.
+
+    Example:
+        >>> for fold in folds([0, 0, 0, 1, 1, 1], 3, seed=1):
+        ...     print(fold.train, fold.validation)
+        [0 1 3 5] [2 4]
+        [1 2 3 4] [0 5]
+        [0 2 4 5] [1 3]
+    """
+    given = admit_labels(labels)
+    chosen = _admit_indices(indices, len(given))
+    if isinstance(count, bool) or not isinstance(count, Integral):
+        raise TypeError(f"count: expected a whole number, got {count!r}")
+    if not 2 <= count <= len(chosen):
+        raise ValueError(f"count: expected 2 to {len(chosen)} folds, got {count}")
+    together = _together(groups, chosen, len(given))
+    if together is not None:
+        dealt = _deal_groups(given[chosen], together, int(count), as_generator(seed))
+        return [_split(chosen, np.flatnonzero(dealt == fold)) for fold in range(count)]
+    order = order_by_class(given[chosen], as_generator(seed))
+    # Dealt like cards, class after class: the next class goes on where the last one ended.
+    return [_split(chosen, order[fold::count]) for fold in range(count)]
+
+
+def order_by_class(labels: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+    """Positions by class, in random order within each."""
+    return np.lexsort((generator.random(len(labels)), labels))
+
+
+def admit_labels(labels: ArrayLike) -> NDArray[np.int64]:
+    """Class indices as an array, or an error that says what is wrong with them."""
+    given = _admit_integers("labels", labels)
+    if given.size and given.min() < 0:
+        raise ValueError(f"labels: expected class indices of at least 0, got {given.min()}")
+    return given
+
+
+def _admit_integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(values)
+    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+        raise TypeError(
+            f"{name}: expected one integer per sample, got {given.dtype} of shape {given.shape}"
+        )
+    return given.astype(np.int64)
+
+
+def _admit_indices(indices: ArrayLike | None, length: int) -> NDArray[np.int64]:
+    if indices is None:
+        return np.arange(length)
+    given = _admit_integers("indices", indices)
+    # In rising order, so that the same samples are split alike however they are listed.
+    unique = np.unique(given)
+    if len(unique) < len(given):
+        raise ValueError(
+            f"indices: expected each sample once, got {len(given)} of which {len(unique)} differ"
+        )
+    if given.size and not 0 <= unique[0] <= unique[-1] < length:
+        worst = unique[0] if unique[0] < 0 else unique[-1]
+        raise ValueError(f"indices: expected 0 to {length - 1}, got {worst}")
+    return unique
+
+
+def _together(
+    groups: ArrayLike | None, chosen: NDArray[np.int64], length: int
+) -> NDArray[np.int64] | None:
+    """The groups of the chosen samples; `None` where every sample is alone."""
+    admitted = admit_groups(groups, length)
+    if admitted is None or len(np.unique(admitted[chosen])) == len(chosen):
+        return None
+    return admitted[chosen]
+
+
+def _split(indices: NDArray[np.int64], held: NDArray[np.int64]) -> Holdout:
+    mask = np.zeros(len(indices), dtype=np.bool_)
+    mask[held] = True
+    return Holdout(indices[~mask], indices[mask])
+
+
+def _deal_groups(
+    labels: NDArray[np.int64], groups: NDArray[np.int64], parts: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """The part of each sample, the same for all of a group."""
+    sizes = np.bincount(groups)
+    number = int((sizes > 0).sum())
+    if number < parts:
+        raise ValueError(f"groups: expected at least {parts} for {parts} parts, got {number}")
+    dealt = np.empty(len(labels), np.int64)
+    # Most samples are alone: these are dealt like cards, which is faster than group by group.
+    alone = sizes[groups] == 1
+    order = np.flatnonzero(alone)[order_by_class(labels[alone], generator)]
+    dealt[order] = np.arange(len(order)) % parts
+    several = np.flatnonzero(~alone)
+    if len(np.unique(groups[several])) < parts:
+        # Each to another part, the emptiest ones.
+        for part, group in enumerate(np.unique(groups[several])):
+            dealt[groups == group] = parts - 1 - part
+        return dealt
+    state = int(generator.integers(2**31))
+    with_groups = StratifiedGroupKFold(parts, shuffle=True, random_state=state)
+    # It refuses to stratify where every class has fewer samples than there are parts.
+    known = labels[several]
+    known = known if np.bincount(known).max() >= parts else np.zeros_like(known)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        for part, (_, held) in enumerate(with_groups.split(several, known, groups[several])):
+            dealt[several[held]] = part
+    return dealt
+
+
+def _draw_groups(
+    labels: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    share: float,
+    generator: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Positions of about a share of every class, in whole groups; some of each class stays."""
+    parts = min(max(round(1 / share), 2), len(np.unique(groups)))
+    held = np.flatnonzero(_deal_groups(labels, groups, parts, generator) == 0)
+    kept = np.ones(len(labels), np.bool_)
+    kept[held] = False
+    for label in np.setdiff1d(np.unique(labels), labels[kept]):
+        kept |= groups == groups[held[labels[held] == label][0]]
+    return np.flatnonzero(~kept)
+
+
+def admit_groups(groups: ArrayLike | None, samples: int) -> NDArray[np.int64] | None:
+    """A number for each sample, the same for those of one group; one without a group is alone."""
+    if groups is None:
+        return None
+    shape = np.shape(groups)
+    if shape != (samples,):
+        raise ValueError(f"groups: expected one for each of {samples:,} samples, got shape {shape}")
+    joined = joined_groups(groups)
+    return np.arange(samples) if joined is None else joined
+
+
+def joined_groups(*columns: Any) -> NDArray[np.int64] | None:
+    """Join samples that share a value in any of several columns.
+
+    Args:
+        columns: A value for each sample; `None`, NaN, `""` and -1 are shared with nobody. A column
+            may be `None`.
+
+    Returns:
+        For each sample the first of its group, `(N)`; `None` where every sample is alone.
+
+    Example:
+        >>> joined_groups(["a", "b", "a", ""], [-1, -1, 3, 3])
+        array([0, 1, 0, 0])
+        >>> joined_groups(["a", "b"], None) is None
+        True
+    """
+    given = [pd.Series(column).reset_index(drop=True) for column in columns if column is not None]
+    samples, nodes = [], []
+    start = size = len(given[0]) if given else 0
+    for column in given:
+        if column.dtype.kind in "iu" and (column == -1).all():
+            continue
+        codes = pd.factorize(column.mask(column.isin(["", -1])))[0]
+        shared = np.flatnonzero(codes >= 0)
+        samples.append(shared)
+        nodes.append(codes[shared] + start)
+        start += int(codes.max(initial=-1)) + 1
+    if not samples:
+        return None
+    return _components(size, np.concatenate(samples), np.concatenate(nodes), start)
+
+
+def join_groups(size: int, *kinds: Iterable[Sequence[int]]) -> NDArray[np.int64] | None:
+    """As `joined_groups`, for groups that are lists of indices."""
+    groups = [np.asarray(group, dtype=np.intp) for kind in kinds for group in kind]
+    if not groups:
+        return None
+    nodes = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    return _components(size, np.concatenate(groups), nodes + size, size + len(groups))
+
+
+def _components(
+    size: int, samples: NDArray[Any], nodes: NDArray[Any], total: int
+) -> NDArray[np.int64] | None:
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_matrix((np.ones(len(samples), np.bool_), (samples, nodes)), shape=(total, total))
+    component = connected_components(graph, directed=False)[1][:size]
+    _, first, which = np.unique(component, return_index=True, return_inverse=True)
+    return None if len(first) == size else first[which].astype(np.int64)
+
+
+def splittable(groups: NDArray[np.int64] | None, labels: ArrayLike) -> NDArray[np.int64] | None:
+    """The groups, or `None` where a class is a single group, which could not be held out."""
+    if groups is None:
+        return None
+    given = np.asarray(labels)
+    for label in np.unique(given):
+        own = groups[given == label]
+        if len(own) > 1 and (own == own[0]).all():
+            return None
+    return groups
+
+
+def report_likely_groups(place: str, table: pd.DataFrame) -> None:
+    """Point out columns whose names say that rows may belong together."""
+    for name in table.columns:
+        word = re.search(r"[^\W\d_]+", str(name)[:60].casefold())
+        if word is None or not _WHOSE.fullmatch(word[0]):
+            continue
+        given = table[name].dropna()
+        if 5 <= given.nunique() <= 0.8 * len(given):
+            notice(
+                f"{place}: {name!r} has {given.nunique():,} values in {len(given):,} rows; if rows "
+                f"of one belong together, use --group {shlex.quote(readable(str(name)))} "
+                "(group=...), or validation accuracy is too high"
+            )
+
+
+def report_shared_groups(place: str, column: str, values: Any, splits: Any) -> None:
+    """Warn of groups that are in `train` and in another split; `None`: there is only one."""
+    if splits is None:
+        return
+    table: Any = pd.DataFrame({"value": list(values), "split": list(splits)})
+    table = table[table["value"] != ""]
+    trained = set(table.loc[table["split"] == "train", "value"])
+    for split, part in table[table["split"] != "train"].groupby("split"):
+        both = sorted(trained & set(part["value"]))
+        if both:
+            are = "is" if len(both) == 1 else "are"
+            notice(
+                f"{place}: {count(len(both), 'value')} of {column!r} {are} both in train and in "
+                f"{split}: {few(both)}; accuracy on them says little"
+            )

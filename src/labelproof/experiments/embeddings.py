@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelproof.data.class_names import CIFAR10, CIFAR100, DIGITS
+from labelproof.data.classes import CIFAR10, CIFAR100, DIGITS
 from labelproof.experiments.features import MOST_CLASSES, Embedding
 from labelproof.training.record import write_arrays
 

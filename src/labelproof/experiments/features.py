@@ -17,7 +17,7 @@ from labelproof.training.augmentation import prepare_images
 from labelproof.training.configuration import Configuration
 from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.record import read_record
-from labelproof.training.saved import SavedRun
+from labelproof.training.saved import TrainedNetwork
 
 __all__ = [
     "MOST_CLASSES",
@@ -91,7 +91,9 @@ def sample_test_images(dataset: Dataset, images: int, *, seed: int = 0) -> NDArr
     return np.sort(generator.choice(shown, min(images, len(shown)), replace=False))
 
 
-def see_features(run: SavedRun, dataset: Dataset, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
+def see_features(
+    run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]
+) -> NDArray[np.float32]:
     """What goes into the last layer of a run's network for some test images, `(N, D)`."""
     description = run.description
     mean = torch.tensor(description.mean, device=run.device)
@@ -100,14 +102,14 @@ def see_features(run: SavedRun, dataset: Dataset, chosen: NDArray[np.int64]) -> 
     with evaluating(run.network):
         for start in range(0, len(chosen), CHUNK):
             indices = chosen[start : start + CHUNK]
-            images = np.stack([run.fit(dataset.test.images[int(index)]) for index in indices])
+            images = np.stack([run.fit_image(dataset.test.images[int(index)]) for index in indices])
             batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 2, 3, 1)))
             inputs = prepare_images(batch.to(run.device), mean=mean, std=std)
             features.append(penultimate(run.network, inputs).float().cpu())
     return torch.cat(features).numpy()
 
 
-def embed(run: SavedRun, dataset: Dataset, chosen: NDArray[np.int64]) -> Embedding:
+def embed(run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]) -> Embedding:
     """Bring a finished run's features of some test images to the plane by t-SNE.
 
     Args:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labelproof.data.catalogue import DATASETS
 from labelproof.data.dataset import Dataset
+from labelproof.data.published import DATASETS
 from labelproof.training.record import RunRecord, sizes
 
 __all__ = ["explain_other_size", "has_published_size", "is_of_published_data"]

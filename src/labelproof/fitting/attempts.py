@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from labelproof.data.catalogue import is_known
+from labelproof.data.published import is_known
 from labelproof.fitting.watch import Watch
 from labelproof.training.begun_on import OtherDataError
 from labelproof.training.checkpoint import load_checkpoint
@@ -34,8 +34,6 @@ class Attempts:
         asked: The settings as they were asked for, by name.
         given_up: For each loss that collapsed, its text and why it was given up.
         loss: The loss in use.
-        label_column: The column of a table that the labels were taken from, whether it was asked
-            for or found; `None` where there are no columns, or an earlier version did not tell.
         places: Where the `data` and the file of `labels` were, as `note_place` has it; without
             those that have a name and no place, and empty where an earlier version did not tell.
     """
@@ -43,7 +41,6 @@ class Attempts:
     asked: dict[str, Any]
     loss: str
     given_up: list[dict[str, str]] = field(default_factory=list)
-    label_column: str | None = None
     places: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def write(self, folder: Path, name: str = ATTEMPTS) -> None:
@@ -52,7 +49,6 @@ class Attempts:
             "asked": self.asked,
             "loss": self.loss,
             "given_up": self.given_up,
-            "label_column": self.label_column,
             "places": self.places,
         }
         write_text(folder / name, json.dumps(values, indent=1) + "\n")
@@ -69,12 +65,10 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
         return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        column = values.get("label_column")
         return Attempts(
             dict(values["asked"]),
             str(values["loss"]),
             list(values["given_up"]),
-            None if column is None else str(column),
             {name: dict(place) for name, place in values.get("places", {}).items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from labelproof.data.catalogue import is_known
+from labelproof.data.published import is_known
 
 __all__ = ["find_again", "note_place", "note_places", "places_of"]
 

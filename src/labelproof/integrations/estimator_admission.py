@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
@@ -16,14 +17,14 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from labelproof.data.classes import report_spellings
+from labelproof.data.classes import UnusableSamplesError, report_spellings
 from labelproof.data.columns import Columns
 from labelproof.data.notices import quoted
-from labelproof.data.unusable import UnusableSamplesError
 from labelproof.integrations.estimator_groups import admit_row_groups
 from labelproof.integrations.estimator_inputs import (
     admit_images,
     admit_label_kinds,
+    as_frame,
     fill_missing,
     first_text,
     is_frame,
@@ -168,7 +169,7 @@ def _admit_both(
     columns = None if known is None else known.columns
     if reset and is_frame(features):
         with _in_words_of_pandas():
-            columns = learn_columns(*_cells(features))
+            columns = learn_columns(as_frame(features))
     if columns is None:
         fills = None if known is None else known.fills
         with _explained(features):
@@ -201,12 +202,12 @@ def _encode(estimator: BaseEstimator, features: Any, columns: Columns) -> NDArra
     if is_frame(features):
         _validate(estimator, features, reset=False, skip_check_array=True)
         with _in_words_of_pandas():
-            return columns.encode(*_cells(features), place="X")
+            return columns.encode(as_frame(features), place="X")
     array = _check(features, ensure_all_finite=False, input_name="X")
     _validate(estimator, array, reset=False, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", range(array.shape[1]))
     with _in_words_of_pandas():
-        return columns.encode(list(names), list(array.T), place="X")
+        return columns.encode(pd.DataFrame(array, columns=list(map(str, names))), place="X")
 
 
 @contextmanager
@@ -243,11 +244,6 @@ def _explained(features: Any) -> Iterator[None]:
             f"X: expected numbers in an array or a list, got the text {quoted(text)}; a table of "
             "pandas may have text, dates and missing values: pandas.DataFrame(X)"
         ) from None
-
-
-def _cells(table: Any) -> tuple[list[Any], list[Any]]:
-    names = list(table.columns)
-    return names, [table[name] for name in names]
 
 
 def _dimensions(features: Any) -> int:

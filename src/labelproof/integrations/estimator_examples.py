@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.holdout import hold_out
 from labelproof.data.notices import count
+from labelproof.data.splits import hold_out
 from labelproof.integrations.estimator_admission import Admitted
 from labelproof.integrations.estimator_groups import keep_together, merge_groups
 from labelproof.integrations.estimator_inputs import Standard, merge_duplicates, standardize_rows

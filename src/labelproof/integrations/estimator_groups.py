@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.groups import admit_groups, few_enough, join_groups, members_of
+from labelproof.data.duplicates import find_duplicate_rows
+from labelproof.data.splits import admit_groups, joined_groups
 from labelproof.integrations.estimator_inputs import refuse_absent
 
-__all__ = ["admit_row_groups", "find_copies", "keep_together", "merge_groups"]
+__all__ = ["admit_row_groups", "keep_together", "merge_groups"]
 
-_FEWEST = 20
-"""Examples from which on it can be told what is chance."""
-_DIFFERENT = 0.5
-"""Share of rows that differ, at least: of fewer, columns are so coarse that rows are alike by
-chance."""
 _LARGEST = 1 / 3
-"""Share of all examples that copies may chain groups into: of more, there is little left to cut."""
+"""Share of all examples that copies may chain groups into; past it, too little is left to split."""
 
 
 def admit_row_groups(groups: Any, rows: int) -> NDArray[np.int64] | None:
@@ -53,7 +47,7 @@ def admit_row_groups(groups: Any, rows: int) -> NDArray[np.int64] | None:
 def keep_together(
     inputs: NDArray[Any], groups: NDArray[np.int64] | None
 ) -> NDArray[np.int64] | None:
-    """A number for each example, the same for those that are never cut apart.
+    """A number for each example, the same for those that are never split apart.
 
     Args:
         inputs: Rows `(N, F)` or images.
@@ -69,15 +63,11 @@ def keep_together(
         >>> keep_together(rows, np.arange(30) // 2)[[0, 1, 2, 28, 29]]
         array([0, 0, 2, 0, 0])
     """
-    copies = find_copies(inputs)
-    if groups is None:
-        return join_groups(len(inputs), copies)
-    known = [each.tolist() for each in members_of(groups)]
-    together = join_groups(len(inputs), known, copies)
-    if copies and together is not None:
-        allowed = max(_LARGEST * len(inputs), *map(len, known))
+    together = joined_groups(groups, find_duplicate_rows(inputs))
+    if groups is not None and together is not None:
+        allowed = max(_LARGEST * len(inputs), np.bincount(groups).max())
         if np.bincount(together).max() > allowed:
-            return join_groups(len(inputs), known)
+            return joined_groups(groups)
     return together
 
 
@@ -96,29 +86,6 @@ def merge_groups(
     """
     if together is None:
         return None
-    return join_groups(
-        int(became.max()) + 1, [became[each].tolist() for each in members_of(together)]
-    )
-
-
-def find_copies(inputs: NDArray[Any]) -> list[Sequence[int]]:
-    """Groups of examples that are equal, whatever their labels, in the order of their first.
-
-    Where rows are alike by chance, as those of few coarse columns are, nothing is found.
-
-    >>> find_copies(np.arange(30)[:, None] % 28)
-    [[0, 28], [1, 29]]
-    >>> find_copies(np.arange(30)[:, None] % 2)
-    []
-    """
-    if len(inputs) < _FEWEST:
-        return []
-    # Plus nothing, so that -0.0 is 0.0 in bytes too.
-    comparable = np.ascontiguousarray(inputs + 0.0 if inputs.dtype.kind == "f" else inputs)
-    found: dict[int, list[int]] = defaultdict(list)
-    # Of an example only its hash is kept: of 64 bits, no two of a table share one by chance.
-    for index, example in enumerate(comparable):
-        found[hash(example.tobytes())].append(index)
-    if len(found) < _DIFFERENT * len(inputs):
-        return []
-    return few_enough(found.values(), len(inputs))
+    first = np.unique(became, return_index=True)[1]
+    joined = joined_groups(together, became)
+    return joined_groups((np.arange(len(became)) if joined is None else joined)[first])

@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.cells import parse_numbers
-from labelproof.data.columns import Columns
-from labelproof.data.examination import channel_statistics
+from labelproof.data.columns import Columns, are_numbers
+from labelproof.data.images import channel_statistics
 from labelproof.data.notices import few, quoted
-from labelproof.data.row_labels import MISSING
+from labelproof.data.table import NO_NAME
 
 __all__ = [
     "Standard",
     "admit_images",
     "admit_label_kinds",
+    "as_frame",
     "fill_missing",
     "first_text",
     "is_frame",
@@ -168,32 +169,29 @@ def first_text(features: Any) -> str | None:
     if array.dtype.kind not in "USOT":
         return None
     texts = [cell for cell in array.ravel().tolist() if isinstance(cell, str)]
-    stray = parse_numbers(texts)[1]
-    return texts[stray[0]] if stray else None
+    numbers = are_numbers(texts)
+    return next((text for text, number in zip(texts, numbers, strict=True) if not number), None)
 
 
-def learn_columns(names: list[Any], cells: list[Any]) -> Columns | None:
+def as_frame(table: Any) -> pd.DataFrame:
+    """A table as pandas has it, its columns named by text."""
+    frame = table if isinstance(table, pd.DataFrame) else table.to_pandas()
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def learn_columns(table: pd.DataFrame) -> Columns | None:
     """How a table's columns become features, or `None` where all of them are plain numbers.
 
-    >>> learn_columns(["a"], [np.array([1.0, 2.0])])
-    >>> learn_columns(["a", "b"], [np.array([1.0, 2.0]), ["x", None]]).feature_names
+    >>> learn_columns(pd.DataFrame({"a": [1.0, 2.0]}))
+    >>> learn_columns(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", None]})).feature_names
     ('a', ...)
     """
-    if all(_is_plain(content) for content in cells):
-        return None
-    return Columns.learn(names, cells, place="X")
-
-
-def _is_plain(content: Any) -> bool:
-    kind = getattr(getattr(content, "dtype", None), "kind", "O")
-    if kind not in "iufb":
-        return False
-    # Not of the column's own type alone: with a missing value, true and false come as objects.
-    values = np.asarray(content)
-    if values.dtype.kind in "iub":
-        return True
     # Infinity is left to scikit-learn's own check, which says so; only NaN is a missing value.
-    return values.dtype.kind == "f" and not bool(np.isnan(values).any())
+    if all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes) and not table.isna().any(
+        axis=None
+    ):
+        return None
+    return Columns.learn(table, place="X")
 
 
 def medians(rows: NDArray[Any]) -> tuple[float, ...]:
@@ -278,7 +276,7 @@ def refuse_absent(expected: str, values: NDArray[Any], advice: str) -> None:
 
 def _is_absent(label: Any) -> bool:
     if isinstance(label, str):
-        return label.strip().casefold() in MISSING
+        return label.strip() in NO_NAME
     try:
         return label is None or bool(label != label)
     except TypeError:  # the missing value of pandas does not say whether it equals itself

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from labelproof.audit.findings import FEWEST, TRUSTED, Findings
 from labelproof.audit.folder import Audit
+from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
-from labelproof.data.reading import Reading
 from labelproof.report.audit_tables import Pair
 
 __all__ = [

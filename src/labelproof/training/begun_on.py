@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from labelproof.data.fingerprint import fingerprint as data_fingerprint
 from labelproof.data.notices import readable
 from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
 from labelproof.training.durable import folders, write_text
 from labelproof.training.examples import Examples
+from labelproof.training.fingerprint import fingerprint as data_fingerprint
 from labelproof.training.record import RECORD, read_record
 from labelproof.training.saved import BEGUN_ON
 

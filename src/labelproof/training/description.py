@@ -29,6 +29,7 @@ class Description:
         std: Per-channel standard deviation that they are divided by.
         crop: Side of the centre crop that images are brought to, or 0 where they come as they are.
         columns: How the rows of a table become numbers, as plain values; `None` for images.
+        label: The column of a table that holds the labels.
     """
 
     network: str
@@ -38,6 +39,7 @@ class Description:
     std: tuple[float, ...]
     crop: int = 0
     columns: dict[str, Any] | None = None
+    label: str | None = None
 
 
 def describe(configuration: Configuration, dataset: Dataset) -> Description:
@@ -57,6 +59,7 @@ def describe(configuration: Configuration, dataset: Dataset) -> Description:
         std=tuple(dataset.std),
         crop=crop,
         columns=None if dataset.columns is None else dataset.columns.as_values(),
+        label=dataset.label,
     )
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.holdout import hold_out
 from labelproof.data.imbalance import parse_imbalance
+from labelproof.data.splits import hold_out
 from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
 from labelproof.training.randomness import derive_seed

@@ -23,7 +23,7 @@ from labelproof.ranges import choose
 from labelproof.training.description import Description
 from labelproof.training.durable import write_bytes
 from labelproof.training.geometry import short_side
-from labelproof.training.saved import SavedRun
+from labelproof.training.saved import TrainedNetwork
 from labelproof.version import __version__
 
 __all__ = ["EXPORTS", "KEY", "export_run", "looking"]
@@ -38,15 +38,15 @@ KEY = "labelproof"
 _OPSET = 18
 
 
-def export_run(run: SavedRun, path: Path, *, format: str) -> None:
+def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
     """Write the network of a run.
 
     The file takes `images`, uint8 `(N, C, H, W)` for any `N`, and gives `logits`, float32
-    `(N, classes)`. To bring images to that size is the caller's to do. As `SavedRun.fit` does it,
-    the notes have it in numbers: the short side is resized to `resize_short_side` and the middle
-    `crop` by `crop` cut out, sides and edges rounded down; or, where there is no `crop`, images are
-    resized until they cover the input, and the middle is cut out. `colours`, `interpolation` and
-    `antialias` say the rest.
+    `(N, classes)`. To bring images to that size is the caller's to do. As
+    `TrainedNetwork.fit_image` does it, the notes have it in numbers: the short side is resized to
+    `resize_short_side` and the middle `crop` by `crop` cut out, sides and edges rounded down; or,
+    where there is no `crop`, images are resized until they cover the input, and the middle is cut
+    out. `colours`, `interpolation` and `antialias` say the rest.
 
     A run on a table takes `rows`, float32 `(N, F)`: the file's notes name the features in order
     under `features`, and say under `columns` how they are made.

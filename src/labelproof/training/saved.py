@@ -37,9 +37,9 @@ __all__ = [
     "ATTEMPTS",
     "BEGUN_ON",
     "SEARCH",
-    "SavedRun",
+    "TrainedNetwork",
     "check_removable",
-    "load_run",
+    "load_network",
     "remove_run",
 ]
 
@@ -56,7 +56,7 @@ _FOLDERS = ("checkpoint", "tensorboard")
 
 
 @dataclass(frozen=True)
-class SavedRun:
+class TrainedNetwork:
     """What a run came to, or has come to so far.
 
     Attributes:
@@ -89,7 +89,7 @@ class SavedRun:
             raise ValueError(f"{self.folder}: the run was trained on images, not on a table")
         return Columns.from_values(self.description.columns)
 
-    def predict(self, images: Images | Rows | Tensor, *, batch_size: int = CHUNK) -> Tensor:
+    def probabilities(self, images: Images | Rows | Tensor, *, batch_size: int = CHUNK) -> Tensor:
         """The probability of each class for each image, `(N, C)`, float32 on the CPU.
 
         Args:
@@ -108,7 +108,7 @@ class SavedRun:
         return torch.cat(found)
 
     def logits(self, images: Images | Rows | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
-        """As `predict`, batch by batch and before the softmax."""
+        """As `probabilities`, batch by batch and before the softmax."""
         if self.tabular:
             yield from self._row_logits(images, batch_size)
             return
@@ -137,12 +137,12 @@ class SavedRun:
                 batch = standardize(given[start : start + batch_size], mean=mean, std=std)
                 yield self.network(batch.to(self.device)).float().cpu()
 
-    def predict_fitted(self, images: NDArray[np.uint8]) -> Tensor:
-        """As `predict`, for one batch of images that `fit` brought to the network's shape."""
+    def fitted_probabilities(self, images: NDArray[np.uint8]) -> Tensor:
+        """As `probabilities`, for a batch of images that `fit_image` brought to shape."""
         batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 2, 3, 1)))
         return torch.softmax(self._look(batch), dim=1)
 
-    def fit(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def fit_image(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Bring one image of any size to what the network sees.
 
         A run with resized crops looks at the centre, as in its own evaluation. For any other, the
@@ -194,7 +194,7 @@ class SavedRun:
             raise ValueError(f"images: expected {wanted}, as the run was trained on, got {shape}")
 
 
-def load_run(folder: str | os.PathLike[str], device: str = "cpu") -> SavedRun:
+def load_network(folder: str | os.PathLike[str], device: str = "cpu") -> TrainedNetwork:
     """Load the network of a run, finished or under way, with the weights of its last checkpoint.
 
     Weights are read from safetensors, so nothing in the folder is executed; but where the network
@@ -245,7 +245,7 @@ def load_run(folder: str | os.PathLike[str], device: str = "cpu") -> SavedRun:
             f"{path}: the weights do not fit the network {description.network}: {first.strip()}"
         ) from None
     chosen = choose_device(device)
-    return SavedRun(
+    return TrainedNetwork(
         folder=path,
         configuration=Configuration.recorded(checkpoint.values["configuration"]),
         description=description,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.holdout import Holdout, folds, hold_out
+from labelproof.data.splits import Holdout, folds, hold_out
 from labelproof.ranges import whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, balanced_weights, choose_examples

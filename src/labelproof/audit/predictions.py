@@ -1,0 +1,426 @@
+"""Predictions of someone else's model: read, checked, and matched with the labels."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from labelproof.data.arrays import as_words, read_arrays
+from labelproof.data.classes import order_classes
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import sample_names
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
+
+__all__ = [
+    "LogProbabilities",
+    "MatchedPredictions",
+    "PredictionSource",
+    "Table",
+    "admit_logits",
+    "admit_temperature",
+    "match_predictions",
+    "name_samples",
+    "read_labels",
+    "read_probabilities",
+]
+
+_CHUNK = 1 << 16
+_SUM_TOLERANCE = 0.01
+"""How far from 1 a row may sum up: half precision loses as much over a thousand classes."""
+_SMALLEST = 1e-12
+"""Smaller probabilities count as this one: a model that says 0 would rule a class out for ever."""
+_LARGEST = float(np.finfo(np.float32).max)
+
+PredictionSource: TypeAlias = ArrayLike | pd.DataFrame | str | os.PathLike[str]
+"""An array `(N, C)`, a DataFrame with a column for each class, or the path of a file."""
+
+
+class Table(Protocol):
+    """Numbers for each sample and class, read part by part."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Samples and classes."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: Any, /) -> NDArray[np.floating]: ...
+
+
+class LogProbabilities:
+    """Probabilities as logits: the logarithm of each part is taken when it is asked for.
+
+    >>> LogProbabilities(np.array([[1.0, 0.0]]))[:1].round(1)
+    array([[  0. , -27.6]], dtype=float32)
+    """
+
+    def __init__(self, probabilities: NDArray[np.floating]):
+        self.probabilities = probabilities
+        self.shape = probabilities.shape
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def __getitem__(self, part: Any, /) -> NDArray[np.float32]:
+        chosen = np.array(self.probabilities[part], dtype=np.float32)
+        np.maximum(chosen, np.float32(_SMALLEST), out=chosen)
+        return np.log(chosen, out=chosen)
+
+
+class MatchedPredictions(NamedTuple):
+    """Predictions and labels in the same order."""
+
+    probabilities: NDArray[np.floating]
+    """`(N, C)`, a row for each sample."""
+    labels: NDArray[np.int64]
+    """The column of each sample's label, `(N)`."""
+    class_names: tuple[str, ...]
+    """The class of each column."""
+
+
+def match_predictions(
+    probabilities: PredictionSource,
+    labels: Dataset | ArrayLike,
+    *,
+    data: str | os.PathLike[str] = "labels",
+    id: str | None = None,
+    class_names: Sequence[str] | None = None,
+) -> MatchedPredictions:
+    """Match the columns of predictions with classes, and their rows with samples.
+
+    Args:
+        probabilities: `(N, C)`: an array, a DataFrame, or a file: `.npy`, `.npz` (`probabilities`
+            and perhaps `class_names`) or a table. The columns of an array are the classes in
+            order. In a table, the columns named as the classes hold the probabilities (or
+            `p(class)`, as `labelproof predict --all` writes them); other columns are ignored.
+        labels: A dataset, or labels: class names, or class indices counted from 0.
+        data: Where the labels were read from.
+        id: The column of a table of predictions that says which sample a row is about: by the
+            column of the same name in the data's table or, without one, by the sample's name.
+            Without `id`, rows are in the order of the samples.
+        class_names: The class of each column, where the labels do not have all of them.
+
+    Raises:
+        ValueError: They do not match, or the numbers are not probabilities.
+
+    Warns:
+        DataWarning: Every number is 0 or 1, or rows are about samples that are not in the data.
+
+    Example:
+        >>> table = pd.DataFrame({"dog": [0.9, 0.2], "cat": [0.1, 0.8], "key": ["1", "0"]})
+        >>> match_predictions(table, ["cat", "dog"], id="key").probabilities
+        array([[0.8, 0.2],
+               [0.1, 0.9]])
+    """
+    if isinstance(probabilities, str | os.PathLike):
+        probabilities, named = _read_predictions(probabilities, id)
+        class_names = named if class_names is None else class_names
+    elif id is None:
+        _refuse_other_index(probabilities, labels, "probabilities")
+    source = _named_or_array(probabilities)
+    table, given, names = _match_columns(source, labels, class_names, "probabilities")
+    _check_probabilities(table)
+    if id is not None:
+        if not isinstance(source, pd.DataFrame):
+            raise ValueError(f"id: expected a table of predictions with a column {id!r}")
+        column = find_column(source.columns, id, place="the predictions", argument="id")
+        table = table[_match_rows(list(as_text(source[column])), labels, data, column)]
+    return MatchedPredictions(table, _check_labels(given, table, "probabilities"), names)
+
+
+def name_samples(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> list[str]:
+    """The samples' names: a path in a folder, `line 7` of a file of lines, else the index.
+
+    >>> name_samples(["cat", "dog"], "labels.txt"), name_samples([0, 1], "labels.npy")
+    (['line 1', 'line 2'], ['0', '1'])
+    """
+    if isinstance(labels, Dataset):
+        return sample_names(labels.train, data)
+    lines = Path(data).suffix.lower() == ".txt"
+    return [f"line {n + 1}" if lines else str(n) for n in range(len(np.asarray(labels)))]
+
+
+def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:
+    """Map a `.npy` file into memory, without reading it yet and without running anything in it.
+
+    >>> file = getfixture("tmp_path") / "predictions.npy"
+    >>> np.save(file, np.eye(2))
+    >>> read_probabilities(file).shape
+    (2, 2)
+    """
+    place = readable(str(path))
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{place}: there is no such file")
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{place}: expected an array of numbers in a .npy file: {error}") from None
+
+
+def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
+    r"""Labels from a `.npy` file, or from a text file with a label a line.
+
+    Whole numbers are class indices, anything else is the name of a class.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "labels.txt"
+        >>> _ = file.write_text("cat\ndog\ncat\n")
+        >>> read_labels(file).tolist()
+        ['cat', 'dog', 'cat']
+    """
+    place = readable(str(path))
+    if Path(path).suffix.lower() == ".npy":
+        return _admit_labels(read_arrays(path).get("", np.array(None)), place)
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place}: expected text in UTF-8 ({error})") from None
+    lines = [line.strip() for line in text.rstrip("\n\r").split("\n")]
+    whole = all(line.isascii() and line.isdigit() and len(line) < 18 for line in lines)
+    return _admit_labels(np.array(lines).astype(np.int64) if whole else lines, place)
+
+
+def _read_predictions(
+    path: str | os.PathLike[str], id: str | None
+) -> tuple[ArrayLike | pd.DataFrame, tuple[str, ...] | None]:
+    if is_table(path):
+        return read_table(path, text=() if id is None else (id,)), None
+    if Path(path).suffix.lower() != ".npz":
+        return read_probabilities(path), None
+    arrays = read_arrays(path)
+    names = arrays.get("class_names")
+    if "probabilities" not in arrays:
+        raise ValueError(
+            f"{readable(str(path))}: expected an array probabilities, got {few(list(arrays))}"
+        )
+    return arrays["probabilities"], None if names is None else as_words(names)
+
+
+def _named_or_array(table: Any) -> Any:
+    """A DataFrame whose columns have names; of one with the columns 0, 1, 2, ... the array."""
+    columns = list(getattr(table, "columns", ()))
+    if columns == list(range(len(columns))):
+        return table.to_numpy() if columns else table
+    return read_table(table)
+
+
+def _refuse_other_index(table: Any, labels: Any, what: str) -> None:
+    both = isinstance(table, pd.DataFrame) and isinstance(labels, pd.Series)
+    if both and not table.index.equals(labels.index):
+        raise ValueError(
+            f"labels: expected the index of the {what}, got another; align them with "
+            f"labels.loc[{what}.index], or give labels.to_numpy() if they are in the same order"
+        )
+
+
+def _match_columns(
+    table: Any, labels: Dataset | ArrayLike, class_names: Sequence[str] | None, what: str
+) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...]]:
+    """Numbers `(N, C)`, the column of each label, and the class of each column."""
+    array = None if isinstance(table, pd.DataFrame) else _admit_array(table, what)
+    if isinstance(labels, Dataset):
+        given, words, codes = None, labels.class_names, labels.train.labels
+    else:
+        given = _admit_labels(labels)
+        if given.dtype.kind == "i" and array is not None and class_names is None:
+            return array, given, tuple(map(str, range(array.shape[1])))
+        words = order_classes(map(str, np.unique(given).tolist()))
+        codes = pd.Index(words, dtype=object).get_indexer(given.astype(str).astype(object))
+    names = pd.Index(words if class_names is None else class_names, dtype=object)
+    if not names.is_unique:
+        raise ValueError(f"class_names: expected each class once, got {few(list(names), shown=9)}")
+    if array is None:
+        array = _choose_columns(table, list(names), what)
+    if len(names) != array.shape[1]:
+        raise ValueError(
+            f"{what}: expected {len(names)} columns, one for each class ({few(list(names))}), got "
+            f"{array.shape[1]}; name the class of each column with class_names (--class-names)"
+        )
+    found = names.get_indexer(pd.Index(words, dtype=object))
+    if (found >= 0).all():
+        return array, found[codes], tuple(names)
+    if given is not None and given.dtype.kind == "i":
+        return array, given, tuple(names)  # indices of the classes that class_names lists
+    unknown = [word for word, index in zip(words, found, strict=True) if index < 0]
+    raise ValueError(f"labels: expected classes among {few(list(names))}, got {few(unknown)}")
+
+
+def _choose_columns(table: pd.DataFrame, names: Sequence[str], what: str) -> NDArray[np.float64]:
+    columns = [name if name in table else f"p({name})" for name in names]
+    missing = [name for name, column in zip(names, columns, strict=True) if column not in table]
+    if missing:
+        raise ValueError(
+            f"{what}: expected a column for each class, got none for {few(missing)}; the columns "
+            f"are {few(list(table.columns), shown=8)}"
+        )
+    chosen = table[columns]
+    numbers = chosen.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
+    strange = np.argwhere(np.isnan(numbers))
+    if len(strange):
+        row, column = strange[0].tolist()
+        raise ValueError(
+            f"{what}: expected a number in {row_names(table)[row]}, column {columns[column]!r}, "
+            f"got {chosen.iat[row, column]!r}"
+        )
+    return numbers
+
+
+def _match_rows(
+    found: Sequence[str], labels: Dataset | ArrayLike, data: str | os.PathLike[str], column: str
+) -> NDArray[np.int64]:
+    """The row of each sample by its id, which is the same on both sides."""
+    path, place, ids = Path(data).expanduser(), readable(str(data)), name_samples(labels, data)
+    if isinstance(labels, Dataset) and labels.tabular and is_table(path) and path.is_file():
+        table = read_table(path, text=[column], on_error="skip")
+        if column in table:
+            known = dict(zip(row_names(table), as_text(table[column]), strict=True))
+            ids = [known[name] for name in ids]
+    rows, samples = pd.Index(found, dtype=object), pd.Index(ids, dtype=object)
+    for where, index in {"the probabilities": rows, place: samples}.items():
+        again = index[index.duplicated()].unique()
+        if len(again):
+            raise ValueError(
+                f"id: expected each {column!r} once in {where}, got {few(list(again))} again"
+            )
+    order = rows.get_indexer(samples)
+    if (order < 0).any():
+        raise ValueError(
+            f"id: expected a row of the probabilities for each sample of {place}, got none for "
+            f"{few(list(samples[order < 0]))}; their {column!r} are {few(list(rows))}"
+        )
+    if len(rows) > len(samples):
+        more = count(len(rows) - len(samples), "row")
+        notice(f"probabilities: {more} about samples that are not in {place} ignored")
+    return order
+
+
+def _admit_array(table: ArrayLike, what: str) -> NDArray[Any]:
+    expected = f"{what}: expected numbers of shape (samples, classes), at least two classes, got"
+    try:
+        array = np.asanyarray(table)
+    except ValueError:
+        raise ValueError(f"{expected} rows of different lengths") from None
+    if array.ndim != 2 or array.shape[1] < 2 or not len(array) or array.dtype.kind not in "fiu":
+        raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
+    return array
+
+
+def _check_probabilities(table: NDArray[Any]) -> None:
+    decided = True
+    for begin in range(0, len(table), _CHUNK):
+        chunk = np.asarray(table[begin : begin + _CHUNK])
+        # NaN is neither at least 0 nor less than anything, so two comparisons find all there is.
+        if not (chunk.min() >= 0 and chunk.max() < np.inf):
+            row, column = np.argwhere(~((chunk >= 0) & (chunk < np.inf)))[0].tolist()
+            raise ValueError(
+                f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in row "
+                f"{begin + row}, column {column}; of logits, take the softmax first"
+            )
+        with np.errstate(over="ignore"):  # a sum of infinity is refused as any other
+            sums = chunk.sum(axis=1, dtype=np.float32)
+        wrong = np.flatnonzero(np.abs(sums - 1) > _SUM_TOLERANCE)
+        if len(wrong):
+            raise ValueError(
+                f"probabilities: expected rows that sum to 1, got {sums[wrong[0]]:.4g} in row "
+                f"{begin + wrong[0]}; of logits, take the softmax first; divide percentages by "
+                "100; name classes that no label has with class_names (--class-names)"
+            )
+        decided = decided and bool(np.isin(chunk, (0, 1)).all())
+    if decided:
+        notice(
+            "probabilities: every number is 0 or 1, so these are decisions without a confidence; "
+            "the estimated share of wrong labels will be too high"
+        )
+
+
+def admit_logits(
+    logits: LogProbabilities | ArrayLike, given: ArrayLike
+) -> tuple[Table, NDArray[np.int64]]:
+    """Return logits `(N, C)` and the column of each label, as `match_predictions` finds it.
+
+    A file that is mapped is read part by part and not copied. Minus infinity rules a class out.
+
+    Example:
+        >>> admit_logits([[2.0, -np.inf]], [0])[1]
+        array([0])
+    """
+    if isinstance(logits, LogProbabilities):
+        return logits, _check_labels(_admit_labels(given), logits, "logits")
+    _refuse_other_index(logits, given, "logits")
+    table, labels, _ = _match_columns(_named_or_array(logits), given, None, "logits")
+    for begin in range(0, len(table), _CHUNK):
+        # The maximum of a row with NaN is NaN, and the comparison refuses it.
+        highest = np.asarray(table[begin : begin + _CHUNK]).max(axis=1).astype(np.float64)
+        wrong = np.flatnonzero(~(np.abs(highest) <= _LARGEST))
+        if len(wrong):
+            raise ValueError(
+                f"logits: expected numbers, and -inf for some classes at most, got "
+                f"{highest[wrong[0]]:g} in row {begin + wrong[0]}"
+            )
+    return table, _check_labels(labels, table, "logits")
+
+
+def admit_temperature(temperature: float) -> float:
+    """Return a number that logits can be divided by.
+
+    >>> admit_temperature(0)
+    Traceback (most recent call last):
+        ...
+    ValueError: temperature: expected a number above 0, got 0
+    """
+    number = isinstance(temperature, Real) and math.isfinite(temperature)
+    # As float32, which logits are divided in: what is smaller would be 0 there.
+    if not number or not float(np.float32(temperature)) > 0:
+        raise ValueError(f"temperature: expected a number above 0, got {temperature!r}")
+    return float(temperature)
+
+
+def _admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
+    """Class indices as int64, or class names as text; none may be missing."""
+    expected = f"{place}: expected one class index or name per sample, got"
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        raise ValueError(f"{expected} several of some") from None
+    if array.ndim != 1 or array.dtype.kind not in "iufbUSO":
+        raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
+    column = pd.Series(as_words(array) if array.dtype.kind in "US" else array).infer_objects()
+    if column.dtype.kind not in "iufb":
+        column = as_text(column)
+    missing = np.flatnonzero(column.isna() | (column == ""))
+    if len(missing):
+        raise ValueError(f"{expected} none for sample {missing[0]}")
+    if column.dtype.kind not in "iufb":
+        return column.to_numpy(dtype=str)
+    numbers = column.to_numpy()
+    with np.errstate(invalid="ignore"):  # infinity is refused below
+        broken = np.flatnonzero(numbers != numbers.astype(np.int64))
+    if len(broken):
+        raise ValueError(f"{expected} {numbers[broken[0]]:g} for sample {broken[0]}")
+    return numbers.astype(np.int64)
+
+
+def _check_labels(given: NDArray[np.int64], table: Table, what: str) -> NDArray[np.int64]:
+    samples, classes = table.shape
+    if len(given) != samples:
+        raise ValueError(
+            f"labels: expected one for each of {count(samples, 'row')} of the {what}, got "
+            f"{len(given):,}"
+        )
+    outside = np.flatnonzero((given < 0) | (given >= classes))
+    if len(outside):
+        raise ValueError(
+            f"labels: expected 0 to {classes - 1}, one of the {classes} columns of the {what}, got "
+            f"{given[outside[0]]} for sample {outside[0]}"
+        )
+    return given

@@ -1,0 +1,210 @@
+"""Tables that list image files: paths, labels and perhaps splits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
+from labelproof.data.dataset import Dataset
+from labelproof.data.decoding import SUFFIXES
+from labelproof.data.duplicates import report_duplicates
+from labelproof.data.images import LabelledFiles, OnError, check_on_error, dataset_from_files
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.splits import (
+    join_groups,
+    joined_groups,
+    report_likely_groups,
+    report_shared_groups,
+    splittable,
+)
+from labelproof.data.table import (
+    TableSource,
+    as_text,
+    find_column,
+    find_label,
+    group_checksum,
+    group_names,
+    read_table,
+    row_names,
+    split_names,
+    split_parts,
+    table_place,
+    table_stem,
+)
+
+__all__ = ["image_column", "listed_images", "load_image_table"]
+
+_LOOKED_AT = 200
+
+
+def image_column(table: pd.DataFrame, *, drop: Sequence[str] = ()) -> str | None:
+    """The first column, other than `drop`, whose cells mostly end like image files, or `None`."""
+    dropped = {name.strip().casefold() for name in drop}
+    for name in table.columns:
+        cells = table[name].head(10 * _LOOKED_AT).dropna().head(_LOOKED_AT)
+        if name.casefold() in dropped or not len(cells) or not isinstance(cells.iloc[0], str):
+            continue
+        endings = [os.path.splitext(str(cell).strip())[1].lower() for cell in cells]
+        if sum(ending in SUFFIXES for ending in endings) * 2 >= len(endings):
+            return str(name)
+    return None
+
+
+def load_image_table(
+    source: TableSource,
+    *,
+    on_error: OnError = "raise",
+    short_side: int | None = None,
+    few_classes: bool = False,
+    label: str | None = None,
+    group: str | None = None,
+) -> Dataset:
+    r"""Read a table with a row for each image: its path, its label and perhaps its split.
+
+    The paths are in the column whose cells end as images do, relative to the table's folder.
+    Further columns are ignored. Without a column `split` everything is there to train on.
+
+    Args:
+        source: A file, or a table from [`read_table`][labelproof.data.read_table].
+        on_error: For unusable rows (no such file, no label, two labels for one path, an unreadable
+            image): `"raise"` raises and names the first few, `"skip"` leaves them out with a
+            warning.
+        short_side: Resize to this shorter side while decoding.
+        few_classes: Accept fewer than two classes, to measure on.
+        label: The label column, as for [`load_table`][labelproof.data.load_table].
+        group: The column that says which images belong together, such as a patient: they are never
+            split apart.
+
+    Returns:
+        A dataset whose images are decoded on access, in the table's order. Its labels count as not
+        clean.
+
+    Raises:
+        ValueError: The table is malformed, lacks a column, or has fewer than two classes or
+            unusable rows.
+
+    Example:
+        >>> from PIL import Image
+        >>> folder = getfixture("tmp_path")
+        >>> for number in range(3):
+        ...     Image.effect_noise((8, 8), 50).save(folder / f"{number}.png")
+        >>> table = "File,Class,split\n0.png,cat,train\n1.png,dog,train\n2.png,cat,test\n"
+        >>> _ = (folder / "labels.csv").write_text(table)
+        >>> dataset = load_image_table(folder / "labels.csv")
+        >>> dataset.class_names, dataset.train.labels, dataset.test.labels
+        (('cat', 'dog'), array([0, 1]), array([0]))
+    """
+    check_on_error(on_error)
+    named = [name for name in (label, group) if name]
+    table = read_table(source, text=named)
+    place = table_place(table)
+    images = image_column(table, drop=named)
+    if images is None or "path" not in table.attrs:
+        raise ValueError(f"{place}: expected a file with a column of images (.png, .jpg, ...)")
+    path = Path(table.attrs["path"])
+    column = find_label(table.columns, label, place=place)
+    if group is not None:
+        group = find_column(table.columns, group, place=place, argument="group")
+    if group in (images, column):
+        raise ValueError(f"group: expected a column beside images and labels, got {group!r}")
+    splits = split_names(table, place)
+    rows = pd.DataFrame(
+        {
+            "written": as_text(table[images]),
+            "label": as_text(table[column]),
+            "split": "train" if splits is None else splits,
+            "group": "" if group is None else group_names(table[group]),
+            "row": list(row_names(table)),
+        }
+    ).reset_index(drop=True)
+    rows["path"] = _paths(rows["written"], path.parent)
+    rows = _usable(rows, place, on_error)
+    parts = {
+        split: rows.iloc[part]
+        for split, part in split_parts(rows["split"].to_numpy(object), len(rows), place).items()
+    }
+    names = order_classes(rows["label"])
+    if not few_classes:
+        check_classes(place, names, num_images=len(parts["train"]))
+    index = {name: number for number, name in enumerate(names)}
+    contents = {
+        split: LabelledFiles(part["path"].tolist(), part["label"].map(index).tolist())
+        for split, part in parts.items()
+    }
+    copies: dict[str, list[list[int]]] = {}
+    if on_error != "later":
+        copies = report_duplicates(place, contents)
+        if group is not None:
+            report_shared_groups(place, group, rows["group"], rows["split"])
+        else:
+            report_likely_groups(place, table.drop(columns=[images, column]))
+    for split, part in parts.items():
+        alike = join_groups(len(part), copies.get(split, []))
+        joined = joined_groups(part["group"] if group else None, alike)
+        if group is None:
+            joined = splittable(joined, contents[split].labels)
+        contents[split] = replace(contents[split], groups=joined)
+    dataset = dataset_from_files(
+        readable(table_stem(path)), contents, names, on_error=on_error, short_side=short_side
+    )
+    grouping = "" if group is None else group_checksum(parts["train"]["group"])
+    return replace(dataset, label=column, group=group, grouping=grouping)
+
+
+def listed_images(
+    path: str | os.PathLike[str], column: str | None = None
+) -> list[tuple[str, str, str]]:
+    """For each row of a table of images its name, the image's path, and one more column.
+
+    Raises:
+        ValueError: The table is malformed, names no images, or lacks the column.
+    """
+    table = read_table(path, text=[] if column is None else [column])
+    place, images = table_place(table), image_column(table)
+    if images is None:
+        raise ValueError(f"{place}: expected a column of images (.png, .jpg, ...)")
+    beside = pd.Series("", index=table.index)
+    if column is not None:
+        beside = as_text(table[find_column(table.columns, column, place=place, argument="id")])
+    files = _paths(as_text(table[images]), Path(path).expanduser().parent)
+    return list(zip(row_names(table), files, beside, strict=True))
+
+
+def _paths(written: pd.Series, folder: Path) -> list[str]:
+    base = os.fspath(folder)
+    # A table may come from a system with backslashes.
+    slash = written if os.sep == "\\" else written.str.replace("\\", "/", regex=False)
+    return [os.path.normpath(os.path.join(base, name)) if name else "" for name in slash]
+
+
+def _usable(rows: Any, place: str, on_error: OnError) -> pd.DataFrame:
+    """The rows with a label and a file, each path once in a split and with one label."""
+    there = np.array([bool(path) and os.path.isfile(path) for path in rows["path"]])
+    labels = rows["label"].mask(rows["label"] == "").groupby(rows["path"]).transform("nunique")
+    problems = {
+        "without a label": rows["label"] == "",
+        "without a file": (rows["label"] != "") & ~there,
+        "with more than one label for a file": (rows["label"] != "") & there & (labels > 1),
+    }
+    for words, wrong in problems.items():
+        if wrong.any():
+            listed = few((rows["row"] + " (" + rows["written"] + ")")[wrong].tolist())
+            reason = f"{place}: {wrong.sum():,} of {count(len(rows), 'row')} {words}: {listed}"
+            if on_error == "raise":
+                raise UnusableSamplesError(reason, "fix them, or use on_error='skip'")
+            notice(f"{reason}; left out")
+    wrong = np.logical_or.reduce([problem.to_numpy() for problem in problems.values()])
+    rows = rows[~wrong]
+    again = rows.duplicated(["path", "split"])
+    if again.any():
+        notice(f"{place}: {count(int(again.sum()), 'row')} left out, the same path and label again")
+    if not len(rows):
+        raise ValueError(f"{place}: no row can be used")
+    return rows[~again]

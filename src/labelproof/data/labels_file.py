@@ -1,0 +1,153 @@
+"""Labels from a file that replace those of the data, sample by sample."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from labelproof.data.classes import check_left
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.images import ImageFiles, sample_names, select_images
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.table import as_text, find_column, read_table, row_names
+
+__all__ = ["relabel"]
+
+_CORRECTED = 1 / 3
+"""Share of samples whose label may have changed since the file was made."""
+
+
+def relabel(
+    dataset: Dataset,
+    data: str | os.PathLike[str],
+    file: str | os.PathLike[str],
+    *,
+    few_classes: bool = False,
+) -> Dataset:
+    r"""Replace the labels of training samples by those of a file.
+
+    The file is a table with the columns `sample` and `label`, such as a review's. A sample with an
+    empty label is left out: the reviewer was unsure. A sample that is not in the file keeps its
+    label.
+
+    Args:
+        dataset: The data.
+        data: The path it was read from, which samples are named by.
+        file: The table.
+        few_classes: Accept a single class, to measure on.
+
+    Raises:
+        ValueError: A sample of the file is not in the data, a label is not one of its classes, or
+            fewer than two classes are left.
+
+    Warns:
+        DataWarning: A class is left without any sample, or the file changes nothing.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> file = getfixture("tmp_path") / "reviewed.csv"
+        >>> _ = file.write_text("sample,label\n0,1\n1,\n")
+        >>> digits = load_digits()
+        >>> corrected = relabel(digits, "digits", file)
+        >>> int(digits.train.labels[0]), int(corrected.train.labels[0])
+        (7, 1)
+        >>> len(digits.train), len(corrected.train)
+        (1347, 1346)
+    """
+    place = readable(str(file))
+    table = read_table(file, text=["sample", "label", "given"])
+    columns = {
+        name: find_column(table.columns, name, place=place, argument="labels")
+        for name in ("sample", "label", "given")
+        if name != "given" or "given" in map(str.casefold, table.columns)
+    }
+    rows: Any = pd.DataFrame({name: as_text(table[column]) for name, column in columns.items()})
+    if not len(rows):
+        raise ValueError(f"{place}: expected a line for each label, got none")
+    names = [readable(name).strip() for name in sample_names(dataset.train, data)]
+    index = pd.Index(names).get_indexer(pd.Index(rows["sample"]))
+    if (index < 0).any():
+        strange = list(dict.fromkeys(rows.loc[index < 0, "sample"]))
+        raise ValueError(
+            f"{place}: {count(len(strange), 'sample')} of it not in {readable(str(data))}: "
+            f"{few(strange)}; is it of other data, or have files been moved since?"
+        )
+    several = rows.groupby("sample")["label"].transform("nunique") > 1
+    if several.any():
+        where = row_names(table)[int(np.flatnonzero(several)[1])]
+        raise ValueError(
+            f"{place}: {where}: {rows['sample'][several].iloc[1]} has more than one label"
+        )
+    classes = [readable(name).strip() for name in dataset.class_names]
+    unknown = sorted(set(rows["label"]) - set(classes) - {""})
+    if unknown:
+        raise ValueError(
+            f"{place}: expected labels among {few(classes)}, the classes of "
+            f"{readable(str(data))}, got {few(unknown)}"
+        )
+    before = dataset.train.labels
+    if "given" in rows:
+        told = rows["given"] != ""
+        now = np.array(classes, dtype=object)[before[index]]
+        _check_given(rows["sample"][told & (rows["given"] != now)].tolist(), int(told.sum()), place)
+    numbers = pd.Index(classes, dtype=object).get_indexer(pd.Index(rows["label"], dtype=object))
+    labels = before.copy()
+    labels[index[numbers >= 0]] = numbers[numbers >= 0]
+    kept = np.ones(len(labels), dtype=np.bool_)
+    kept[index[numbers < 0]] = False
+    if kept.all() and (labels == before).all():
+        notice(f"{place}: every label in it is the one that the data have")
+    if not kept.any():
+        raise ValueError(f"{place}: leaves out every training sample")
+    if not few_classes:
+        check_left(
+            place,
+            [classes[label] for label in np.unique(before)],
+            [classes[label] for label in np.unique(labels[kept])],
+        )
+    left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
+    split = _select(replace(dataset.train, labels=labels), np.flatnonzero(kept))
+    return replace(
+        dataset, splits={**dataset.splits, "train": split}, left_out=(*dataset.left_out, *left_out)
+    )
+
+
+def _check_given(changed: list[str], compared: int, place: str) -> None:
+    """Refuse a file made for other labels: rows are known by their line, and may have moved."""
+    if len(changed) > _CORRECTED * compared:
+        raise ValueError(
+            f"{place}: {len(changed):,} of {count(compared, 'sample')} had another label when the "
+            f"file was made, such as {few(changed)}; if rows have moved since, make it again. If "
+            "they were corrected since, remove its column given"
+        )
+    if changed:
+        notice(
+            f"{place}: {count(len(changed), 'sample')} had another label when the file was made: "
+            f"{few(changed)}"
+        )
+
+
+def _select(split: Split, kept: NDArray[np.int64]) -> Split:
+    if len(kept) == len(split):
+        return split
+    images: Any = split.images
+    places: Any = split.places
+    if places is not None:
+        places = [places[index] for index in kept.tolist()]
+    if isinstance(images, np.ndarray):
+        # Samples keep the index they are named by.
+        places = places or [str(index) for index in kept.tolist()]
+        images = images[kept]
+    elif isinstance(images, ImageFiles):
+        files = select_images(images.files, kept.tolist())
+        images = ImageFiles(files, mode=images.mode, short_side=images.short_side)
+    else:
+        raise TypeError(f"images: expected an array or image files, got {type(images).__name__}")
+    return Split(
+        images, split.labels[kept], places, None if split.groups is None else split.groups[kept]
+    )

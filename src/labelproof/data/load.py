@@ -1,0 +1,235 @@
+"""The one door: a dataset from its name, its path or a DataFrame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import OnError
+from labelproof.data.published import BY_HAND, data_root, is_known, load_published
+from labelproof.data.table import DROPPED, ENDINGS, TableSource, is_table
+
+__all__ = ["Reading", "load_dataset"]
+
+_ARRAYS = (".npz", ".npy")
+
+
+def load_dataset(
+    name_or_path: TableSource,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    on_error: OnError = "raise",
+    label: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    drop: str | Sequence[str] = (),
+    group: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    features: bool = True,
+    few_classes: bool = False,
+) -> Dataset:
+    """Read a dataset.
+
+    A table lists images if the cells of a column mostly end like image files (`.png`, `.jpg`, ...);
+    any other table holds the examples itself, and so does one whose column of images is dropped.
+
+    Args:
+        name_or_path: A name (`digits`, `mnist`, `fashion-mnist`, `cifar10`, `cifar100`,
+            `webvision`), the path of images sorted into folders, of a table or of arrays, or a
+            DataFrame. A name comes first: write `./mnist` for a folder of that name.
+        root: The folder of the named datasets; else `LABELPROOF_DATA`, else the user's cache.
+        on_error: For unreadable images, and unusable rows and cells of a table: `"raise"` raises,
+            `"skip"` leaves them out with a warning that names them.
+        label: The label column of a table; without it, the one called `label`, `class`, `target`,
+            `category`, `y`, `outcome` or `species`.
+        labels: A file of labels that replace the data's own, such as a review's; see
+            `labelproof.data.labels_file`.
+        drop: Columns of a table that are not features.
+        group: The column of a table that says which samples belong together, such as a patient or a
+            video: they are never split apart. It is not a feature.
+        decimal: The decimal point of numbers in a table's text.
+        thousands: The separator of thousands in a table's text.
+        features: Read a table's features; without them its rows have labels and names alone.
+        few_classes: Accept images of a single class, or of as many classes as there are images, to
+            measure on.
+
+    Raises:
+        ValueError: The name is unknown, the files are damaged, or a column was named where there
+            are none.
+        FileNotFoundError: There is no such dataset; the message says how to get it.
+
+    Example:
+        >>> load_dataset("digits").image_shape
+        (1, 8, 8)
+    """
+    for argument, value in {"label": label, "group": group}.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{argument}: expected the name of a column, got {value!r}")
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    reading = Reading(label, labels, dropped, group, decimal, thousands, root)
+    if isinstance(name_or_path, str | os.PathLike):
+        dataset = _load(name_or_path, reading, on_error, features, few_classes)
+    else:
+        dataset = _load_table(name_or_path, reading, on_error, features, few_classes)
+        name_or_path = "table"
+    if labels is None:
+        return dataset
+    from labelproof.data.labels_file import relabel
+
+    return relabel(dataset, name_or_path, labels, few_classes=few_classes)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options of `load_dataset` that a run and an audit keep, to read the same data again.
+
+    Example:
+        >>> reading = Reading(label="churned", drop=("comment", "id"))
+        >>> reading.flags()
+        ['--label', 'churned', '--drop', 'comment', '--drop', 'id']
+        >>> Reading.of(reading.as_values()) == reading
+        True
+    """
+
+    label: str | None = None
+    labels: str | os.PathLike[str] | None = None
+    drop: tuple[str, ...] = ()
+    group: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    root: str | os.PathLike[str] | None = None
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Reading:
+        """The inverse of `as_values` and `options`."""
+        same = {name: kept.get(name) for name in ("label", "labels", "group", "thousands")}
+        drop, decimal = tuple(kept.get("drop") or ()), kept.get("decimal") or "."
+        return cls(**same, drop=drop, decimal=decimal, root=kept.get("data_root"))
+
+    def load(
+        self, data: TableSource, *, on_error: OnError = "raise", features: bool = True
+    ) -> Dataset:
+        """Read data with these options."""
+        return load_dataset(data, on_error=on_error, features=features, **vars(self))
+
+    def found_in(self, dataset: Dataset) -> Reading:
+        """The same options with the columns found in the data."""
+        left_out = () if dataset.columns is None else dataset.columns.left_out
+        dropped = tuple(name for name, reason in left_out if reason == DROPPED)
+        return replace(self, label=dataset.label, drop=dropped, group=dataset.group)
+
+    def as_values(self) -> dict[str, Any]:
+        """Plain values for a run: paths as they were given."""
+        return {
+            "label": self.label,
+            "labels": None if self.labels is None else os.fspath(self.labels),
+            "drop": list(self.drop),
+            "group": self.group,
+            "decimal": None if self.decimal == "." else self.decimal,
+            "thousands": self.thousands,
+        }
+
+    def options(self) -> dict[str, Any]:
+        """Plain values for an audit, whose review may start anywhere: absolute paths."""
+        chosen = {name: value for name, value in self.as_values().items() if value}
+        paths = {"labels": self.labels, "data_root": self.root}
+        whole = {name: path and os.path.abspath(path) for name, path in paths.items()}
+        return {"label": self.label} | chosen | whole
+
+    def flags(self) -> list[str]:
+        """The flags with which another command reads the same data."""
+        single = {**self.as_values(), "data-root": self.root, "drop": None}
+        words = [
+            word for name, value in single.items() if value for word in (f"--{name}", str(value))
+        ]
+        return words + [word for column in self.drop for word in ("--drop", column)]
+
+    def refuse_columns(self, what: object) -> None:
+        """Refuse names of columns where there are no columns."""
+        dropped = self.drop[0] if self.drop else None
+        for argument, name in (("label", self.label), ("group", self.group), ("drop", dropped)):
+            if name is not None:
+                raise ValueError(f"{argument}: expected a table with a column {name!r}, got {what}")
+
+
+def _load(
+    name_or_path: str | os.PathLike[str],
+    reading: Reading,
+    on_error: OnError,
+    features: bool,
+    few_classes: bool,
+) -> Dataset:
+    name = name_or_path if isinstance(name_or_path, str) else ""
+    if not is_known(name):
+        path = Path(name_or_path).expanduser()
+        if path.is_file() and is_table(path):
+            return _load_table(path, reading, on_error, features, few_classes)
+        if path.exists():
+            reading.refuse_columns(path)
+            return _load_path(path, on_error, few_classes)
+        if path.suffix or path.name != name:
+            raise FileNotFoundError(f"{path}: there is no such file or folder")
+    reading.refuse_columns(name)
+    if name.strip().lower() != "webvision":
+        return load_published(name, reading.root)
+    from labelproof.data.webvision import load_webvision
+
+    folder = data_root(reading.root) / "webvision"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"webvision: not found in {folder.parent}; {BY_HAND['webvision']}")
+    return load_webvision(folder, on_error=on_error)
+
+
+def _load_table(
+    source: TableSource, reading: Reading, on_error: OnError, features: bool, few_classes: bool
+) -> Dataset:
+    from labelproof.data.image_table import image_column, load_image_table
+    from labelproof.data.table import load_table, read_table
+
+    named = [name for name in (reading.label, reading.group) if name is not None]
+    table = read_table(
+        source,
+        text=named,
+        decimal=reading.decimal,
+        thousands=reading.thousands,
+        on_error="skip" if on_error == "later" else on_error,
+    )
+    options: dict[str, Any] = {"on_error": on_error, "label": reading.label, "group": reading.group}
+    dropped = {name.strip().casefold() for name in reading.drop}
+    kept = table.drop(columns=[name for name in table.columns if name.casefold() in dropped])
+    if features and "path" in table.attrs and image_column(kept, drop=named) is not None:
+        return load_image_table(kept, few_classes=few_classes, **options)
+    return load_table(
+        table,
+        drop=reading.drop,
+        decimal=reading.decimal,
+        thousands=reading.thousands,
+        features=features,
+        **options,
+    )
+
+
+def _load_path(path: Path, on_error: OnError, few_classes: bool) -> Dataset:
+    # Only the reader in use is imported, with the libraries it needs.
+    if path.suffix.lower() in _ARRAYS:
+        from labelproof.data.arrays import load_arrays
+
+        return load_arrays(path, on_error=on_error, few_classes=few_classes)
+    if not path.is_dir():
+        expected = ", ".join((*ENDINGS, *_ARRAYS))
+        raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
+    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+        from labelproof.data.huggingface import load_huggingface
+
+        return load_huggingface(path, on_error=on_error, few_classes=few_classes)
+    if (path / "info" / "train_filelist_google.txt").exists():
+        from labelproof.data.webvision import load_webvision
+
+        return load_webvision(path, on_error=on_error)
+    from labelproof.data.image_folder import load_folder
+
+    return load_folder(path, on_error=on_error, few_classes=few_classes)

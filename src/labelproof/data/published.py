@@ -1,0 +1,474 @@
+"""The published datasets: what each holds, where its files come from, how to read and check them.
+
+Checksums of the published files decide whether a download is used; those of the uncompressed
+contents whether a dataset on disk is right, in whichever version and compression it came.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import math
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.cifar import (
+    CIFAR10_LAYOUTS,
+    CIFAR100_LAYOUTS,
+    Arrays,
+    CifarLayout,
+    read_gzip,
+)
+from labelproof.data.classes import CIFAR10, CIFAR100, DIGITS, FASHION_MNIST
+from labelproof.data.dataset import Dataset, Split
+
+ROOT_VARIABLE = "LABELPROOF_DATA"
+"""The environment variable that names the folder of all datasets."""
+
+_IDX_PAIRS = {
+    "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+}
+_IDX_FILES = (*_IDX_PAIRS["train"], *_IDX_PAIRS["test"])
+_IDX_LIMIT = 1 << 30  # bytes of an uncompressed file; MNIST's largest has 47 MB
+
+
+def read_idx(path: str | Path) -> NDArray[np.uint8]:
+    """Read a file of bytes in IDX, the format of MNIST, plain or gzipped.
+
+    The array has the shape that the file gives: `(N, H, W)` for images, `(N)` for labels.
+
+    Raises:
+        ValueError: The file is not IDX, holds other numbers than bytes, is truncated, or unpacks to
+            more than a gigabyte.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "labels-idx1-ubyte"
+        >>> _ = file.write_bytes(idx_bytes(np.array([5, 0, 4], np.uint8)))
+        >>> read_idx(file)
+        array([5, 0, 4], dtype=uint8)
+    """
+    path = Path(path)
+    content = path.read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        content = read_gzip(path, _IDX_LIMIT)
+    if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3] or not content[3]:
+        raise ValueError(
+            f"{path}: expected an IDX file of bytes, which begins with 00 00 08, got "
+            f"{content[:4].hex(' ')!r}; was a web page saved under this name?"
+        )
+    shape = struct.unpack_from(f">{content[3]}I", content, 4)
+    pixels = np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape))
+    if len(pixels) != math.prod(shape):
+        raise ValueError(
+            f"{path}: expected {math.prod(shape)} bytes after the header "
+            f"({' x '.join(map(str, shape))}), got {len(pixels)}; fetch it again"
+        )
+    return pixels.reshape(shape).copy()
+
+
+def idx_bytes(array: NDArray[np.uint8]) -> bytes:
+    """Write an array of bytes as IDX, the inverse of [`read_idx`][labelproof.data.read_idx].
+
+    >>> idx_bytes(np.array([[1, 2]], np.uint8)).hex(" ")
+    '00 00 08 02 00 00 00 01 00 00 00 02 01 02'
+    """
+    header = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+    return header + array.astype(np.uint8, copy=False).tobytes()
+
+
+@dataclass(frozen=True)
+class IdxLayout:
+    """MNIST and its likes: images and labels of two splits in a file each, plain or gzipped."""
+
+    folders: tuple[str, ...]  # where below the root they may be, the first choice first
+    num_classes: int = 10
+
+    version: ClassVar[str] = "IDX files"
+    archives: ClassVar[tuple[str, ...]] = ()
+    files: ClassVar[tuple[str, ...]] = _IDX_FILES
+
+    def read(self, path: Path) -> dict[str, Arrays]:
+        """Read all four files and check that they belong together."""
+        splits: dict[str, Arrays] = {}
+        for split, pair in _IDX_PAIRS.items():
+            file = _plain_or_gzipped(path, pair[1])
+            images, labels = read_idx(_plain_or_gzipped(path, pair[0])), read_idx(file)
+            most = labels.max(initial=0)
+            if (images.ndim, labels.shape) != (3, images.shape[:1]) or most >= self.num_classes:
+                raise ValueError(
+                    f"{file}: expected images (N, H, W) and labels (N) from 0 to "
+                    f"{self.num_classes - 1}, got {images.shape} and {labels.shape} up to {most}"
+                )
+            splits[split] = images[:, None], labels[:, None]
+        shapes = {images.shape[1:] for images, _ in splits.values()}
+        if len(shapes) > 1:
+            raise ValueError(f"{path}: expected training and test images of one size, got {shapes}")
+        return splits
+
+    def published(self, splits: Mapping[str, Arrays]) -> Iterator[tuple[str, bytes]]:
+        """The publisher's uncompressed files that hold what was read."""
+        for split, pair in _IDX_PAIRS.items():
+            for name, array in zip(pair, splits[split], strict=True):
+                yield name, idx_bytes(array[:, 0])
+
+
+def _plain_or_gzipped(folder: Path, name: str) -> Path:
+    plain = folder / name
+    return plain if plain.is_file() else folder / f"{name}.gz"
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file as its publisher offers it, in `folders` that are tried in order."""
+
+    name: str
+    size: int
+    sha256: str
+    folders: tuple[str, ...]
+    unpacks: CifarLayout | None = None
+
+
+@dataclass(frozen=True)
+class KnownDataset:
+    """What is known of a dataset before it is read."""
+
+    name: str
+    summary: str
+    counts: Mapping[str, int]  # images in each split
+    image_shape: tuple[int, int, int]
+    class_names: tuple[str, ...]
+    mean: tuple[float, ...] = ()  # of each channel, of training images scaled to 0..1
+    std: tuple[float, ...] = ()
+    files: tuple[PublishedFile, ...] = ()  # none for digits, which come with scikit-learn
+    layouts: tuple[IdxLayout | CifarLayout, ...] = ()
+    checksums: Mapping[str, str] = field(default_factory=dict)  # of uncompressed files, SHA-256
+
+    @property
+    def embedded(self) -> bool:
+        """Whether there is nothing to download."""
+        return not self.files
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of a verification."""
+
+    name: str
+    path: Path | None  # where it is; None if it is missing
+    version: str  # how it is laid out there
+    problems: tuple[str, ...]
+    unknown: tuple[str, ...] = ()  # files without a known checksum; only counts were checked
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def data_root(given: str | os.PathLike[str] | None = None) -> Path:
+    """The folder of all datasets: the one given, or `LABELPROOF_DATA`, or the user's cache.
+
+    >>> data_root("datasets").name
+    'datasets'
+    """
+    if chosen := given or os.environ.get(ROOT_VARIABLE):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_cache_path("labelproof", appauthor=False, opinion=False)
+
+
+def is_known(name: str) -> bool:
+    """Whether a text is the name of a published dataset, in any case."""
+    return name.strip().lower() in (*DATASETS, *BY_HAND)
+
+
+def plain_name(name: str) -> str:
+    """The name of a published dataset in its usual spelling; any other text unchanged."""
+    return name.strip().lower() if is_known(name) else name
+
+
+def known_dataset(name: str) -> KnownDataset:
+    """A published dataset by its name, or an error that suggests the nearest one."""
+    key = name.strip().lower()
+    if key in DATASETS:
+        return DATASETS[key]
+    if key in BY_HAND:
+        raise ValueError(f"{key}: {BY_HAND[key]}")
+    nearest = difflib.get_close_matches(key.replace("_", "-"), DATASETS, n=1)
+    hint = f", did you mean {nearest[0]!r}?" if nearest else "."
+    known = ", ".join((*DATASETS, *BY_HAND))
+    raise ValueError(
+        f"unknown dataset {name!r}{hint} There are {known}, and there is no file or folder {name!r}"
+    )
+
+
+def load_published(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
+    """Read a published dataset from its files below a root."""
+    dataset = known_dataset(name)
+    if dataset.embedded:
+        return load_digits()
+    # The last column is the fine label, where there are two.
+    splits = {
+        split: Split(images, labels[:, -1].astype(np.int64))
+        for split, (images, labels) in _read(dataset, data_root(root)).items()
+    }
+    return Dataset(dataset.name, splits, dataset.class_names, dataset.mean, dataset.std)
+
+
+def load_coarse_labels(
+    *, root: str | os.PathLike[str] | None = None
+) -> dict[str, NDArray[np.int64]]:
+    """The 20 super-classes of CIFAR-100 below a root, for each split in the order of its images."""
+    splits = _read(DATASETS["cifar100"], data_root(root))
+    return {split: labels[:, 0].astype(np.int64) for split, (_, labels) in splits.items()}
+
+
+def load_digits() -> Dataset:
+    """Read scikit-learn's digits: 1,797 images of 8 x 8, three quarters of them to train on.
+
+    >>> digits = load_digits()
+    >>> len(digits.train), len(digits.test), digits.image_shape
+    (1347, 450, (1, 8, 8))
+    """
+    # Imported here: scikit-learn takes a second, and most commands do not need it.
+    from sklearn import datasets
+    from sklearn.model_selection import train_test_split
+
+    pixels, labels = datasets.load_digits(return_X_y=True)
+    # 16 grey levels.
+    images = np.round(pixels * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)
+    labels = labels.astype(np.int64)
+    chosen = train_test_split(
+        np.arange(len(labels)), test_size=0.25, random_state=0, stratify=labels
+    )
+    names = ("train", "test")
+    splits = {n: Split(images[c], labels[c]) for n, c in zip(names, chosen, strict=True)}
+    scaled = splits["train"].array / 255
+    return Dataset("digits", splits, DIGITS, (float(scaled.mean()),), (float(scaled.std()),))
+
+
+def find_dataset(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLayout, Path] | None:
+    """The layout of a dataset and its folder or archive, or `None`; an error if some is missing."""
+    partial: list[str] = []
+    for layout in dataset.layouts:
+        for folder in (root / name for name in layout.folders):
+            missing = [n for n in layout.files if not _plain_or_gzipped(folder, n).is_file()]
+            if not missing:
+                return layout, folder
+            if len(missing) < len(layout.files):
+                partial.append(f"{folder} lacks {', '.join(missing)}")
+    archives = ((layout, root / name) for layout in dataset.layouts for name in layout.archives)
+    if found := next(((layout, path) for layout, path in archives if path.is_file()), None):
+        return found
+    if partial:
+        problems = "; ".join(dict.fromkeys(partial))
+        raise FileNotFoundError(f"{dataset.name}: {problems}; {_how_to_get(dataset, root)}")
+    return None
+
+
+def _how_to_get(dataset: KnownDataset, root: Path) -> str:
+    names = ", ".join(file.name for file in dataset.files)
+    command = f"labelproof data download {dataset.name} --data-root {root}"
+    return f"get it with '{command}', or place {names} in {root / dataset.name} yourself"
+
+
+def _locate(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLayout, Path]:
+    if found := find_dataset(dataset, root):
+        return found
+    raise FileNotFoundError(
+        f"{dataset.name}: not found in {root} (--data-root or {ROOT_VARIABLE} names another "
+        f"folder); {_how_to_get(dataset, root)}"
+    )
+
+
+def _read(dataset: KnownDataset, root: Path) -> dict[str, Arrays]:
+    layout, path = _locate(dataset, root)
+    try:
+        return layout.read(path)
+    except ValueError as error:
+        raise ValueError(f"{error} (labelproof data download {dataset.name})") from error
+
+
+def verify_dataset(name: str, *, root: str | os.PathLike[str] | None = None) -> Verification:
+    """Read a published dataset and compare counts, sizes and SHA-256 with what was published.
+
+    What was read is written back as the publisher's uncompressed files, so the checksum holds for
+    every version and compression, and covers the reader, too. `root` is as for
+    [`load_dataset`][labelproof.data.load_dataset].
+
+    Example:
+        >>> verify_dataset("digits").good
+        True
+    """
+    dataset = known_dataset(name)
+    if dataset.embedded:
+        return Verification(dataset.name, None, "embedded", ())
+    try:
+        layout, path = _locate(dataset, data_root(root))
+    except FileNotFoundError as error:
+        problem = str(error).removeprefix(f"{dataset.name}: ")
+        return Verification(dataset.name, None, "missing", (problem,))
+    try:
+        splits = layout.read(path)
+    except (ValueError, OSError) as error:
+        return Verification(dataset.name, path, layout.version, (str(error),))
+    problems: list[str] = []
+    for split, count in dataset.counts.items():
+        shape = splits[split][0].shape
+        if shape[0] != count:
+            problems.append(f"expected {count} images to {split}, got {shape[0]}")
+        if shape[1:] != dataset.image_shape:
+            problems.append(f"expected images to {split} of {dataset.image_shape}, got {shape[1:]}")
+    for file, content in layout.published(splits) if dataset.checksums else ():
+        what = f"what was read is not the publisher's {file}"
+        problems += _compare(what, dataset.checksums[file], content)
+    unknown: list[str] = []
+    for file in () if dataset.checksums else dataset.files:
+        # Only the checksums of the compressed files are known.
+        if (path / file.name).is_file():
+            content = (path / file.name).read_bytes()
+            problems += _compare(str(path / file.name), file.sha256, content)
+        else:
+            unknown.append(file.name.removesuffix(".gz"))
+    return Verification(dataset.name, path, layout.version, tuple(problems), tuple(unknown))
+
+
+def _compare(what: str, expected: str, content: bytes) -> list[str]:
+    digest = hashlib.sha256(content).hexdigest()
+    return [] if digest == expected else [f"{what}: expected SHA-256 {expected}, got {digest}"]
+
+
+BY_HAND: Mapping[str, str] = {
+    "webvision": (
+        "mini WebVision cannot be downloaded from here: ask its publisher for WebVision 1.0 and "
+        "place info/, google/ and val_images_256/ in the folder webvision of the data root"
+    )
+}
+"""Datasets that have a name but no automatic download."""
+
+_SIXTY = {"train": 60_000, "test": 10_000}
+_FIFTY = {"train": 50_000, "test": 10_000}
+
+
+def _idx_files(*folders: str, sums: Mapping[int, str]) -> tuple[PublishedFile, ...]:
+    return tuple(
+        PublishedFile(f"{name}.gz", size, sha256, folders)
+        for name, (size, sha256) in zip(_IDX_FILES, sums.items(), strict=True)
+    )
+
+
+def _cifar_file(layout: CifarLayout, size: int, sha256: str) -> tuple[PublishedFile, ...]:
+    folders = ("https://www.cs.toronto.edu/~kriz/",)
+    return (PublishedFile(layout.archive, size, sha256, folders, unpacks=layout),)
+
+
+_ALL = (
+    KnownDataset(
+        name="digits",
+        summary="small handwritten digits, part of scikit-learn",
+        counts={"train": 1347, "test": 450},
+        image_shape=(1, 8, 8),
+        class_names=DIGITS,
+    ),
+    KnownDataset(
+        name="mnist",
+        summary="handwritten digits",
+        counts=_SIXTY,
+        image_shape=(1, 28, 28),
+        class_names=DIGITS,
+        mean=(0.1307,),
+        std=(0.3081,),
+        files=_idx_files(
+            # The publisher's own server asks for a password; these keep the same files.
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+            sums={
+                9_912_422: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                28_881: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                1_648_877: "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                4_542: "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+            },
+        ),
+        layouts=(IdxLayout(("mnist", "mnist/raw", "MNIST/raw")),),
+        checksums={
+            _IDX_FILES[0]: "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            _IDX_FILES[1]: "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            _IDX_FILES[2]: "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            _IDX_FILES[3]: "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        },
+    ),
+    # Only the checksums of the gzipped files are known for certain, so these are what is verified.
+    KnownDataset(
+        name="fashion-mnist",
+        summary="photos of clothes",
+        counts=_SIXTY,
+        image_shape=(1, 28, 28),
+        class_names=FASHION_MNIST,
+        mean=(0.2860,),
+        std=(0.3530,),
+        files=_idx_files(
+            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+            sums={
+                26_421_880: "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                29_515: "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                4_422_102: "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                5_148: "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            },
+        ),
+        layouts=(IdxLayout(("fashion-mnist", "fashion-mnist/raw", "FashionMNIST/raw")),),
+    ),
+    KnownDataset(
+        name="cifar10",
+        summary="small colour photos of animals and vehicles",
+        counts=_FIFTY,
+        image_shape=(3, 32, 32),
+        class_names=CIFAR10,
+        mean=(0.49140, 0.48216, 0.44653),
+        std=(0.24703, 0.24349, 0.26159),
+        files=_cifar_file(
+            CIFAR10_LAYOUTS[0],
+            170_052_171,
+            "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        ),
+        layouts=CIFAR10_LAYOUTS,
+        checksums={
+            "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+            "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+            "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+            "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+            "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+            "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        },
+    ),
+    KnownDataset(
+        name="cifar100",
+        summary="small colour photos of a hundred kinds of things",
+        counts=_FIFTY,
+        image_shape=(3, 32, 32),
+        class_names=CIFAR100,
+        mean=(0.5071, 0.4865, 0.4409),
+        std=(0.2673, 0.2564, 0.2762),
+        files=_cifar_file(
+            CIFAR100_LAYOUTS[0],
+            168_513_733,
+            "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+        ),
+        layouts=CIFAR100_LAYOUTS,
+        checksums={
+            "train.bin": "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29",
+            "test.bin": "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a",
+        },
+    ),
+)
+
+DATASETS: dict[str, KnownDataset] = {dataset.name: dataset for dataset in _ALL}
+"""All of them, by name."""

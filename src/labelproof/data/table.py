@@ -1,0 +1,598 @@
+"""Tables of numbers and categories, from files or DataFrames, as datasets."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
+from labelproof.data.columns import Columns, are_numbers, on_threads, row_parts, text_codes
+from labelproof.data.dataset import Dataset, Rows, Split
+from labelproof.data.duplicates import report_duplicate_rows
+from labelproof.data.images import OnError, check_on_error
+from labelproof.data.leaks import report_leaks
+from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.splits import (
+    joined_groups,
+    report_likely_groups,
+    report_shared_groups,
+    split_name,
+    splittable,
+)
+from labelproof.ranges import suggest
+
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".csv.gz", ".tsv.gz", ".jsonl.gz")
+"""Endings of the files that are read as tables."""
+LABELS = ("label", "labels", "class", "target", "category", "y", "outcome", "species")
+"""Usual names of the label column, where none is given."""
+
+NO_NAME = ("", "?", "nan", "NaN", "null", "NULL", "n/a", "N/A", "#N/A", "<NA>")
+"""Cells that stand for a missing value in every column."""
+MISSING = (*NO_NAME, "NA", "na", "None", "none", "-", ".", "-nan", "-NaN")
+"""Cells that stand for a missing measurement; classes may well be called NA, none or -."""
+# Some files have a space after each comma.
+_NAMES, _CELLS = ([*words, *(f" {word}" for word in words)] for words in (NO_NAME, MISSING))
+
+DROPPED = "dropped as asked"
+"""Why a column is left out that the caller drops."""
+GROUPED = "says which rows belong together"
+"""Why the group column is no feature."""
+
+_LARGEST = 4 << 30
+"""Bytes that a gzipped table may unpack to."""
+_BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_SMALLEST_SPREAD = 1e-30
+"""A standard deviation below it would be 0, or its inverse infinite, in float32."""
+
+TableSource: TypeAlias = str | os.PathLike[str] | pd.DataFrame
+"""The path of a file, or a DataFrame."""
+
+
+class RowNames(Sequence[str]):
+    """The name of each row, `line 2`, `line 3`, ..., made on access."""
+
+    def __init__(self, word: str, numbers: NDArray[Any]):
+        self.word, self.numbers = word, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int | np.integer):
+            return f"{self.word} {self.numbers[index]}"
+        return RowNames(self.word, self.numbers[index])
+
+
+def row_names(table: pd.DataFrame) -> RowNames:
+    """The names of a table's rows: by line in a text file, else by the index."""
+    return RowNames(str(table.index.name or "row"), table.index.to_numpy())
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a table by its name."""
+    return os.fspath(path).lower().endswith(ENDINGS)
+
+
+def table_stem(path: str | os.PathLike[str]) -> str:
+    """The name of a table, without its ending."""
+    name = Path(path).name
+    return Path(name[:-3] if name.lower().endswith(".gz") else name).stem
+
+
+def read_table(
+    source: TableSource,
+    *,
+    text: Iterable[str] = (),
+    decimal: str = ".",
+    thousands: str | None = None,
+    on_error: OnError = "raise",
+) -> pd.DataFrame:
+    r"""Read a table with pandas.
+
+    Args:
+        source: A `.csv` with commas, semicolons, tabs or bars, a `.tsv`, a `.jsonl` with an object
+            a line, a `.parquet` (needs pyarrow) or an `.xlsx` (needs openpyxl); text may be
+            gzipped, as in `.csv.gz`. Or a DataFrame of pandas or polars.
+        text: Columns to read as text whatever is in them, such as identifiers. Columns with a usual
+            name of labels are, too.
+        decimal: The decimal point of numbers in text.
+        thousands: The separator of thousands in text.
+        on_error: For lines with too many cells: `"raise"` raises, `"skip"` leaves them out with a
+            warning. Cells that lack at the end of a line are missing.
+
+    Returns:
+        A DataFrame. Its index says where each row is in the file, and the index's name what that
+        is: a `line` of a text file, a `row` of any other. `attrs["path"]` is the file.
+
+    Raises:
+        ValueError: The file is malformed.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "table.csv"
+        >>> _ = file.write_text("size;class\n3,5;cat\n\n4,0;NA\n")
+        >>> table = read_table(file, decimal=",")
+        >>> table["size"].tolist(), table["class"].tolist(), table.index.tolist()
+        ([3.5, 4.0], ['cat', 'NA'], [2, 4])
+    """
+    if not isinstance(source, str | os.PathLike):
+        return _admit_frame(source)
+    path = Path(source).expanduser()
+    place = readable(str(path))
+    if not path.is_file():
+        raise FileNotFoundError(f"{place}: there is no such file")
+    if not is_table(path):
+        raise ValueError(f"path: expected a file that ends in {', '.join(ENDINGS)}, got {place}")
+    kind = Path(path.name.lower().removesuffix(".gz")).suffix
+    content = _unpacked(path, place)
+    try:
+        if kind in (".csv", ".tsv"):
+            names = {name.casefold() for name in (*text, *LABELS)}
+            separators = ",;\t|" if kind == ".csv" else "\t"
+            options = {
+                "decimal": decimal,
+                "thousands": thousands,
+                "on_bad_lines": "error" if on_error == "raise" else "warn",
+            }
+            table = _read_csv(path, content, place, separators, names, **options)
+        elif kind == ".jsonl":
+            table = pd.read_json(BytesIO(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
+            table.index = pd.RangeIndex(1, len(table) + 1, name="line")
+        elif kind == ".parquet":
+            table = pd.read_parquet(BytesIO(content))
+        else:
+            table = pd.read_excel(BytesIO(content))
+    except ImportError as error:
+        raise ImportError(f"{place}: {error}") from None
+    except UnusableSamplesError:
+        raise
+    except Exception as error:  # damaged files make the readers raise almost anything
+        raise ValueError(f"{place}: cannot be read as {kind[1:]}: {error}") from None
+    table = _admit_frame(table)
+    table.attrs["path"] = str(path)
+    return table
+
+
+def table_place(table: pd.DataFrame) -> str:
+    """The name of a table in messages: its path, if it was read from a file."""
+    return readable(table.attrs.get("path", "table"))
+
+
+def _admit_frame(table: Any) -> pd.DataFrame:
+    if not isinstance(table, pd.DataFrame):
+        if not hasattr(table, "to_pandas"):
+            raise TypeError(f"data: expected a path or a DataFrame, got {type(table).__name__}")
+        table = table.to_pandas()
+    names = [str(name).strip() for name in table.columns]
+    _check_names(names, "table")
+    return table.set_axis(names, axis=1)
+
+
+def _unpacked(path: Path, place: str) -> bytes:
+    if path.suffix.lower() != ".gz":
+        return path.read_bytes()
+    limit = min(_LARGEST, 64 << 20 | 100 * path.stat().st_size)
+    try:
+        with gzip.open(path) as stream:
+            content = stream.read(limit + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{place}: cannot be unpacked by gzip: {error}") from None
+    if len(content) > limit:
+        raise ValueError(f"{place}: unpacks to more than 100 times its size; unpack it first")
+    return content
+
+
+def _read_csv(
+    path: Path, content: bytes, place: str, separators: str, text: set[str], **options: Any
+) -> pd.DataFrame:
+    written, content = content, _as_utf8(content, place)
+    if b"\0" in content:
+        raise ValueError("expected text, got zero bytes")
+    start = content.rfind(b"\n", 0, len(content) - len(content.lstrip())) + 1
+    blank = content.count(b"\n", 0, start)
+    end = content.find(b"\n", start)
+    first = content[start : None if end < 0 else end].decode("utf-8")
+    if not first.strip():
+        raise ValueError("the file is empty")
+    separators = separators.replace(options["decimal"], "")
+    options |= {"sep": max(separators, key=first.count), "skiprows": blank}
+    header = pd.read_csv(
+        BytesIO(content), header=None, nrows=1, dtype=str, keep_default_na=False, **options
+    )
+    names = [str(name).strip() for name in header.iloc[0]]
+    _check_names(names, place)
+    if are_numbers(names).mean() > 0.5 and any("." in name for name in names):
+        raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
+    columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
+    words = {name for name in columns if name.casefold() in text}
+    # pandas reads a file faster than bytes, and both in pieces, unless these differ in type.
+    unchanged = content is written and path.suffix.lower() != ".gz"
+    for in_pieces in (True, False):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            table = pd.read_csv(
+                path if unchanged else BytesIO(content),
+                header=0,
+                names=columns,
+                dtype=dict.fromkeys(words, str),
+                na_values={name: _NAMES if name in words else _CELLS for name in columns},
+                keep_default_na=False,
+                skip_blank_lines=False,
+                low_memory=in_pieces,
+                **options,
+            )
+        if not any(issubclass(each.category, pd.errors.DtypeWarning) for each in caught):
+            break
+    if not isinstance(table.index, pd.RangeIndex):
+        raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
+    if "" in names:
+        notice(f"{place}: {count(names.count(''), 'column')} without a name left out")
+        table = table.loc[:, [name != "" for name in names]]
+    bad = [line for each in caught for line in re.findall(r"line (\d+):", str(each.message))]
+    if bad:
+        notice(f"{place}: {count(len(bad), 'line')} with too many cells left out: {few(bad)}")
+    # A cell with a line break in it would shift the lines below: then rows are counted.
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    by_line = len(table) + 1 + blank == lines
+    first_row = 2 + blank if by_line else 1
+    word = "line" if by_line else "row"
+    table.index = pd.RangeIndex(first_row, first_row + len(table), name=word)
+    empty = table.iloc[:, 0].isna().to_numpy(copy=True)
+    if empty.any():
+        empty[empty] = table[empty].isna().all(axis=1)
+    return table[~empty] if empty.any() else table
+
+
+def _as_utf8(content: bytes, place: str) -> bytes:
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            return content.decode(encoding).encode()
+    try:
+        if not content.isascii():
+            content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        notice(
+            f"{place}: not UTF-8 (byte 0x{content[error.start]:02x} in line {line}); read as "
+            "Windows-1252, so check the letters with accents"
+        )
+        return content.decode("cp1252", "replace").encode()
+    return content
+
+
+def _check_names(names: Sequence[str], place: str) -> None:
+    twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
+    if twice:
+        raise ValueError(
+            f"{place}: expected columns of different names, got more than one called {few(twice)}"
+        )
+
+
+def find_column(names: Iterable[str], wanted: str, *, place: str, argument: str) -> str:
+    """The column with a name, in upper or lower case."""
+    names = list(names)
+    if wanted in names:
+        return wanted
+    found = [name for name in names if name.casefold() == wanted.strip().casefold()]
+    if len(found) != 1:
+        raise ValueError(
+            f"{argument}: expected a column of {place} ({few(names, shown=8)}), got {wanted!r}"
+            f"{suggest(wanted, names)}"
+        )
+    return found[0]
+
+
+def find_label(names: Iterable[str], label: str | None, *, place: str) -> str:
+    """The label column: the named one, or the only one with a usual name."""
+    names = list(names)
+    if label is not None:
+        return find_column(names, label, place=place, argument="label")
+    usual = [name for name in names if name.casefold() in LABELS]
+    if len(usual) != 1:
+        raise ValueError(
+            f"label: which column of {place} holds the labels? Name one of "
+            f"{few(usual or names, shown=8)} with --label NAME (label='NAME')"
+        )
+    return usual[0]
+
+
+def name_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
+    """As `text_codes`, for cells that are names: whole numbers without a point, `""` is missing."""
+    codes, words = text_codes(column)
+    # What pandas writes for whole numbers in a column that lacks some.
+    if words and all(re.fullmatch(r"-?\d+\.0", word) for word in words):
+        words = [word[:-2] for word in words]
+    again, different = pd.factorize(
+        np.array([None if word in NO_NAME else word for word in words] + [None], dtype=object)
+    )
+    return again[codes], [str(word) for word in different]
+
+
+def as_text(column: pd.Series) -> pd.Series:
+    """Cells as text, whole numbers without a point; missing ones are empty."""
+    codes, words = name_codes(column)
+    return pd.Series(np.array([*words, ""], dtype=object)[codes], index=column.index, dtype=object)
+
+
+def group_names(column: pd.Series) -> pd.Series:
+    """The cells of a group column; empty where the group is unknown."""
+    text = as_text(column)
+    return text.mask(text.isin(MISSING), "")
+
+
+def group_checksum(groups: Iterable[str]) -> str:
+    """A checksum of the groups of the training rows."""
+    return f"{zlib.crc32(chr(0).join(groups).encode('utf-8', 'surrogateescape')):08x}"
+
+
+def load_table(
+    source: TableSource,
+    *,
+    label: str | None = None,
+    on_error: OnError = "raise",
+    like: tuple[Columns, Sequence[str]] | None = None,
+    drop: str | Sequence[str] = (),
+    group: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    features: bool = True,
+) -> Dataset:
+    r"""Read a table with a row for each example: its features, its label and perhaps a split.
+
+    [`Columns`][labelproof.data.Columns] are learned from the training rows. A column `split` says
+    which rows are for training and which for testing; without one all rows are for training.
+
+    Args:
+        source: A file or a DataFrame, as for [`read_table`][labelproof.data.read_table].
+        label: The label column. Without it, the one called `label`, `class`, `target`, `category`,
+            `y`, `outcome` or `species`.
+        on_error: For rows without a label, and text and infinite values between numbers: `"raise"`
+            raises and names the first few, `"skip"` leaves the rows out and treats the cells as
+            missing, with a warning.
+        like: Columns and class names learned elsewhere, to read further rows of the same kind; some
+            of the classes may be missing here.
+        drop: Columns that are not features.
+        group: The column that says which rows belong together, such as a patient: they are never
+            split apart. It is not a feature.
+        decimal: The decimal point of numbers in text.
+        thousands: The separator of thousands in text.
+        features: Read features; without them rows have labels and names alone.
+
+    Returns:
+        A dataset in memory, with the rows in the table's order. Its labels count as not clean.
+
+    Raises:
+        ValueError: The table is malformed or has nothing to learn from, its labels cannot be
+            classes, or it has unusable cells.
+
+    Warns:
+        DataWarning: Columns, rows or cells were left out, rows are duplicates, or a column seems
+            to leak the label.
+
+    Example:
+        >>> table = getfixture("tmp_path") / "fruit.csv"
+        >>> text = "weight,colour,kind\n150,red,apple\n120,yellow,banana\n,red,apple\n"
+        >>> _ = table.write_text(text + "110,yellow,banana\n")
+        >>> dataset = load_table(table, label="kind")
+        >>> dataset
+        Dataset('fruit', train: 4 rows of 4 features, 2 classes: apple, banana)
+        >>> dataset.columns.feature_names
+        ('weight', 'weight: missing', 'colour=red', 'colour=yellow')
+    """
+    if like is not None:
+        decimal, thousands = like[0].decimal, like[0].thousands
+    check_on_error(on_error)
+    # Whoever reads the same rows later has been warned before.
+    quiet = on_error == "later"
+    on_error = "skip" if quiet else on_error
+    named = [name for name in (label, group) if name is not None]
+    numbers: dict[str, Any] = {"decimal": decimal, "thousands": thousands}
+    table: Any = read_table(source, text=named, on_error=on_error, **numbers)
+    place = table_place(table)
+    if not len(table):
+        raise ValueError(f"{place}: expected a row for each example, got none")
+    column = find_label(table.columns, label, place=place)
+    dropped = [
+        find_column(table.columns, name, place=place, argument="drop")
+        for name in ((drop,) if isinstance(drop, str) else drop)
+    ]
+    if group is not None:
+        group = find_column(table.columns, group, place=place, argument="group")
+    for argument, names in {"drop": dropped, "group": [group]}.items():
+        if column in names:
+            raise ValueError(f"{argument}: expected a column beside the labels, got {column!r}")
+    codes, words = name_codes(table[column])
+    if (codes < 0).any():
+        _report_unlabelled(table, codes < 0, column, place, on_error)
+        table, codes = table[codes >= 0], codes[codes >= 0]
+    splits = split_names(table, place)
+    parts = split_parts(splits, len(table), place)
+    left_out = {**dict.fromkeys(dropped, DROPPED), **({group: GROUPED} if group else {})}
+    kept = [
+        name
+        for name in table.columns
+        if name != column and name not in left_out and name.casefold() != "split"
+    ]
+    if features and not kept:
+        raise ValueError(f"{place}: expected columns beside the labels in {column!r}, found none")
+    train = table if splits is None else table.iloc[parts["train"]]
+    columns = None if like is None else like[0]
+    class_names = order_classes(words) if like is None else tuple(like[1])
+    if strange := sorted(set(words) - set(class_names)):
+        raise ValueError(
+            f"{place}: expected labels among {few(class_names)}, got {few(strange)} in the column "
+            f"{column!r}"
+        )
+    labels = np.array([class_names.index(word) for word in words], np.int64)[codes]
+    if like is None:
+        _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
+        if features:
+            # Unusable cells are reported once, when all rows are encoded.
+            columns = Columns.learn(train[kept], place=place, on_error="quiet")
+            columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
+    rows = np.empty((len(table), 0), np.float32)
+    if columns is not None:
+        rows = columns.encode(table, place=place, on_error=on_error)
+    places, in_train, together = row_names(table), parts["train"], None
+    groups = None if group is None else group_names(table[group])
+    if not quiet and like is None:
+        copies = None
+        if columns is not None:
+            copies = report_duplicate_rows(
+                place, rows, table[list(columns.names)], labels, splits, places
+            )
+            report_leaks(place, columns, rows[in_train], labels[in_train], class_names)
+        if groups is not None:
+            report_shared_groups(place, str(group), groups, splits)
+        elif features:
+            report_likely_groups(place, train[kept])
+        together = joined_groups(
+            None if groups is None else groups.iloc[in_train],
+            None if copies is None else copies[in_train],
+        )
+        if group is None:
+            together = splittable(together, labels[in_train])
+    contents = {
+        split: Split(rows[part], labels[part], places[part], together if split == "train" else None)
+        for split, part in parts.items()
+    }
+    grouping = "" if groups is None else group_checksum(groups.iloc[in_train])
+    name = readable(table_stem(table.attrs["path"])) if "path" in table.attrs else "table"
+    dataset = dataset_from_rows(name, contents, class_names, columns)
+    return replace(dataset, label=column, group=group, grouping=grouping)
+
+
+def _report_unlabelled(
+    table: Any, unlabelled: NDArray[np.bool_], column: str, place: str, on_error: OnError
+) -> None:
+    if unlabelled.all():
+        raise ValueError(f"{place}: expected labels in the column {column!r}, found none")
+    reason = (
+        f"{place}: {unlabelled.sum():,} of {count(len(table), 'row')} without a label in "
+        f"{column!r}: {few(list(row_names(table[unlabelled])))}"
+    )
+    if on_error == "raise":
+        raise UnusableSamplesError(reason, "add them, or leave the rows out with on_error='skip'")
+    notice(f"{reason}; left out")
+
+
+def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_] | None:
+    """The split of each row by the column `split`; `None` where there is no such column."""
+    column = next((name for name in table.columns if name.casefold() == "split"), None)
+    if column is None:
+        return None
+    codes, words = name_codes(table[column])
+    if (codes < 0).any():
+        where = row_names(table)[int((codes < 0).argmax())]
+        raise ValueError(f"{place}: expected a split such as train in {where}, got nothing")
+    return np.array([split_name(word) or word.casefold() for word in words], dtype=object)[codes]
+
+
+def split_parts(
+    splits: NDArray[np.object_] | None, rows: int, place: str
+) -> dict[str, slice | NDArray[np.intp]]:
+    """The rows of each split, those of `train` first."""
+    if splits is None:
+        return {"train": slice(rows)}
+    found = sorted(set(splits), key=lambda split: (split != "train", split))
+    if "train" not in found:
+        raise ValueError(f"{place}: expected rows of the split train, got only {few(found)}")
+    return {split: np.flatnonzero(splits == split) for split in found}
+
+
+def _check_labels(
+    labels: NDArray[np.int64], names: Sequence[str], column: str, place: str, *, asked: bool
+) -> None:
+    """Refuse labels that cannot be classes; warn of classes with hardly any rows."""
+    counts = np.bincount(labels, minlength=len(names))
+    classes = int((counts > 0).sum())
+    flag = "name another column with --label NAME (label='NAME')"
+    if classes == len(labels) > 2:
+        raise ValueError(
+            f"{place}: expected labels that rows share, got {len(labels):,} different ones in the "
+            f"column {column!r}; {flag}"
+        )
+    check_classes(place, names, num_images=None)
+    if are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
+        message = (
+            f"{place}: the column {column!r} has {classes:,} different numbers in "
+            f"{count(len(labels), 'row')}, which looks like regression"
+        )
+        if not asked:
+            raise ValueError(f"{message}; {flag}, or name this one if these are classes")
+        notice(message)
+    for least, words in ((0, "without a training row"), (1, "with a single training row")):
+        rare = [name for name, rows in zip(names, counts, strict=True) if rows == least]
+        if rare:
+            notice(f"{place}: {count(len(rare), 'class', 'classes')} {words}: {few(rare)}")
+
+
+def read_features(
+    source: TableSource, columns: Columns, *, on_error: OnError = "raise"
+) -> tuple[Rows, Sequence[str]]:
+    r"""Read new rows of a table by a run's columns; labels are not needed.
+
+    Args:
+        source: A table as for `load_table`.
+        columns: How columns become features, learned in training.
+        on_error: For text and infinite values between numbers, as for `load_table`.
+
+    Returns:
+        The rows, `(N, F)`, and a name for each: `line 2`, `line 3`, ...
+
+    Raises:
+        ValueError: The table is malformed, lacks a column or a row, or has cells of another kind.
+
+    Example:
+        >>> columns = Columns.learn(pd.DataFrame({"size": [1.0, 2.0, 3.0]}))
+        >>> table = getfixture("tmp_path") / "new.csv"
+        >>> _ = table.write_text("name,size\nfirst,7\nsecond,9\n")
+        >>> rows, names = read_features(table, columns)
+        >>> rows.tolist(), list(names)
+        ([[7.0], [9.0]], ['line 2', 'line 3'])
+    """
+    check_on_error(on_error)
+    options = {"decimal": columns.decimal, "thousands": columns.thousands}
+    table = read_table(source, on_error=on_error, **options)
+    place = table_place(table)
+    if not len(table):
+        raise ValueError(f"{place}: expected a row for each example, got none")
+    return columns.encode(table, place=place, on_error=on_error), row_names(table)
+
+
+def dataset_from_rows(
+    name: str, splits: Mapping[str, Split], class_names: Sequence[str], columns: Columns | None
+) -> Dataset:
+    """A dataset of encoded rows, with mean and deviation of the training rows."""
+    rows = splits["train"].array
+    first = rows[0].astype(np.float64)
+
+    def sums(part: slice) -> NDArray[np.float64]:
+        # From the first row: a constant feature has no spread at all, whatever its rounding.
+        moved = rows[part] - first
+        return np.stack([moved.sum(axis=0), np.einsum("ij,ij->j", moved, moved)])
+
+    parts = on_threads(sums, row_parts(len(rows)), rows=len(rows))
+    shift, squares = np.sum(parts, axis=0) / len(rows)
+    std = np.sqrt(np.maximum(squares - shift**2, 0))
+    return Dataset(
+        name=name,
+        splits=dict(splits),
+        class_names=tuple(class_names),
+        mean=tuple((first + shift).tolist()),
+        std=tuple(np.where(std < _SMALLEST_SPREAD, 1.0, std).tolist()),
+        clean=False,
+        columns=columns,
+    )

@@ -1,0 +1,418 @@
+"""`labelproof.fit`: from your own data to a trained network and an audit of its labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit, mend_suspects
+from labelproof.audit.samples import Samples
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import OnError
+from labelproof.data.load import Reading
+from labelproof.data.notices import count
+from labelproof.data.published import plain_name
+from labelproof.data.splits import hold_out
+from labelproof.fitting.attempts import go_on, train_robustly
+from labelproof.fitting.feasible import check_feasible
+from labelproof.fitting.recipe import choose_recipe
+from labelproof.fitting.whereabouts import note_places
+from labelproof.training.checkpoint import LaterFormatError, check_newest
+from labelproof.training.configuration import Configuration
+from labelproof.training.description import FILE as MODEL
+from labelproof.training.description import read_description
+from labelproof.training.examples import choose_examples
+from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.fingerprint import fingerprint
+from labelproof.training.folder import RunFolder
+from labelproof.training.ownership import owning, refuse_file
+from labelproof.training.pack import Job
+from labelproof.training.record import RECORD
+from labelproof.training.saved import SEARCH
+from labelproof.training.stopping import StopRequest
+from labelproof.tuning.proposal import default_trials
+from labelproof.verbs.audit_folder import keep_beside
+from labelproof.verbs.audit_run import ask_run, data_place
+from labelproof.verbs.audit_words import describe_own_audit
+from labelproof.verbs.fit_words import describe_end, describe_start
+from labelproof.verbs.inputs import (
+    LabelledData,
+    check_labels_file,
+    decode_images,
+    is_path,
+    name_data,
+    read_data,
+)
+from labelproof.verbs.output_folder import choose_folder, refuse_foreign, take_over
+from labelproof.verbs.progress import Callback, Reporter, as_reporter
+from labelproof.verbs.run import Run, load_run
+from labelproof.verbs.train import StoppedError, follow
+from labelproof.verbs.tune import describe, search
+
+__all__ = ["FitPlan", "fit", "plan_fit"]
+
+
+@dataclass
+class FitPlan:
+    """A fit that is about to be done: the data are read, and the recipe is chosen.
+
+    Attributes:
+        data: Where the data are, or what they are called.
+        named: Whether that is a path or a dataset's name, so that they can be read again.
+        dataset: The data.
+        reading: How they were read.
+        configuration: The recipe.
+        folder: Where the run is kept.
+        execution: On which device, and how.
+        loss: The loss that was asked for; `auto` searches for one.
+        trials: With `auto`, how many settings are tried.
+        image_memory: Megabytes that decoded images may take.
+    """
+
+    data: str
+    named: bool
+    dataset: Dataset
+    reading: Reading
+    configuration: Configuration
+    folder: Path
+    execution: Execution
+    loss: str | None = None
+    trials: int | None = None
+    image_memory: int | None = None
+
+    @property
+    def auto(self) -> bool:
+        """Whether a loss is searched for first."""
+        return self.loss == "auto"
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """By what a run in the folder is known to be of the same settings and data."""
+        return {
+            **self.configuration.as_values(),
+            **self.reading.as_values(),
+            "auto": self.auto,
+            "image_memory": self.image_memory,
+            "fingerprint": fingerprint(self.dataset),
+        }
+
+    def describe(self) -> list[str]:
+        """What the data are, and what is going to be done with them."""
+        return describe_start(self.dataset, self.configuration, auto=self.auto)
+
+    def conflict(self) -> str | None:
+        """Why the run in the folder is not resumed, if there is one of other settings or data."""
+        try:
+            go_on(self.folder, self.asked, self.configuration.loss)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def run(self, *, audit: bool = True, fresh: bool = False, reporter: Reporter) -> None:
+        """Train, or resume what is in the folder, and ask the network about its labels."""
+        reporter.say("\n".join(self.describe()))
+        dataset, folder, execution = self.dataset, self.folder, self.execution
+        corrected = self.reading.labels is not None
+        with StopRequest() as stop:
+            take_over(folder, execution, fresh=fresh)
+            attempts = go_on(folder, self.asked, self.configuration.loss)
+            before, attempts.places = attempts.places, self._places()
+            # A run that is there knows the data by the path that it was begun with.
+            begun = attempts.asked.get("data", self.configuration.data)
+            configuration = replace(self.configuration, loss=attempts.loss, data=begun)
+            record = RunFolder(folder).record(configuration)
+            if record is not None:
+                _check_whole(folder)
+                ended = describe_end(record, folder, dataset, corrected=corrected)
+                if attempts.places != before and execution.rank == 0:
+                    attempts.write(folder)
+                reporter.say("Finished before, and not trained again; --fresh trains it anew:")
+                reporter.say(ended)
+                if audit:
+                    # Killed between its record and its page, it is as good as new.
+                    kept = _kept_audit(folder)
+                    if kept is not None:
+                        reporter.say(describe_own_audit(kept, folder))
+                    else:
+                        self._audit(dataset, reporter)
+                return
+            prepared = decode_images(
+                dataset, configuration, execution.device, reporter, megabytes=self.image_memory
+            )
+            if self.auto and not attempts.given_up and not (folder / MODEL).exists():
+                attempts.loss = self._search(prepared, configuration, stop, reporter)
+                configuration = replace(configuration, loss=attempts.loss)
+            job = Job(configuration, folder)
+            events = train_robustly(
+                job,
+                execution,
+                load=lambda chosen: choose_examples(chosen, prepared),
+                attempts=attempts,
+                weaken=self.loss is None or self.auto,
+                stop=stop,
+            )
+            record = follow(events, job, reporter=reporter, stop=stop, fresh=fresh)
+            reporter.say(describe_end(record, folder, dataset, corrected=corrected))
+        if audit and execution.rank == 0:
+            self._audit(prepared, reporter)
+
+    def _places(self) -> dict[str, dict[str, str]]:
+        labels = None if self.reading.labels is None else Path(self.reading.labels)
+        places = note_places(self.data, labels, self.folder)
+        return places if self.named else {name: places[name] for name in places if name != "data"}
+
+    def _search(
+        self,
+        prepared: Dataset,
+        configuration: Configuration,
+        stop: StopRequest,
+        reporter: Reporter,
+    ) -> str:
+        """The loss that agrees best with labels that are held out."""
+        with owning(self.folder):
+            found = search(
+                prepared,
+                configuration,
+                trials=self.trials or default_trials(),
+                file=self.folder / SEARCH,
+                execution=self.execution,
+                stop=stop,
+                reporter=reporter,
+            )
+        reporter.say(describe(found, num_classes=prepared.num_classes))
+        if found.stopped:
+            raise StoppedError(
+                f"Stopped; the same command goes on from {self.folder}.", stop.exit_code
+            )
+        return found.configuration.loss
+
+    def _audit(self, prepared: Dataset, reporter: Reporter) -> None:
+        """Ask the run that was trained which of its labels are wrong, and keep the answer."""
+        with reporter.reading():
+            run = load_run(self.folder, str(self.execution.device))
+        found = ask_run(
+            run,
+            self.dataset,
+            prepared,
+            place=data_place(self.data) if self.named else self.data,
+            reading=self.reading,
+            reporter=reporter,
+        )
+        keep_beside(self.folder, found, Samples.of(found, self.dataset), reporter)
+
+
+def plan_fit(
+    data: LabelledData,
+    reading: Reading,
+    settings: dict[str, Any],
+    *,
+    folder: Path,
+    loss: str | None = None,
+    trials: int | None = None,
+    image_memory: int | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    on_error: OnError = "skip",
+    reporter: Reporter,
+) -> FitPlan:
+    """Read data and choose how to train on them; what cannot be done is refused here.
+
+    `reading` says how the data are read, and `settings` those of `Configuration` that are decided
+    already, where `None` leaves one open; the rest is as for `fit`.
+    """
+    check_labels_file(reading.labels)
+    execution = choose_execution(device, workers=workers)
+    with reporter.reading():
+        dataset = read_data(data, reading, on_error=on_error)
+    name, named = name_data(data), is_path(data)
+    configuration = choose_recipe(
+        dataset,
+        data=plain_name(name) if named else name,
+        fast=execution.device.type != "cpu",
+        loss=None if loss == "auto" else loss,
+        **settings,
+    )
+    if trials is not None and loss != "auto":
+        raise ValueError("--trials: expected with --loss auto, got it without")
+    _check_enough(dataset, configuration.validation)
+    check_feasible(dataset, configuration)
+    refuse_file(folder)
+    refuse_foreign(folder, kind="a run")
+    return FitPlan(
+        name,
+        named,
+        dataset,
+        reading.found_in(dataset),
+        configuration,
+        folder,
+        execution,
+        loss,
+        trials,
+        image_memory,
+    )
+
+
+def fit(
+    data: LabelledData,
+    label: str | None = None,
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    drop: str | Sequence[str] = (),
+    group: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    loss: str | None = None,
+    trials: int | None = None,
+    network: str | None = None,
+    epochs: int | None = None,
+    balanced: bool = False,
+    validation: float = 0.1,
+    noise: str | None = None,
+    seed: int = 1,
+    device: str = "auto",
+    workers: int | None = None,
+    image_memory: int | None = None,
+    audit: bool = True,
+    output: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    on_error: OnError = "skip",
+    data_root: str | os.PathLike[str] | None = None,
+    progress: Reporter | Callback | bool | None = None,
+    **settings: Any,
+) -> Run:
+    """Train on data of which an unknown share of the labels is wrong.
+
+    A network and a way to train it are chosen by what the data are and how many. The loss is robust
+    to wrong labels; a penalty that is too strong for the data is weakened. Stopped in the middle,
+    the same call with the same `output` resumes.
+
+    Args:
+        data: The path of a folder of images, a table or arrays, or a dataset's name; a DataFrame
+            with a label column; `(X, y)` with rows or images; or a dataset.
+        label: The column of a table that holds the labels; by default the one called `label`,
+            `class`, `target` or the like.
+        labels: A file of labels that replace the data's own, such as a review's.
+        drop: Columns that are not features.
+        group: The column that says which samples belong together, such as a patient.
+        decimal: The decimal point of numbers in a table's text.
+        thousands: What stands between thousands there.
+        loss: What is minimised, such as `"ce"` or `"gce(q=0.7)"`; by default sparse regularization.
+            `"auto"` tries several on labels that are held out, which takes many times as long.
+        trials: With `"auto"`, how many settings are tried.
+        network: By default one that fits the data.
+        epochs: Passes over the examples; by default as many as suit the data.
+        balanced: Whether every class counts the same.
+        validation: Share of the examples that is held out to validate on.
+        noise: Wrong labels to put on the data first: a rehearsal.
+        seed: Of everything that is drawn.
+        device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
+        workers: Processes that decode images.
+        image_memory: Megabytes that decoded images may take.
+        audit: Whether the network is asked at the end which labels are wrong; the answer and a
+            page are written to `audit` in the run's folder.
+        output: The run's folder. Without one the run is kept in a temporary folder, which goes with
+            the returned `Run`.
+        fresh: Whether a run that is in the folder is removed first.
+        on_error: `"raise"` refuses data with images that cannot be read or rows without a label;
+            `"skip"` leaves them out with a warning.
+        data_root: The folder of the datasets that have a name.
+        progress: `True` shows it: bars on a terminal, plain lines anywhere else. A function is told
+            each [`Event`][labelproof.training.Event] and each line. Silent by default.
+        settings: Any other setting of [`Configuration`][labelproof.training.Configuration], such as
+            `batch_size`, `learning_rate` or `augmentation`.
+
+    Raises:
+        DivergedError: The loss is not a number.
+        StoppedError: It was stopped by Ctrl-C, and is saved.
+        ValueError: The folder holds another run, or the data cannot be used.
+
+    Example:
+        >>> import labelproof, pandas as pd
+        >>> generator = np.random.default_rng(0)
+        >>> kinds = np.repeat(["fig", "pear"], 50)
+        >>> table = pd.DataFrame({"size": generator.normal(size=100) + (kinds == "fig")})
+        >>> run = labelproof.fit((table, kinds), epochs=2, device="cpu")
+        >>> run.predict(table).shape
+        (100, 4)
+    """
+    reporter = as_reporter(progress)
+    folder, keeper = choose_folder(output, "run")
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    plan = plan_fit(
+        data,
+        Reading(label, labels, dropped, group, decimal, thousands, data_root),
+        {
+            "network": network,
+            "epochs": epochs,
+            "class_weight": "balanced" if balanced else None,
+            "validation": validation,
+            "noise": noise,
+            "seed": seed,
+            **settings,
+        },
+        folder=folder,
+        loss=loss,
+        trials=trials,
+        image_memory=image_memory,
+        device=device,
+        workers=workers,
+        on_error=on_error,
+        reporter=reporter,
+    )
+    plan.run(audit=audit, fresh=fresh, reporter=reporter)
+    return load_run(plan.folder, device, given=None if plan.named else data, keeper=keeper)
+
+
+def _check_enough(dataset: Dataset, share: float) -> None:
+    """Refuse data of which nothing could be held out, before there is a folder for them."""
+    train = dataset.train
+    if len(hold_out(train.labels, share, seed=0, groups=train.groups).validation):
+        return
+    if train.groups is not None and dataset.group is not None:
+        number = count(len(np.unique(train.groups)), "group")
+        raise ValueError(
+            f"--group: {number} by {dataset.group} cannot be cut so that every class is learned "
+            "from and some are validated on; name a column with more of them, or none"
+        )
+    what = count(len(dataset.train), "row" if dataset.tabular else "image")
+    raise ValueError(
+        f"--validation: {share:g} of {what} leaves none to validate on; hold out a larger share, "
+        "or add examples"
+    )
+
+
+def _check_whole(folder: Path) -> None:
+    """Refuse a finished run whose network cannot be used any more, which its record does not tell.
+
+    Raises:
+        ValueError: A file that is needed is damaged or missing; the message names it.
+    """
+    try:
+        read_description(folder)
+        check_newest(folder / "checkpoint")
+    except (ValueError, FileNotFoundError) as error:
+        raise ValueError(
+            f"{folder} was finished and is damaged since: {error}; bring it back from a copy, or "
+            "start anew with --fresh"
+        ) from None
+    except LaterFormatError as error:
+        raise ValueError(str(error)) from None
+
+
+def _kept_audit(folder: Path) -> Audit | None:
+    """What the finished run said of its labels, if all of it was written, and after the run."""
+    files = [folder / RECORD, folder / INSIDE / AUDIT, folder / INSIDE / PAGE]
+    try:
+        # In the order in which they are written: the page may be of a run that was here before.
+        times = [file.stat().st_mtime_ns for file in files]
+        kept = Audit.read(folder / INSIDE) if times == sorted(times) else None
+    except (OSError, ValueError):
+        return None
+    if kept is not None:
+        mend_suspects(folder / INSIDE, kept)
+    return kept

@@ -1,0 +1,171 @@
+"""Data as they are given to a verb: a path, a DataFrame, arrays or a dataset."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import torch
+
+from labelproof.data.arrays import array_table, class_indices
+from labelproof.data.classes import check_classes
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.images import ImageFiles, OnError, channel_statistics
+from labelproof.data.load import Reading
+from labelproof.data.table import is_table
+from labelproof.fitting.pixels import bring_to_memory, bring_to_size
+from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.configuration import Configuration
+from labelproof.verbs.pictures import as_images
+from labelproof.verbs.progress import Reporter
+
+__all__ = [
+    "LabelledData",
+    "check_labels_file",
+    "decode_images",
+    "is_path",
+    "name_data",
+    "read_data",
+    "with_labels",
+]
+
+_MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
+"""What decoded images may take on a device."""
+
+LabelledData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | tuple[Any, Any] | Dataset
+"""A path or a dataset's name, a DataFrame with a label column, `(X, y)`, or a dataset."""
+
+
+def is_path(data: Any) -> bool:
+    """Whether data have a place on the disk, or a name.
+
+    >>> is_path("photos/"), is_path(pd.DataFrame())
+    (True, False)
+    """
+    return isinstance(data, str | os.PathLike)
+
+
+def name_data(data: LabelledData) -> str:
+    """What data are called in a run's configuration."""
+    if isinstance(data, str | os.PathLike):
+        return os.fspath(data)
+    return data.name if isinstance(data, Dataset) else "table"
+
+
+def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "raise") -> Dataset:
+    """Read data of any kind.
+
+    Args:
+        data: What is given.
+        reading: How a table is read.
+        on_error: What becomes of what cannot be read.
+
+    Raises:
+        TypeError: It is none of what is taken.
+        ValueError: It cannot be read.
+
+    Example:
+        >>> rows = np.arange(12.0).reshape(6, 2)
+        >>> read_data((rows, list("aabbab")), Reading())
+        Dataset('table', train: 6 rows of 2 features, 2 classes: a, b)
+    """
+    if isinstance(data, Dataset):
+        reading.refuse_columns("a dataset")
+        return data
+    if not isinstance(data, tuple):
+        return reading.load(data, on_error=on_error)
+    if len(data) != 2:
+        raise TypeError(f"data: expected (X, y), got a tuple of {len(data)}")
+    inputs, labels = data
+    if not isinstance(inputs, pd.DataFrame):
+        inputs = np.asarray(inputs)
+        if inputs.ndim > 2:
+            reading.refuse_columns("arrays of images")
+            return _image_dataset(inputs, np.asarray(labels))
+    table, column = with_labels(inputs, labels)
+    return Reading(
+        column, reading.labels, reading.drop, reading.group, reading.decimal, reading.thousands
+    ).load(table, on_error=on_error)
+
+
+def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:
+    """A table with a column of labels beside those of the features, and what that is called.
+
+    >>> with_labels(np.zeros((2, 1)), ["cat", "dog"])[0].columns.tolist()
+    ['x0', 'label']
+    """
+    table = inputs if isinstance(inputs, pd.DataFrame) else array_table(np.asarray(inputs), "X")
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or len(labels) != len(table):
+        raise ValueError(f"y: expected a label for each of {len(table):,} rows, got {labels.shape}")
+    column = "label"
+    while column in table.columns:
+        column = f"_{column}"
+    return table.assign(**{column: labels}), column
+
+
+def _image_dataset(inputs: Any, labels: Any) -> Dataset:
+    images = as_images(inputs, place="X")
+    names, numbers = class_indices({"train": labels}, None, "y")
+    if len(images) != len(labels):
+        raise ValueError(
+            f"y: expected a label for each of {len(images):,} images, got {len(labels):,}"
+        )
+    check_classes("y", names, num_images=len(images))
+    mean, std = channel_statistics(images)
+    split = Split(images, numbers["train"])
+    return Dataset("arrays", {"train": split}, names, mean, std, clean=False)
+
+
+def check_labels_file(labels: str | os.PathLike[str] | None) -> None:
+    """Refuse a file of labels that is not there: it may be a column that is meant."""
+    if labels is None:
+        return
+    if Path(labels).is_dir():
+        raise IsADirectoryError(f"--labels: expected a table, got the folder {labels}")
+    if not Path(labels).exists():
+        meant = f"; for a column of the data say --label {shlex.quote(str(labels))}"
+        raise FileNotFoundError(
+            f"--labels: there is no file {labels}{meant * (not is_table(labels))}"
+        )
+
+
+def decode_images(
+    dataset: Dataset,
+    configuration: Configuration,
+    device: torch.device,
+    reporter: Reporter,
+    *,
+    megabytes: int | None = None,
+    share: float = 1.0,
+    aside: bool = False,
+) -> Dataset:
+    """The same dataset with its image files, if it has any, at the size that is looked at.
+
+    Args:
+        dataset: What is to be trained on.
+        configuration: Its augmentation says how large crops are.
+        device: Decides how much memory images may take.
+        reporter: Told how far it is.
+        megabytes: How much they may take, where that is given; beyond, they stay files.
+        share: Which part of all images these are; they may take as much of the memory.
+        aside: Whether it is the beginning of a search.
+    """
+    crop = parse_augmentation(configuration.augmentation).resized_crop
+    if not any(isinstance(each.images, ImageFiles) for each in dataset.splits.values()):
+        return dataset
+    if megabytes is None:
+        megabytes = _MEGABYTES.get(device.type, _MEGABYTES["cpu"])
+    memory = int((megabytes << 20) * share)
+    with reporter.working("Decoding images", aside=aside) as status:
+
+        def progress(done: int, total: int) -> None:
+            status.update(f"Decoding images: {done:,} of {total:,}")
+
+        if not crop:
+            return bring_to_memory(dataset, memory=memory, progress=progress)
+        return bring_to_size(dataset, crop, memory=memory, progress=progress)

@@ -1,0 +1,305 @@
+"""Progress: silent, bars on a terminal, plain lines in a log, or a callback.
+
+A verb tells a `Reporter`. It has one display for any number of runs: `show` takes the events of
+`train_runs`; who trains in another way calls `start`, `advance` and `finish` for each run.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from typing_extensions import Self
+
+from labelproof.data.notices import readable
+
+if TYPE_CHECKING:  # who prints a line need not wait for torch
+    from rich.status import Status
+
+    from labelproof.training.job import Event
+
+__all__ = ["Callback", "Reporter", "RunDisplay", "as_reporter", "describe_epoch", "duration", "say"]
+
+_BETWEEN = 60.0
+"""Seconds between two lines on where all runs stand: a log of a day stays one that can be read."""
+
+
+def say(console: Console, text: str, *, style: str = "") -> None:
+    """Print text as it is: nothing coloured, cut, folded, or taken for markup.
+
+    >>> say(Console(), "runs/[a]: 12% of 3 labels")
+    runs/[a]: 12% of 3 labels
+    """
+    # A name that is not UTF-8 must not end a command with an encoding error.
+    console.print(readable(text), style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+Callback: TypeAlias = "Callable[[Event | str], None]"
+"""Told what happens to a run as it happens, and each line that would be printed."""
+
+
+class Reporter:
+    """What a verb tells how it comes along.
+
+    Args:
+        console: Where it is shown: bars on a terminal, plain lines anywhere else. Without one,
+            nowhere.
+        aside: Where the many runs of a search are shown; by default the same.
+        callback: Told each event and each line.
+
+    Example:
+        >>> lines = []
+        >>> Reporter(callback=lines.append).say("Data: 3 rows")
+        >>> lines
+        ['Data: 3 rows']
+    """
+
+    def __init__(
+        self,
+        console: Console | None = None,
+        *,
+        aside: Console | None = None,
+        callback: Callback | None = None,
+    ):
+        self.console = console or Console(file=io.StringIO(), quiet=True, force_jupyter=False)
+        self.aside = aside or self.console
+        self.callback = callback
+
+    def say(self, text: str) -> None:
+        """Tell a line, or a few."""
+        say(self.console, text)
+        if self.callback is not None:
+            self.callback(text)
+
+    def working(self, text: str, *, aside: bool = False) -> Status:
+        """Inside, something takes its time; `update` tells how far it is."""
+        return (self.aside if aside else self.console).status(text)
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Inside, data are read, and warned of."""
+        return nullcontext()
+
+    def display(self, *, runs: int, epochs: int, aside: bool = False) -> RunDisplay:
+        """A display of runs, with as many epochs together."""
+        console = self.aside if aside else self.console
+        return RunDisplay(console, runs=runs, epochs=epochs, callback=self.callback)
+
+
+def as_reporter(progress: Reporter | Callback | bool | None) -> Reporter:
+    """The reporter that `progress=` asks for.
+
+    Args:
+        progress: `None` is silent, `True` shows bars on a terminal and lines anywhere else, a
+            function is told each event and each line.
+    """
+    if isinstance(progress, Reporter):
+        return progress
+    if callable(progress):
+        return Reporter(callback=progress)
+    return Reporter(Console() if progress else None)
+
+
+def duration(seconds: float) -> str:
+    """A time as a clock shows it.
+
+    >>> duration(75), duration(3 * 3600 + 62.4)
+    ('1:15', '3:01:02')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def describe_epoch(metrics: Mapping[str, float]) -> str:
+    """What an epoch came to, in a few words; what is not known is left out.
+
+    >>> describe_epoch({"test_accuracy": 91.52, "train_loss": 0.25, "images_per_second": 8123.4})
+    'accuracy 91.52%  loss 0.2500  8,123 examples/s'
+    """
+    words = {
+        "test_accuracy": "accuracy {:.2f}%",
+        "validation_accuracy": "validation {:.2f}%",
+        "train_loss": "loss {:.4f}",
+        "sparse_rate": "sparse rate {:.3f}",
+        "images_per_second": "{:,.0f} examples/s",
+    }
+    return "  ".join(word.format(metrics[name]) for name, word in words.items() if name in metrics)
+
+
+@dataclass
+class _Shown:
+    """A run under way."""
+
+    name: str
+    epochs: int
+    done: int
+    since: float
+    begun_at: int
+    bar: TaskID
+
+
+class RunDisplay:
+    """A line for each run under way, and a bar for all when there are several.
+
+    Args:
+        console: Where it is shown; a terminal gets bars, anything else plain lines.
+        runs: How many runs there are.
+        epochs: Epochs of all runs together.
+        every_epoch: Whether plain lines come after every epoch, or after every run and once a
+            minute or so; by default the former for a single run, the latter for several.
+        clock: Gives the time in seconds.
+        callback: Told each event that is shown.
+
+    Example:
+        >>> with RunDisplay(Console(width=100), runs=1, epochs=2) as display:
+        ...     display.start("run", "digits-ce", epochs=2)
+        ...     display.advance("run", {"test_accuracy": 50.0, "train_loss": 1.5})
+        epoch 1 of 2  accuracy 50.00%  loss 1.5000  0:00 left
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        runs: int,
+        epochs: int,
+        every_epoch: bool | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        callback: Callback | None = None,
+    ):
+        self.console = console
+        self.callback = callback
+        self.runs = runs
+        self.every_epoch = runs == 1 if every_epoch is None else every_epoch
+        self.clock = clock
+        self.finished = 0
+        self._told = clock()
+        self._shown: dict[Hashable, _Shown] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed}/{task.total}"),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._all: _Shown | None = None
+        if runs > 1:
+            bar = self._progress.add_task("all runs", total=epochs, note="")
+            self._all = _Shown("all runs", epochs, 0, clock(), 0, bar)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def show(self, event: Event) -> None:
+        """Take in what `train_runs` says."""
+        job = event.job
+        if self.callback is not None:
+            self.callback(event)
+        if event.kind == "started":
+            configuration = job.configuration
+            self.start(job, configuration.name, epochs=configuration.epochs, done=event.value)
+        elif event.kind == "epoch":
+            self.advance(job, event.value)
+        elif event.kind == "notice":
+            self.say(str(event.value))
+        else:
+            self.finish(job, _outcome(event))
+
+    def start(self, run: Hashable, name: str, *, epochs: int, done: int = 0) -> None:
+        """A run begins, or goes on after some epochs."""
+        bar = self._progress.add_task(
+            name if self.runs > 1 else "epoch", total=epochs, completed=done, note=""
+        )
+        self._shown[run] = _Shown(name, epochs, done, self.clock(), done, bar)
+        if self._all is not None:
+            # What was done before took no time now, so it does not count in the estimate.
+            self._all.done += done
+            self._all.begun_at += done
+        if done and self.every_epoch:
+            self._line(run, f"goes on after epoch {done} of {epochs}")
+
+    def advance(self, run: Hashable, metrics: Mapping[str, float]) -> None:
+        """An epoch of a run is done."""
+        shown = self._shown[run]
+        shown.done += 1
+        note = f"{describe_epoch(metrics)}  {self._left(shown)} left"
+        self._progress.update(shown.bar, completed=shown.done, note=note)
+        if self._all is not None:
+            self._all.done += 1
+            self._update_all()
+        if self.every_epoch:
+            width = len(str(shown.epochs))
+            self._line(run, f"epoch {shown.done:>{width}} of {shown.epochs}  {note}")
+        else:
+            self._tell_all()
+
+    def finish(self, run: Hashable, said: str = "") -> None:
+        """A run is over, in whatever way."""
+        shown = self._shown.pop(run)
+        self._progress.remove_task(shown.bar)
+        self.finished += 1
+        if self._all is not None:
+            # What it has not trained takes no time any more.
+            self._all.done += shown.epochs - shown.done
+            self._all.begun_at += shown.epochs - shown.done
+            self._update_all()
+            if not self.console.is_terminal:
+                say(self.console, f"{self.finished} of {self.runs}  {shown.name}  {said}".rstrip())
+
+    def say(self, text: str) -> None:
+        """A line above the bars."""
+        say(self.console, text)
+
+    def _line(self, run: Hashable, text: str) -> None:
+        if not self.console.is_terminal:
+            name = f"{self._shown[run].name}  " if self.runs > 1 else ""
+            say(self.console, name + text)
+
+    def _tell_all(self) -> None:
+        """Where all runs stand, in a line where no one watches; but not every time it is asked."""
+        if self._all is None or self.console.is_terminal:
+            return
+        if self.clock() - self._told < _BETWEEN:
+            return
+        self._told = self.clock()
+        under_way = ", ".join(
+            f"{run.name} (epoch {run.done} of {run.epochs})" for run in self._shown.values()
+        )
+        left = self._left(self._all)
+        say(
+            self.console,
+            f"{self.finished} of {self.runs} runs done, {left} left; under way: {under_way}",
+        )
+
+    def _left(self, shown: _Shown) -> str:
+        done = max(shown.done - shown.begun_at, 1)
+        each = (self.clock() - shown.since) / done
+        return duration(each * (shown.epochs - shown.done))
+
+    def _update_all(self) -> None:
+        if self._all is not None:
+            note = f"{self.finished} of {self.runs} runs  {self._left(self._all)} left"
+            self._progress.update(self._all.bar, completed=self._all.done, note=note)
+
+
+def _outcome(event: Event) -> str:
+    if event.kind == "finished":
+        accuracies = event.value.curve.get("test_accuracy")
+        return f"{accuracies[-1]:.2f}%" if accuracies else "finished"
+    if event.kind == "stopped":
+        return "stopped"
+    if event.kind == "abandoned":
+        return f"given up after epoch {event.value}"
+    return str(event.value)

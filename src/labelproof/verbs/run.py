@@ -1,0 +1,212 @@
+"""A run: what `fit` and `train` return, and what `load_run` finds in a folder."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labelproof.audit.folder import Audit
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import OnError
+from labelproof.data.notices import count
+from labelproof.ranges import choose
+from labelproof.training.export import EXPORTS, export_run
+from labelproof.training.folder import METRICS
+from labelproof.training.record import RECORD
+from labelproof.training.saved import TrainedNetwork, load_network
+from labelproof.verbs.audit_run import ask_run, audit_run
+from labelproof.verbs.evaluation import Evaluation, evaluate_run
+from labelproof.verbs.inputs import LabelledData, name_data, read_data
+from labelproof.verbs.output_folder import TemporaryFolder
+from labelproof.verbs.predictions import NewData, predict_data
+from labelproof.verbs.progress import Callback, Reporter, as_reporter
+from labelproof.verbs.training_data import TrainingData
+
+__all__ = ["Run", "load_run"]
+
+
+@dataclass(frozen=True, repr=False)
+class Run(TrainedNetwork):
+    """A trained network with all that is known about it: what `fit`, `train` and `load_run` return.
+
+    `network`, `configuration`, `record`, `epochs`, `folder` and `device` are as for
+    [`TrainedNetwork`][labelproof.training.saved.TrainedNetwork].
+
+    Attributes:
+        given: The data, where they were given in memory and have no place on the disk.
+        keeper: The temporary folder of a run that was not told where to be; it goes with the run.
+    """
+
+    given: LabelledData | None = None
+    keeper: TemporaryFolder | None = None
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """What was measured after each epoch, a row for each."""
+        lines = (self.folder / METRICS).read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines[: self.epochs]]
+        return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="epoch"))
+
+    def predict(self, data: NewData, *, on_error: OnError = "raise") -> pd.DataFrame:
+        """Predict the label of each sample, with the probability of each class.
+
+        Args:
+            data: For a run on a table, a table's path, a DataFrame with the same columns in any
+                order, or an array `(N, F)`. For one on images, an image file, a folder of images, a
+                table that names them, or an array of them. Or a dataset, whose test part is taken
+                if it has one. Labels are not needed.
+            on_error: What becomes of cells of a table that are not numbers: `"raise"` refuses the
+                table, `"skip"` takes them for missing.
+
+        Returns:
+            A DataFrame with the columns `label`, `probability` and, for each class, one such as
+            `p(cat)`. Its index is that of a DataFrame, the line of a table's file, the path of an
+            image or the place in an array.
+
+        Warns:
+            DataWarning: An image cannot be read; it is left out.
+        """
+        return predict_data(self, data, on_error=on_error)
+
+    def evaluate(
+        self,
+        data: LabelledData | None = None,
+        *,
+        label: str | None = None,
+        labels: str | os.PathLike[str] | None = None,
+        split: str = "test",
+        on_error: OnError = "raise",
+        data_root: str | os.PathLike[str] | None = None,
+    ) -> Evaluation:
+        """Measure the accuracy, that of each class, and which classes are confused.
+
+        Args:
+            data: What `fit` takes; by default what the run was trained on.
+            label: The column with the labels; by default the one the run was trained on.
+            labels: A file of labels that replace those of the training part.
+            split: Which part of the data. Data without parts are measured as a whole.
+            on_error: `"skip"` leaves out images that cannot be read and rows without a label.
+            data_root: The folder of the datasets that have a name.
+        """
+        return evaluate_run(
+            self,
+            self.given if data is None else data,
+            label=label,
+            labels=labels,
+            split=split,
+            on_error=on_error,
+            data_root=data_root,
+        )
+
+    def export(
+        self, path: str | os.PathLike[str] | None = None, *, format: str | None = None
+    ) -> Path:
+        """Write the network as one file that runs without labelproof, and return its path.
+
+        Args:
+            path: The file; by default `model.onnx` or `model.pt2` in the run's folder.
+            format: `onnx`, which needs the extra `onnx`, or `torch-export`; by default the one
+                whose ending the path has, else `onnx`.
+        """
+        if format is None:
+            ending = "" if path is None else Path(path).suffix
+            format = next((name for name, end in EXPORTS.items() if end == ending), "onnx")
+        choose("format", format, tuple(EXPORTS))
+        file = self.folder / f"model{EXPORTS[format]}" if path is None else Path(path)
+        export_run(self, file, format=format)
+        return file
+
+    def audit(
+        self,
+        *,
+        human_labels: Path | None = None,
+        data_root: str | os.PathLike[str] | None = None,
+        progress: Reporter | Callback | bool | None = None,
+    ) -> Audit:
+        """Ask the network which of the labels it was trained on are wrong; nothing is trained.
+
+        It has seen these labels, so what it memorised is missing. `labelproof.audit` judges each
+        label by a network that has not.
+
+        Args:
+            human_labels: The file of human labels, for a run with noise such as `human:worse`.
+            data_root: The folder of the datasets that have a name.
+            progress: As for `labelproof.fit`.
+        """
+        reporter = as_reporter(progress)
+        if self.given is None:
+            return audit_run(self, human=human_labels, data_root=data_root, reporter=reporter)[0]
+        reading = TrainingData(self).reading(None)
+        if isinstance(self.given, tuple | Dataset):
+            reading = replace(reading, label=None)
+        dataset = read_data(self.given, reading, on_error="skip")
+        return ask_run(
+            self, dataset, place=name_data(self.given), reading=reading, reporter=reporter
+        )
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        """What is worth a line, by what it is."""
+        facts = {
+            "data": self.configuration.data,
+            "network": self.configuration.network,
+            "loss": self.configuration.loss,
+            "epochs": f"{self.epochs} of {self.configuration.epochs}",
+        }
+        curve = {} if self.record is None else self.record.curve
+        for name in ("validation_accuracy", "test_accuracy"):
+            if name in curve:
+                facts[name.replace("_", " ")] = f"{curve[name][-1]:.2f}%"
+        return facts | {"folder": str(self.folder)}
+
+    def __repr__(self) -> str:
+        return f"Run({', '.join(f'{name}: {value}' for name, value in self._facts.items())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self._facts.items()
+        )
+        return f"<table>{rows}</table>"
+
+
+def load_run(folder: str | os.PathLike[str], device: str = "cpu", **kept: Any) -> Run:
+    """Load a run, finished or under way, with the weights of its last checkpoint.
+
+    Weights are read from safetensors, so nothing in the folder is executed; but where the network
+    is a `package.module:factory`, that module is imported and its code run.
+
+    Args:
+        folder: The run's.
+        device: `auto`, or a device's name.
+        kept: What the run holds besides; see `Run`.
+
+    Raises:
+        FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
+        ValueError: Its files are damaged, or the weights do not fit the network.
+
+    Warns:
+        UserWarning: The run is not finished, or is damaged and can be used all the same.
+    """
+    run = Run(**vars(load_network(folder, device)), **kept)
+    record = run.folder / RECORD
+    if run.record is None and record.exists():
+        warnings.warn(
+            f"{record} cannot be read; the command that trained the run writes it anew",
+            stacklevel=2,
+        )
+    elif run.record is None:
+        epochs = count(run.configuration.epochs, "epoch")
+        warnings.warn(
+            f"{run.folder} is not finished: it has trained {run.epochs:,} of {epochs}; the same "
+            "command that began it goes on",
+            stacklevel=2,
+        )
+    return run

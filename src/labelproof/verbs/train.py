@@ -1,0 +1,314 @@
+"""`labelproof.train`: train a network by a configuration, and resume where it was stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import OnError
+from labelproof.data.load import Reading
+from labelproof.data.table import table_stem
+from labelproof.fitting.attempts import Attempts
+from labelproof.fitting.whereabouts import note_places
+from labelproof.noise import parse_noise
+from labelproof.training.begun_on import mark_data, refuse_other_data
+from labelproof.training.configuration import Configuration
+from labelproof.training.distributed import share_gradients, taking_part
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.folder import RunFolder
+from labelproof.training.pack import Event, Job, train_runs
+from labelproof.training.record import RunRecord
+from labelproof.training.saved import ATTEMPTS
+from labelproof.training.stopping import StopRequest
+from labelproof.verbs.inputs import LabelledData, is_path, read_data
+from labelproof.verbs.output_folder import choose_folder, take_over
+from labelproof.verbs.progress import Callback, Reporter, as_reporter
+from labelproof.verbs.run import Run, load_run
+from labelproof.verbs.train_words import already_finished, stopped, summary
+
+__all__ = ["EpochSink", "StoppedError", "TrainPlan", "default_folder", "follow", "train"]
+
+
+class StoppedError(KeyboardInterrupt):
+    """Work was stopped by Ctrl-C or by the system, and is saved: the same call resumes it.
+
+    Attributes:
+        exit_code: What a program ends with that is stopped so.
+    """
+
+    def __init__(self, message: str, exit_code: int = 130):
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class EpochSink(Protocol):
+    """What takes in the metrics of a run beside the progress, such as TensorBoard's files."""
+
+    def start(self, epoch: int) -> None:
+        """The run starts, or resumes after some epochs."""
+        ...
+
+    def add(self, metrics: Any) -> None:
+        """An epoch is done."""
+        ...
+
+    def close(self) -> None:
+        """The run is over."""
+        ...
+
+
+def follow(
+    events: Iterable[Event],
+    job: Job,
+    *,
+    reporter: Reporter,
+    stop: StopRequest,
+    fresh: bool = False,
+    sink: EpochSink | None = None,
+) -> RunRecord:
+    """Train, report how it comes along, and return the record.
+
+    Args:
+        events: What happens to the run, as it happens.
+        job: The run; its folder is one.
+        reporter: Told of it.
+        stop: How it was stopped.
+        fresh: Whether the run was started anew.
+        sink: Takes in the metrics of each epoch.
+
+    Raises:
+        DivergedError: The loss is not a number.
+        DeviceMemoryError: The device has too little memory.
+        StoppedError: It was stopped, and is saved.
+    """
+    assert job.folder is not None  # noqa: S101
+    last: Event | None = None
+    with contextlib.ExitStack() as stack:
+        display = stack.enter_context(reporter.display(runs=1, epochs=job.configuration.epochs))
+        if sink is not None:
+            stack.callback(sink.close)
+        for event in events:
+            display.show(event)
+            if sink is not None and event.kind == "started":
+                sink.start(event.value)
+            elif sink is not None and event.kind == "epoch":
+                sink.add(event.value)
+            if event.kind != "notice":
+                last = event
+    if last is not None and last.kind == "finished":
+        return last.value
+    if last is not None and last.kind == "failed":
+        raise last.value
+    stood = last.value if last is not None and last.kind == "stopped" else None
+    raise StoppedError(
+        stopped(job.folder, stood, epochs=job.configuration.epochs, fresh=fresh), stop.exit_code
+    )
+
+
+@dataclass
+class TrainPlan:
+    """A training that is about to be done.
+
+    Attributes:
+        configuration: What is trained.
+        load: Reads the data when they are needed.
+        reading: How they are read.
+        folder: Where the run is kept.
+        execution: On which device, and how.
+        human: The file of human labels, for noise such as `human:worse`.
+        fresh: Whether a run that is in the folder is removed.
+    """
+
+    configuration: Configuration
+    load: Callable[[], Dataset]
+    reading: Reading
+    folder: Path
+    execution: Execution
+    human: Path | None = None
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        noise = parse_noise(self.configuration.noise)
+        if noise.kind == "human" and self.human is None:
+            raise ValueError(
+                f"--human-labels: expected the file with the labels of {noise}, got none"
+            )
+        if noise.kind != "human" and self.human is not None:
+            raise ValueError(
+                f"--human-labels: expected with --noise human:WHICH, got {self.human} with --noise "
+                f"{noise}; for labels of your own that stand in place of the data's say --labels"
+            )
+
+    @cached_property
+    def examples(self) -> Examples:
+        """What is learned from."""
+        dataset = self.load()
+        noise = parse_noise(self.configuration.noise)
+        if noise.kind == "instance" and not isinstance(dataset.train.images, np.ndarray):
+            raise ValueError(
+                f"noise: instance noise looks at all images at once, and those of {dataset.name} "
+                "are decoded one by one; save them as arrays first"
+            )
+        return choose_examples(self.configuration, dataset, human=self.human)
+
+    @cached_property
+    def finished(self) -> RunRecord | None:
+        """The record of this run, if the folder holds it finished.
+
+        Raises:
+            ValueError: The folder holds a run of another configuration, or on other data.
+        """
+        if self.fresh:
+            return None
+        record = RunFolder(self.folder).record(self.configuration)
+        # Before the processes meet, so that each of them refuses and none waits for another.
+        refuse_other_data(self.folder, lambda: mark_data(self.configuration, self.examples))
+        return record
+
+    def run(
+        self,
+        *,
+        reporter: Reporter,
+        checkpoint_seconds: float = 30.0,
+        sink: EpochSink | None = None,
+    ) -> None:
+        """Train, or resume, unless the folder holds the finished run."""
+        record = self.finished
+        if record is not None:
+            reporter.say(already_finished(self.folder, record))
+            return
+        configuration = self.configuration
+        labels = None if self.reading.labels is None else Path(self.reading.labels)
+        notes = Attempts(
+            self.reading.found_in(self.examples.dataset).as_values(),
+            configuration.loss,
+            places=note_places(configuration.data, labels, self.folder),
+        )
+        job = Job(configuration, self.folder)
+        with StopRequest() as stop, taking_part(self.execution) as taken:
+            take_over(self.folder, taken, fresh=self.fresh)
+            events = train_runs(
+                [job],
+                taken,
+                load=lambda _: self.examples,
+                checkpoint_seconds=checkpoint_seconds,
+                stop=stop,
+                wrap=share_gradients if taken.world_size > 1 else None,
+            )
+            first = taken.rank == 0
+            record = follow(
+                _noting(events, self.folder, notes) if first else events,
+                job,
+                reporter=reporter,
+                stop=stop,
+                fresh=self.fresh,
+                sink=sink if first else None,
+            )
+            reporter.say(summary(record, self.examples, self.folder))
+
+
+def _noting(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[Event]:
+    """Note in the folder how the data were read, for whoever measures or audits; as `fit` does."""
+    for event in events:
+        noted = any(notes.asked.values()) or notes.places or (folder / ATTEMPTS).exists()
+        if event.kind == "started" and noted:
+            notes.write(folder)
+        yield event
+
+
+def default_folder(
+    configuration: Configuration, labels: str | os.PathLike[str] | None = None
+) -> Path:
+    """Where the command keeps a run that it is not told where to keep.
+
+    With corrected labels it is another folder: the run on the others stays, to be compared.
+    """
+    name = configuration.name if labels is None else f"{configuration.name}-{table_stem(labels)}"
+    return Path("labelproof-runs") / name
+
+
+def train(
+    configuration: Configuration,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    data: LabelledData | None = None,
+    label: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    drop: tuple[str, ...] = (),
+    group: str | None = None,
+    device: str = "auto",
+    compile: bool | None = None,
+    workers: int | None = None,
+    checkpoint_seconds: float = 30.0,
+    human_labels: str | os.PathLike[str] | None = None,
+    on_error: OnError = "raise",
+    data_root: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    progress: Reporter | Callback | bool | None = None,
+) -> Run:
+    """Train a network by a configuration.
+
+    Stopped in the middle, the same call with the same `output` resumes, to the same result. A run
+    that is finished is not trained again, and a run never resumes on different data or labels.
+
+    Args:
+        configuration: What is trained, and on which data.
+        output: The run's folder. Without one the run is kept in a temporary folder, which goes with
+            the returned `Run`.
+        data: The data, where they are not those that the configuration names: a DataFrame,
+            `(X, y)` or a dataset.
+        label: The column of a table that holds the labels.
+        labels: A file of labels that replace the data's own.
+        drop: Columns that are not features.
+        group: The column that says which samples belong together.
+        device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
+        compile: Whether network and loss are compiled; by default on CUDA.
+        workers: Processes that decode images.
+        checkpoint_seconds: Time between two checkpoints.
+        human_labels: The file of human labels, for noise such as `human:worse`.
+        on_error: `"skip"` leaves out images that cannot be read and rows without a label.
+        data_root: The folder of the datasets that have a name.
+        fresh: Whether a run that is in the folder is removed first.
+        progress: As for `labelproof.fit`.
+
+    Raises:
+        DivergedError: The loss is not a number.
+        StoppedError: It was stopped by Ctrl-C, and is saved.
+        ValueError: The folder holds another run, or the data cannot be used.
+
+    Example:
+        >>> import labelproof
+        >>> tiny = labelproof.Configuration("digits", network="mlp(hidden=8,depth=1)", epochs=1)
+        >>> labelproof.train(tiny, device="cpu").epochs
+        1
+    """
+    reporter = as_reporter(progress)
+    reading = Reading(label, labels, tuple(drop), group, root=data_root)
+    source = configuration.data if data is None else data
+
+    def load() -> Dataset:
+        with reporter.reading():
+            return read_data(source, reading, on_error=on_error)
+
+    folder, keeper = choose_folder(output, configuration.name)
+    plan = TrainPlan(
+        configuration,
+        load,
+        reading,
+        folder,
+        choose_execution(device, compile=compile, workers=workers),
+        human=None if human_labels is None else Path(human_labels),
+        fresh=fresh,
+    )
+    plan.run(reporter=reporter, checkpoint_seconds=checkpoint_seconds)
+    given = None if is_path(source) else source
+    return load_run(plan.folder, device, given=given, keeper=keeper)

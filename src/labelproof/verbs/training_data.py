@@ -1,0 +1,222 @@
+"""The data that a run was trained on: where they are now, and whether they are still the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.duplicates import find_duplicates
+from labelproof.data.images import ImageFiles, OnError
+from labelproof.data.load import Reading
+from labelproof.data.notices import readable
+from labelproof.data.published import is_known
+from labelproof.fitting.attempts import read_attempts
+from labelproof.fitting.whereabouts import find_again, places_of
+from labelproof.noise import parse_noise
+from labelproof.training.begun_on import mark_data, read_note
+from labelproof.training.examples import choose_examples
+from labelproof.training.fingerprint import fingerprint
+from labelproof.training.saved import TrainedNetwork
+
+__all__ = ["TrainingData"]
+
+
+class TrainingData:
+    """What a run was trained on, as its folder tells.
+
+    Args:
+        run: The run.
+        root: The folder of the datasets that have a name.
+    """
+
+    def __init__(self, run: TrainedNetwork, root: str | os.PathLike[str] | None = None):
+        self.run = run
+        self.root = root
+        self.attempts = read_attempts(run.folder)
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """How the data were read, as the folder has it."""
+        return {} if self.attempts is None else self.attempts.asked
+
+    def find(self, *, advice: str = "") -> str:
+        """Where the data are: a path that is there, or a dataset's name.
+
+        Raises:
+            FileNotFoundError: They are nowhere; the message says where they were looked for, and
+                gives the advice.
+        """
+        data, folder = self.run.configuration.data, self.run.folder
+        if is_known(data):
+            return data
+        noted = None if self.attempts is None else self.attempts.places.get("data")
+        found = find_again(data, folder, noted)
+        if found is not None:
+            return found
+        if not noted and not Path(data).suffix and Path(data).name == data:
+            return data  # a name that was mistyped, or no place at all: whoever loads it explains
+        looked = " and ".join(readable(place) for place in places_of(data, folder, noted))
+        raise FileNotFoundError(
+            f"{readable(data)}: {folder} was trained on it, and it is not there any more (looked "
+            f"for {looked}); {advice}"
+        )
+
+    def find_labels(self, *, advice: str = "") -> Path | None:
+        """The file that the run took its labels from; `None` if they are the data's own.
+
+        Raises:
+            FileNotFoundError: It is nowhere.
+        """
+        labels = self.asked.get("labels")
+        if self.attempts is None or not isinstance(labels, str):
+            return None
+        found = find_again(labels, self.run.folder, self.attempts.places.get("labels"))
+        if found is None or not Path(found).is_file():
+            raise FileNotFoundError(
+                f"the run learned from the labels of {readable(labels)}, which is not there from "
+                f"here; {advice}"
+            )
+        return Path(found)
+
+    def reading(self, labels: Path | None) -> Reading:
+        """How the run read its data, with the file of its labels where that is now."""
+        label = self.run.description.label
+        return replace(Reading.of(self.asked), label=label, labels=labels, root=self.root)
+
+    def is_at(self, place: str) -> bool:
+        """Whether a path or name is that of these data."""
+        try:
+            own = self.find()
+        except FileNotFoundError:
+            own = self.run.configuration.data
+        try:
+            return place == own or Path(place).samefile(own)
+        except OSError:
+            return False
+
+    def is_same(self, dataset: Dataset, *, human: Path | None = None) -> bool | None:
+        """Whether data are what the run was trained on; `None` where it has not noted that.
+
+        Args:
+            dataset: The data, read in the same way.
+            human: The file of human labels, for noise such as `human:worse`.
+        """
+        # What `fit` noted is of the data as they were read. What the training noted beside is of
+        # what it was handed, which for `fit` may be decoded images.
+        noted = (
+            self.asked.get("fingerprint") if "data" in self.asked else read_note(self.run.folder)
+        )
+        configuration = self.run.configuration
+        people = parse_noise(configuration.noise).kind == "human"
+        if noted is None or (people and human is None):
+            return None
+        if not people:
+            return fingerprint(dataset) == noted
+        examples = choose_examples(configuration, dataset, human=human)
+        return mark_data(configuration, examples) == noted
+
+    def differs(self, dataset: Dataset, data: str) -> bool | None:
+        """Whether data are others than the run was trained on; `None` where that is not known.
+
+        Args:
+            dataset: The data as they are measured: perhaps by other labels than were learned from.
+            data: Where they were read from.
+        """
+        same = self.is_same(replace(dataset, group=self.asked.get("group")))
+        if same is None or same:
+            return None if same is None else False
+        # To read them again, as they were learned from, takes time, and leaves no doubt.
+        try:
+            read = self._load("skip", data)
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return True
+        return not self.is_same(read)
+
+    def count(self, split: Split) -> int | None:
+        """How many samples the run has learned from, or validated on; `None` if that is not known.
+
+        Files are the same if their paths are, or their bytes; images and rows in memory if their
+        numbers are. No image is decoded.
+        """
+        # Of files the list will do: to look at each would take longer than to measure.
+        quick = "later" if isinstance(split.images, ImageFiles) else "skip"
+        try:
+            own = self._load(quick)
+            found = _count(split, own.train)
+            same = None if found is None else self.is_same(own)
+            if found and same is False and quick == "later":
+                # What could not be read was listed and never learned from.
+                same = self.is_same(self._load("skip"))
+        except (OSError, ValueError):
+            return None
+        # Where its data are others by now, who is among them says nothing; nor does, where nothing
+        # was noted, that no one is.
+        return found if same or (same is None and found) else None
+
+    def _load(self, on_error: OnError, data: str | None = None) -> Dataset:
+        """What the run learned from, read again without a word."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reading = self.reading(self.find_labels())
+            return reading.load(data or self.find(), on_error=on_error)
+
+
+def _count(split: Split, own: Split) -> int | None:
+    if isinstance(split.images, ImageFiles) and isinstance(own.images, ImageFiles):
+        return _count_files(_paths(split.images), _paths(own.images))
+    if isinstance(split.images, np.ndarray) and isinstance(own.images, np.ndarray):
+        return _count_equal(split.images, own.images)
+    return None
+
+
+def _paths(images: ImageFiles) -> list[str] | None:
+    """The files of images; `None` where they are stored otherwise, as in an archive."""
+    if getattr(images.files, "name_of", None) is not None:  # to ask for one is to read it
+        return None
+    files = [images.files[index] for index in range(len(images))]
+    paths = [file for file in files if isinstance(file, str)]
+    return paths if len(paths) == len(files) else None
+
+
+def _count_files(paths: Sequence[str] | None, learned: Sequence[str] | None) -> int | None:
+    if paths is None or learned is None:
+        return None
+    known = {os.path.realpath(path) for path in learned}
+    same = {index for index, path in enumerate(paths) if os.path.realpath(path) in known}
+    others = [index for index in range(len(paths)) if index not in same]
+    sizes = {_size(paths[index]) for index in others}
+    # Copies among the learned ones are nobody's concern here, so only what may match is compared.
+    alike = [path for path in learned if _size(path) in sizes] if others else []
+    for group in find_duplicates([*(paths[index] for index in others), *alike]):
+        if group[-1] >= len(others):
+            same |= {others[index] for index in group if index < len(others)}
+    return len(same)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return -1
+
+
+def _count_equal(samples: NDArray[Any], learned: NDArray[Any]) -> int | None:
+    if samples.shape[1:] != learned.shape[1:] or samples.dtype != learned.dtype:
+        return None
+    known = {_digest(sample) for sample in learned}
+    return sum(_digest(sample) in known for sample in samples)
+
+
+def _digest(sample: NDArray[Any]) -> bytes:
+    return hashlib.blake2b(sample.tobytes(), digest_size=16).digest()

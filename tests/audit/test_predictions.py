@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from audit.noisy_logits import make, softmax, symmetric
+from planted import Planted
+
+from labelproof.audit import audit_given, audit_labels, audit_logits, fit_noise_model
+from labelproof.audit import predictions as module
+from labelproof.audit.predictions import (
+    LogProbabilities,
+    admit_logits,
+    match_predictions,
+    read_labels,
+    read_probabilities,
+)
+from labelproof.data import load_dataset
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.notices import DataWarning
+from labelproof.report.audit_words import caution
+
+MADE = make(300, symmetric(3, 0.2), deviation=1)
+TABLE = softmax(MADE.logits, 0.2)
+NAMES = np.array(["ant", "bee", "cat"])
+WORDS = NAMES[MADE.given]
+FRAME = pd.DataFrame(TABLE, columns=NAMES)
+GOOD = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
+
+
+def rows(labels: np.ndarray, names: tuple[str, ...] = ("ant", "bee", "cat")) -> Dataset:
+    places = [f"line {n + 2}" for n in range(len(labels))]
+    split = Split(np.zeros((len(labels), 2), np.float32), labels, places)
+    return Dataset("made", {"train": split}, names, (0.0, 0.0), (1.0, 1.0), clean=False)
+
+
+def test_labels_alone_are_audited_by_position() -> None:
+    audit = audit_given(TABLE, MADE.given, data="folder/labels.npy")
+    assert (audit.name, audit.data, audit.kind) == ("labels", "folder/labels.npy", "unknown")
+    assert audit.class_names == ("0", "1", "2")
+    assert audit.samples == [str(number) for number in range(300)]
+    assert audit.method == {"predictions": "given"}
+    assert np.array_equal(audit.index, np.arange(300))
+    assert audit.agreement.value == np.mean(TABLE.argmax(axis=1) == MADE.given)
+    wrong = np.flatnonzero(MADE.given != MADE.true)
+    assert np.isin(audit.findings.suspects, wrong).mean() > 0.95
+
+
+def test_a_dataset_names_its_samples_and_classes() -> None:
+    audit = audit_given(TABLE, rows(MADE.given), data="t.csv", options={"label": "kind"})
+    assert (audit.name, audit.kind, audit.options) == ("made", "rows", {"label": "kind"})
+    assert audit.class_names == ("ant", "bee", "cat")
+    assert audit.samples[:2] == ["line 2", "line 3"]
+    split = Split(np.zeros((300, 1, 2, 2), np.uint8), MADE.given)
+    images = Dataset("made", {"train": split}, ("a", "b", "c"), (0.0,), (1.0,))
+    assert audit_given(TABLE, images, data="x.npz").kind == "images"
+
+
+def test_columns_are_matched_with_classes_by_position_or_by_name() -> None:
+    turned, numbered = FRAME[["cat", "ant", "bee"]], pd.DataFrame(TABLE)
+    written = pd.DataFrame({"label": "x", **{f"p({name})": FRAME[name] for name in NAMES[::-1]}})
+    for probabilities, labels in (
+        *((TABLE, WORDS), (TABLE.tolist(), MADE.given.astype(float).tolist())),
+        *((numbered, WORDS), (numbered[[2, 0, 1]], MADE.given), (TABLE, pd.Series(WORDS))),
+        *((FRAME, WORDS), (turned, WORDS), (turned, rows(MADE.given)), (written, WORDS)),
+        (FRAME.assign(note="text", age=7), pd.Series(WORDS)),
+    ):
+        found = match_predictions(probabilities, labels)
+        np.testing.assert_array_equal(found.probabilities, TABLE)
+        assert np.array_equal(found.labels, MADE.given)
+        assert found.class_names in (("ant", "bee", "cat"), ("0", "1", "2"))
+
+
+def test_class_names_say_which_column_is_which() -> None:
+    wide = np.column_stack([np.full(300, 0.05), TABLE * 0.95])
+    names = ["ape", *NAMES]
+    for probabilities in (wide, pd.DataFrame(wide, columns=names)):
+        for labels in (WORDS, MADE.given + 1, rows(MADE.given)):
+            found = match_predictions(probabilities, labels, class_names=names)
+            assert found.class_names == ("ape", "ant", "bee", "cat")
+            assert np.array_equal(found.labels, MADE.given + 1)
+    for said, arguments in {
+        "probabilities: expected 3 columns": (wide, WORDS),
+        "probabilities: expected rows that sum to 1": (pd.DataFrame(wide, columns=names), WORDS),
+        "class_names: ": (wide, WORDS, ["ape", "ant", "ant", "cat"]),
+        "labels: expected classes among .* got cat": (wide, WORDS, ["ape", "ant", "bee", "dog"]),
+        "probabilities: .* none for cat, bee, ant; .* are dog": (
+            *(pd.DataFrame({"dog": [1.0]}), ["ant"], ["cat", "bee", "ant"]),
+        ),
+        "probabilities: .* none for 0, 1, 2; .* are ant": (FRAME, MADE.given),
+    }.items():
+        table, labels, *given = arguments
+        with pytest.raises(ValueError, match=f"^{said}"):
+            match_predictions(table, labels, class_names=given[0] if given else None)
+
+
+def write_table(folder: Path) -> Path:
+    file = folder / "t.csv"
+    lines = [f"0{n},text {n},{word}" for n, word in enumerate(WORDS)]
+    file.write_text("\n".join(["key,text,label", *lines]) + "\n")
+    return file
+
+
+def test_rows_are_matched_by_the_id_that_is_named(tmp_path: Path) -> None:
+    file = write_table(tmp_path)
+    dataset = load_dataset(file, features=False)
+    order = np.random.default_rng(0).permutation(300)
+    mixed = FRAME.iloc[order]
+    keys = mixed.assign(key=[f"0{n}" for n in order])
+    keys.to_csv(tmp_path / "p.csv", index=False)
+    for probabilities, labels, data, column in (
+        (keys, dataset, file, "key"),
+        (tmp_path / "p.csv", dataset, file, "key"),
+        (mixed.assign(row=[f"line {n + 2}" for n in order]), dataset, file, "row"),
+        (mixed.assign(row=[f"line {n + 1}" for n in order]), WORDS, "labels.txt", "row"),
+        (mixed.assign(id=order), pd.Series(WORDS, index=order), "labels.npy", "id"),
+    ):
+        found = match_predictions(probabilities, labels, data=data, id=column)
+        np.testing.assert_allclose(found.probabilities, TABLE)
+    with pytest.warns(DataWarning, match="1 row about samples that are not in labels"):
+        found = match_predictions(mixed.assign(id=order), WORDS[:299], id="id")
+    np.testing.assert_array_equal(found.probabilities, TABLE[:299])
+
+
+def test_ids_that_do_not_match_are_refused(tmp_path: Path) -> None:
+    named = FRAME.assign(id=[str(n) for n in range(300)], other="x")
+    for said, table, labels, column in (
+        ("id: .* none for 299; .* are 0, 1", named[:299], WORDS, "id"),
+        ("id: .* none for 1, 3; ", named.replace({"id": {"1": "01", "3": "3.0"}}), WORDS, "id"),
+        ("id: .* got x again", named, WORDS, "other"),
+        ("id: expected a column of the predictions .* got 'key'", named, WORDS, "key"),
+        ("id: expected a table", TABLE, WORDS, "id"),
+    ):
+        with pytest.raises(ValueError, match=f"^{said}"):
+            match_predictions(table, labels, id=column)
+    file = write_table(tmp_path)
+    file.write_text(file.read_text().replace("\n01,", "\n00,"))
+    keys = FRAME.assign(key=[f"0{n}" for n in range(300)])
+    with pytest.raises(ValueError, match=r"^id: .* once in .*t\.csv, got 00 again"):
+        match_predictions(keys, load_dataset(file, features=False), data=file, id="key")
+
+
+def test_there_are_as_many_labels_as_rows() -> None:
+    for labels in (WORDS[:-1], MADE.given[:-1], rows(MADE.given[:-1])):
+        with pytest.raises(ValueError, match=r"^labels: .* 300 rows of the probabilities, got 299"):
+            match_predictions(TABLE, labels)
+    with pytest.raises(ValueError, match=r"^labels: expected 0 to 2.* got 3 for sample 0"):
+        match_predictions(TABLE, np.where(np.arange(300) == 0, 3, MADE.given))
+
+
+@pytest.mark.parametrize("door", [audit_labels, audit_logits, fit_noise_model, audit_given])
+def test_an_index_other_than_that_of_the_labels_is_refused(door: Callable[..., Any]) -> None:
+    frame = pd.DataFrame(TABLE)
+    shuffled = pd.Series(MADE.given).sample(frac=1, random_state=0)
+    with pytest.raises(ValueError, match=r"^labels: expected the index of the "):
+        door(frame, shuffled)
+    door(frame, shuffled.loc[frame.index])
+
+
+def with_entry(value: float) -> np.ndarray:
+    table = GOOD.copy()
+    table[1, 2] = value
+    return table
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "one number": (0.5, r"shape \(samples, classes\).* of shape \(\)"),
+    "one class": (np.ones((4, 1)), r"at least two classes, got float64 of shape \(4, 1\)"),
+    "no row": (np.zeros((0, 3)), r"of shape \(0, 3\)"),
+    "several lengths": ([[0.5, 0.5], [1.0]], "rows of different lengths"),
+    "text": (np.array([["a", "b"]]), "expected numbers .* got <U1"),
+    "objects": (np.array([[0.5, 0.5]], dtype=object), "expected numbers .* got object"),
+    "logits": (np.array([[3.0, 0.5]]), r"got 3\.5 in row 0; of logits, take the softmax first"),
+    "percent": (GOOD * 100, "got 100 in row 0; .* divide percentages"),
+    "a row that is short": (with_entry(0.75), r"sum to 1, got 0\.95 in row 1"),
+    "NaN": (with_entry(np.nan), "from 0 to 1, got nan in row 1, column 2"),
+    "negative": (with_entry(-0.2), r"from 0 to 1, got -0\.2 in row 1, column 2"),
+    "infinite": (with_entry(np.inf), "got inf in row 1, column 2"),
+    "too large for float32": (with_entry(1e300), "got inf in row 1"),
+    "a cell of text": (pd.DataFrame({"0": [0.5], "1": ["most"]}), "row 0, column '1', got 'most'"),
+    "an empty cell": (pd.DataFrame({"0": [0.5], "1": [None]}), "row 0, column '1', got None"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_probabilities_is_refused(name: str) -> None:
+    given, said = REFUSED[name]
+    labels = [0, 1] if isinstance(given, pd.DataFrame) else [0, 1, 0]
+    with pytest.raises(ValueError, match=f"^probabilities: .*{said}"):
+        match_predictions(given, labels)
+
+
+def test_the_first_bad_row_is_named_wherever_a_part_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.tile([0.5, 0.5], (7, 1))
+    table[[4, 6], 0] = 0.9
+    for size in (1, 2, 3, 100):
+        monkeypatch.setattr(module, "_CHUNK", size)
+        with pytest.raises(ValueError, match=r"1\.4 in row 4"):
+            match_predictions(table, [0] * 7)
+
+
+def test_any_precision_will_do() -> None:
+    for kind in ("<f2", "<f4", ">f4", ">f8"):
+        table = match_predictions(GOOD.astype(kind), [0, 1, 2]).probabilities
+        assert table.dtype == np.dtype(kind)
+        np.testing.assert_allclose(np.exp(LogProbabilities(table)[1:]), GOOD[1:], atol=1e-3)
+    drawn = np.random.default_rng(0).dirichlet(np.full(1000, 0.1), 50)
+    match_predictions(drawn.astype(np.float16), [0] * 50)
+    # A probability of 0 rules no class out.
+    logarithms = LogProbabilities(np.array([[1.0, 0.0], [1 - 1e-30, 1e-30]]))[:]
+    assert np.isfinite(logarithms).all()
+    assert logarithms[0, 1] == logarithms[1, 1] < -20
+
+
+def test_decisions_are_told_from_probabilities() -> None:
+    with pytest.warns(DataWarning, match="^probabilities: every number is 0 or 1"):
+        match_predictions(np.eye(3)[MADE.given], MADE.given)
+
+
+def test_low_agreement_is_left_to_the_report_of_an_audit() -> None:
+    # The command line says so of every audit: a warning beside it would be the same once more.
+    audit = audit_given(TABLE[:, [1, 2, 0]], MADE.given, data="labels.npy")
+    assert audit.agreement.value < 0.5
+    assert "are predicted by the probabilities" in caution(audit)
+
+
+def logits_with(value: float, columns: Any = 1) -> np.ndarray:
+    table = MADE.logits.astype(np.float64)
+    table[7, columns] = value
+    return table
+
+
+@pytest.mark.parametrize("door", [audit_logits, fit_noise_model])
+def test_what_cannot_be_logits_is_refused(door: Callable[..., Any]) -> None:
+    for said, logits, given in (
+        (r"logits: .* of shape \(300,\)", MADE.logits[:, 0], MADE.given),
+        ("logits: .* got nan in row 7", logits_with(np.nan), MADE.given),
+        ("logits: .* got inf in row 7", logits_with(np.inf), MADE.given),
+        (r"logits: .* got 1e\+300 in row 7", logits_with(1e300), MADE.given),
+        ("logits: .* got -inf in row 7", logits_with(-np.inf, slice(None)), MADE.given),
+        ("labels: .* 300 rows of the logits, got 299", MADE.logits, MADE.given[:-1]),
+        ("labels: .* 3 columns of the logits, got 3", MADE.logits, MADE.given + 1),
+    ):
+        with pytest.raises(ValueError, match=f"^{said}"):
+            door(logits, given)
+
+
+def test_a_temperature_is_a_number_above_0() -> None:
+    for temperature in (0, -1.0, np.nan, np.inf, 1e-300, "1"):
+        with pytest.raises(ValueError, match=r"^temperature: "):
+            fit_noise_model(MADE.logits, MADE.given, temperature=temperature)  # pyright: ignore[reportArgumentType]
+
+
+def test_logits_of_any_kind_come_to_the_same() -> None:
+    whole = np.rint(MADE.logits - MADE.logits.min())
+    plain = fit_noise_model(whole.astype(np.float32), MADE.given)
+    frame = pd.DataFrame(whole)[[2, 0, 1]]
+    for logits in (whole.tolist(), whole.astype(np.uint8), frame):
+        fitted = fit_noise_model(logits, MADE.given.astype(float).tolist())
+        np.testing.assert_array_equal(fitted.transition, plain.transition)
+    ruled_out = np.where(whole < whole.max(axis=1, keepdims=True) - 2, -np.inf, whole)
+    found = audit_logits(ruled_out, MADE.given)
+    assert np.isfinite(found.score).all()
+    assert np.isfinite(found.transition).all()
+
+
+def test_labels_are_read_from_lines_and_arrays(tmp_path: Path) -> None:
+    lines, array = tmp_path / "labels.txt", tmp_path / "labels.npy"
+    for content, expected in {
+        "\ufeffcat\r\nsnow leopard \r\ncafé\r\n\r\n": ["cat", "snow leopard", "café"],
+        "0\n2\n1": [0, 2, 1],
+        "0\ncat\n1": ["0", "cat", "1"],
+    }.items():
+        lines.write_bytes(content.encode())
+        assert read_labels(lines).tolist() == expected
+    for given in (
+        np.array([2, 0], np.uint8),
+        np.array([2.0, 0.0]),
+        np.array(["cat ", "dog"], "S4"),
+    ):
+        np.save(array, given)
+        assert read_labels(array).tolist() in ([2, 0], ["cat", "dog"])
+    for content in (b"", b"cat\n\ndog\n", b"cat\n\xff\xfe\n"):
+        lines.write_bytes(content)
+        with pytest.raises(ValueError, match=r"labels\.txt: expected "):
+            read_labels(lines)
+
+
+def test_what_is_no_label_is_refused() -> None:
+    for labels in (
+        *(["cat", None, "a"], [0.0, np.nan, 1], ["cat", "nan", "a"], [b"cat", b"?", b"a"]),
+        *([0.5, 1.0, 0], [np.inf, 1.0, 0], [1e300, 1.0, 0], 3, [[0], [1, 2], [0]], np.eye(3)),
+        np.array(["2020-01-01"], dtype="datetime64[D]"),
+    ):
+        with pytest.raises(ValueError, match=r"^labels: expected one class index or name per"):
+            match_predictions(GOOD, labels)
+
+
+def test_archives_and_tables_name_their_columns(tmp_path: Path) -> None:
+    turned = {"probabilities": TABLE[:, ::-1], "class_names": NAMES[::-1]}
+    np.savez(tmp_path / "p.npz", **turned, features=np.eye(2))
+    FRAME.iloc[:, ::-1].to_csv(tmp_path / "p.csv")
+    FRAME.to_parquet(tmp_path / "p.parquet")
+    np.save(tmp_path / "p.npy", TABLE)
+    assert match_predictions(tmp_path / "p.npz", WORDS).class_names == ("cat", "bee", "ant")
+    with pytest.warns(DataWarning, match="1 column without a name left out"):
+        np.testing.assert_allclose(match_predictions(tmp_path / "p.csv", WORDS)[0], TABLE)
+    np.testing.assert_array_equal(match_predictions(tmp_path / "p.parquet", WORDS)[0], TABLE)
+    assert isinstance(match_predictions(tmp_path / "p.npy", WORDS)[0], np.memmap)
+    np.savez(tmp_path / "p.npz", a=GOOD, b=GOOD)
+    with pytest.raises(ValueError, match=r"p\.npz: expected an array probabilities, got a, b"):
+        match_predictions(tmp_path / "p.npz", WORDS)
+    for name in ("q.csv", "q.npz", "q.npy"):
+        with pytest.raises(FileNotFoundError, match=name):
+            match_predictions(tmp_path / name, WORDS)
+
+
+def test_damaged_files_are_refused_and_nothing_in_them_is_run(tmp_path: Path) -> None:
+    planted, file = tmp_path / "planted", tmp_path / "p.npy"
+    pickle.loads(pickle.dumps(Planted(planted)))  # noqa: S301
+    planted.unlink()
+    np.save(file, GOOD)
+    whole = file.read_bytes()
+    np.save(file, np.array([[Planted(planted), 0.5]], dtype=object), allow_pickle=True)
+    for content in (file.read_bytes(), pickle.dumps(Planted(planted)), whole[:-8], whole[:40], b""):
+        for name, read in {"p.npy": read_probabilities, "y.npy": read_labels}.items():
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(ValueError, match=name):
+                read(tmp_path / name)
+        (tmp_path / "p.npz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"p\.npz"):
+            match_predictions(tmp_path / "p.npz", WORDS)
+    assert not planted.exists()
+
+
+MAPPED = """
+import sys
+from labelproof.audit.predictions import match_predictions, read_probabilities
+
+anonymous = lambda: int(open("/proc/self/status").read().split("RssAnon:")[1].split()[0])
+table = read_probabilities(sys.argv[1])
+labels = [0] * len(table)
+before = anonymous()
+match_predictions(table, labels)
+print((anonymous() - before) / 1024, table.nbytes / 2**20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what the system says of memory")
+def test_a_large_file_is_not_read_into_memory(tmp_path: Path) -> None:
+    file = tmp_path / "table.npy"
+    np.save(file, np.full((400_000, 50), 1 / 50, np.float32))
+    command = [sys.executable, "-c", MAPPED, file]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    more, size = map(float, done.stdout.split())
+    assert size > 70
+    assert more < 30
+    logits = np.load(file, mmap_mode="r")
+    assert admit_logits(logits, np.zeros(400_000, int))[0] is logits

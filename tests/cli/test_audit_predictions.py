@@ -1,0 +1,210 @@
+"""Audits by predictions from elsewhere, with labels and classes as people have them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from trained import labelproof
+from typer.testing import Result
+
+from labelproof.audit import Audit, open_samples
+
+NAMES = ("cat", "dog", "fox", "snow leopard")
+SIZE = 200
+TRUE = np.arange(SIZE) % 4
+WRONG = np.arange(0, SIZE, 10)
+GIVEN = np.where(np.arange(SIZE) % 10 == 0, (TRUE + 1) % 4, TRUE)
+TABLE = np.random.default_rng(0).dirichlet(np.ones(4), SIZE) * 0.2 + 0.8 * np.eye(4)[TRUE]
+WORDS = [NAMES[label] for label in GIVEN]
+TEXTS = [f"the {number}th, which is" for number in range(SIZE)]
+
+
+def write_labels(folder: Path, kind: str) -> Path:
+    file = folder / f"labels{kind}"
+    if kind == ".txt":
+        file.write_text("\n".join(WORDS) + "\n")
+    elif kind == ".npy":
+        np.save(file, np.array(WORDS))
+    elif kind == ".jsonl":
+        lines = [{"text": text, "label": word} for text, word in zip(TEXTS, WORDS, strict=True)]
+        file.write_text("\n".join(json.dumps(line) for line in lines))
+    else:
+        with file.open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["key", "text", "label"])
+            writer.writerows([f"k{n}", TEXTS[n], WORDS[n]] for n in range(SIZE))
+    return file
+
+
+def write_predictions(folder: Path, kind: str) -> Path:
+    file = folder / f"predictions.{kind.split()[0]}"
+    if kind == "npy":
+        np.save(file, TABLE)
+    elif kind == "npz":
+        np.savez(file, probabilities=TABLE[:, ::-1], class_names=np.array(NAMES[::-1]))
+    else:
+        frame = pd.DataFrame(TABLE, columns=NAMES)[list(NAMES[::-1])]
+        if "shuffled" in kind:
+            frame = frame.assign(key=[f"k{n}" for n in range(SIZE)]).sample(frac=1, random_state=0)
+        frame.to_csv(file, index=False)
+    return file
+
+
+def audit(folder: Path, *arguments: str | Path) -> Result:
+    return labelproof("audit", *arguments, "--output", folder / "audit")
+
+
+def audited(folder: Path, *arguments: str | Path) -> Audit:
+    result = audit(folder, *arguments)
+    assert (result.exit_code, result.stderr) == (0, ""), (result.exception, result.output)
+    found = Audit.read(folder / "audit")
+    assert np.array_equal(np.sort(found.findings.suspects), WRONG)
+    names = np.array(found.class_names)
+    assert names[found.findings.given].tolist() == WORDS
+    assert names[found.findings.suggested[WRONG]].tolist() == [NAMES[t] for t in TRUE[WRONG]]
+    return found
+
+
+def refusal(folder: Path, *arguments: str | Path) -> str:
+    result = audit(folder, *arguments)
+    assert isinstance(result.exception, (ValueError, OSError)), result.output
+    assert not (folder / "audit" / "audit.json").exists()
+    return str(result.exception)
+
+
+@pytest.mark.parametrize("predictions", ["npy", "npz", "csv"])
+def test_labels_and_predictions_may_be_in_any_file(predictions: str, tmp_path: Path) -> None:
+    table = write_predictions(tmp_path, predictions)
+    for labels in (".txt", ".npy", ".csv", ".jsonl"):
+        audited(tmp_path, write_labels(tmp_path, labels), "--probabilities", table)
+
+
+def test_rows_are_matched_by_id_and_shown_with_their_text(tmp_path: Path) -> None:
+    path, table = write_labels(tmp_path, ".csv"), write_predictions(tmp_path, "csv shuffled")
+    found = audited(tmp_path, path, "--probabilities", table, "--id", "key")
+    assert found.samples[:2] == ["line 2", "line 3"]
+    samples = open_samples(found)
+    assert samples.kind == "rows"
+    assert (samples.audit.index >= 0).all()
+    assert samples.cells(3) == [("key", "k3"), ("text", TEXTS[3]), ("label", WORDS[3])]
+
+
+def test_columns_and_classes_are_named(tmp_path: Path) -> None:
+    wide = np.column_stack([np.full(SIZE, 0.05), TABLE[:, ::-1] * 0.95])
+    np.save(tmp_path / "p.npy", wide)
+    names = ["ape", *NAMES[::-1]]
+    (tmp_path / "names.txt").write_text("\n".join(names))
+    path = write_labels(tmp_path, ".csv")
+    for given in (",".join(names), tmp_path / "names.txt"):
+        command = ("--probabilities", tmp_path / "p.npy", "--class-names", given)
+        found = audited(tmp_path, path, *command)
+        assert found.class_names == tuple(names)
+        assert (open_samples(found).audit.index >= 0).all()
+    # Many names are not taken for a file, whose name would be too long.
+    many = [f"class number {number:03d}" for number in range(100)]
+    (tmp_path / "labels.txt").write_text("\n".join(many * 2))
+    np.save(tmp_path / "p.npy", np.tile(np.eye(100) * 0.9 + 0.001, (2, 1)))
+    command = ("--probabilities", tmp_path / "p.npy", "--class-names", ",".join(many))
+    result = audit(tmp_path, tmp_path / "labels.txt", *command, "--dry-run")
+    assert "Data: 200 labels, 100 classes (class number 000, " in result.stdout
+
+
+def test_images_that_are_not_here_are_rows(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    pd.DataFrame({"file": [f"{n}.jpg" for n in range(SIZE)], "kind": WORDS}).to_csv(
+        path, index=False
+    )
+    table = write_predictions(tmp_path, "csv")
+    found = audited(tmp_path, path, "--probabilities", table, "--label", "kind")
+    assert found.kind == "rows"
+    assert open_samples(found).cells(0) == [("file", "0.jpg"), ("kind", WORDS[0])]
+
+
+def test_what_does_not_match_is_told(tmp_path: Path) -> None:
+    labels, table = write_labels(tmp_path, ".txt"), write_predictions(tmp_path, "csv")
+    given = ("--probabilities", table)
+    (tmp_path / "few.txt").write_text("cat\ndog\nfox\nsnow leopard\n")
+    (tmp_path / "typo.txt").write_text(labels.read_text().replace("fox", "focks"))
+    for said, arguments in {
+        "200 rows of the probabilities, got 4": (tmp_path / "few.txt", *given),
+        "none for focks; the columns are snow leopard, fox": (tmp_path / "typo.txt", *given),
+        "none for a, b": (labels, *given, "--class-names", "a,b"),
+        "--class-names: ": (labels, "--class-names", "a,b"),
+        "--id: ": (labels, "--id", "key"),
+        "id: expected a column of": (labels, *given, "--id", "key"),
+    }.items():
+        assert said in refusal(tmp_path, *arguments)
+
+
+def test_rows_that_were_left_out_are_told(tmp_path: Path) -> None:
+    path, named = write_labels(tmp_path, ".csv"), write_predictions(tmp_path, "csv shuffled")
+    (tmp_path / "review.csv").write_text("sample,label\nline 5,\n")
+    given = ("--labels", tmp_path / "review.csv", "--probabilities")
+    said = refusal(tmp_path, path, *given, write_predictions(tmp_path, "npy"))
+    assert "200 rows of the probabilities, got 199" in said
+    result = audit(
+        tmp_path, path, *given, write_predictions(tmp_path, "csv shuffled"), "--id", "key"
+    )
+    assert "1 row about samples that are not in" in result.stderr
+    found = Audit.read(tmp_path / "audit")
+    assert np.array_equal(np.sort(found.findings.suspects), [0, *(WRONG[1:] - 1)])
+    shutil.rmtree(tmp_path / "audit")
+    # The first text, in quotes for its comma, and then its label.
+    path.write_text(path.read_text().replace('which is",dog', 'which is",', 1))
+    said = refusal(tmp_path, path, "--probabilities", write_predictions(tmp_path, "npy"))
+    assert "line 2" in said
+    assert "--id" in said
+    result = audit(tmp_path, path, "--probabilities", named, "--id", "key")
+    assert "line 2; left out" in result.output
+    assert "About 19 of 199 labels are wrong" in result.output
+
+
+def test_flags_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    labels, table = write_labels(tmp_path, ".txt"), write_predictions(tmp_path, "npy")
+    for flag in (["--device", "cpu"], ["--workers", "0"], ["--strict"], ["--epochs", "3"]):
+        said = refusal(tmp_path, labels, "--probabilities", table, *flag)
+        assert said.startswith(f"{flag[0]}: ")
+
+
+def test_a_dry_run_matches_and_writes_nothing(tmp_path: Path) -> None:
+    labels, table = write_labels(tmp_path, ".txt"), write_predictions(tmp_path, "csv")
+    before = set(tmp_path.iterdir())
+    result = audit(tmp_path, labels, "--probabilities", table, "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "Data: 200 labels, 4 classes (cat, dog, fox, snow leopard)" in result.stdout
+    assert f"Predictions: {table}; nothing is trained" in result.stdout
+    assert f"Folder: {tmp_path / 'audit'}" in result.stdout
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_what_predict_writes_is_matched_by_line_or_by_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [f"c{n},{n % 2 * 4 + n / 99},{'ab'[n % 2]}" for n in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["customer,size,kind", *lines]))
+    small = ("--network", "mlp(hidden=8,depth=1)", "--device", "cpu", "--epochs", "20")
+    label = ("--label", "kind")
+    fitted = labelproof("fit", "t.csv", *label, "--drop", "customer", *small, "--output", "run")
+    assert fitted.exit_code == 0, fitted.output
+    labelproof("predict", "run", "t.csv", "--all", "--id", "customer", "--output", "p.csv")
+    pd.read_csv("p.csv").sample(frac=1, random_state=0).to_csv("shuffled.csv", index=False)
+    scores = []
+    for table, *by in (
+        ("p.csv",),
+        ("shuffled.csv", "--id", "row"),
+        ("shuffled.csv", "--id", "customer"),
+    ):
+        result = labelproof(
+            "audit", "t.csv", *label, "--probabilities", table, *by, "--output", "a"
+        )
+        assert result.exit_code == 0, result.output
+        scores.append(Audit.read(tmp_path / "a").findings.score)
+    assert np.array_equal(scores[0], scores[1])
+    assert np.array_equal(scores[0], scores[2])

@@ -1,0 +1,274 @@
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_images import make_image, write_images
+
+from labelproof.data import Dataset
+from labelproof.data.image_folder import list_folder, load_folder
+from labelproof.data.notices import DataWarning
+
+PLAIN = ["cat/1.png", "cat/2.png", "cat/deep/er/3.png", "dog/1.jpg", "dog/2.JPEG"]
+
+
+def told(folder: Path, **options: str) -> tuple[Dataset, list[str]]:
+    """Load a folder, and collect what it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dataset = load_folder(folder, **options)  # type: ignore[arg-type]
+    assert all(issubclass(entry.category, DataWarning) for entry in caught)
+    return dataset, [str(entry.message) for entry in caught]
+
+
+def test_a_folder_is_a_class(tmp_path: Path) -> None:
+    write_images(tmp_path / "pets", PLAIN)
+    dataset = load_folder(tmp_path / "pets", short_side=8)
+    assert dataset.name == "pets"
+    assert dataset.class_names == ("cat", "dog")
+    assert not dataset.clean
+    assert list(dataset.splits) == ["train"]
+    np.testing.assert_array_equal(dataset.train.labels, [0, 0, 0, 1, 1])
+    assert dataset.train.labels.dtype == np.int64
+    assert dataset.image_shape == (3, 8, 12)
+    assert len(dataset.mean) == len(dataset.std) == 3
+
+
+def test_grey_images_stay_grey_unless_one_is_coloured(tmp_path: Path) -> None:
+    write_images(tmp_path, ["a/1.png", "a/2.png", "b/1.png"], mode="L")
+    assert load_folder(tmp_path).image_shape == (1, 16, 24)
+    make_image(9).save(tmp_path / "b" / "2.png")
+    assert load_folder(tmp_path).image_shape == (3, 16, 24)
+
+
+@pytest.mark.parametrize(
+    "names", [("train", "val", "test"), ("Training", "VALID", "testing"), ("train", "dev", "test")]
+)
+def test_splits_at_the_top(names: tuple[str, str, str], tmp_path: Path) -> None:
+    train, validation, test = names
+    write_images(tmp_path, [f"{train}/{name}.png" for name in ("a/1", "a/2", "b/1")])
+    write_images(
+        tmp_path, [f"{validation}/b/1.png", f"{test}/a/1.png", f"{test}/b/2.png"], size=(20, 20)
+    )
+    dataset = load_folder(tmp_path)
+    assert list(dataset.splits) == ["train", "validation", "test"]
+    assert [split.labels.tolist() for split in dataset.splits.values()] == [[0, 0, 1], [1], [0, 1]]
+
+
+def test_train_may_be_the_name_of_a_class(tmp_path: Path) -> None:
+    write_images(tmp_path, ["bus/1.png", "train/1.png", "train/2.png", "tram/1.png"])
+    assert load_folder(tmp_path).class_names == ("bus", "train", "tram")
+
+
+def test_a_folder_that_is_no_split_is_left_out_and_named(tmp_path: Path) -> None:
+    write_images(
+        tmp_path, ["train/a/1.png", "train/a/2.png", "train/b/1.png", "test/a/1.png", "old/1.png"]
+    )
+    dataset, messages = told(tmp_path)
+    assert dataset.class_names == ("a", "b")
+    assert any("left out, not one of train, val and test: old" in text for text in messages)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["val/a/1.png", "test/a/1.png"], "expected a folder train in .*, got test, val"),
+        (["train/1.png", "test/1.png"], "expected a folder for each class in test, train"),
+        (
+            ["train/a/1.png", "val/a/1.png", "valid/a/2.png"],
+            "expected one folder for each split in .*, got train, val, valid",
+        ),
+        (["train/a/.1.png", "test/a/1.png"], "the folder train holds no images"),
+        (["pets/cat/1.png", "pets/dog/1.png"], r"was .*pets meant\?"),
+        (["cat/1.png", "cat/2.png"], "expected at least two classes, got only 'cat'"),
+        (["1/1.png", "2/1.png", "3/1.png"], "look like names of single images"),
+        (["1.png", "2.png"], "found none: 2 images in no class folder"),
+        (["a/x.txt", "b/y.txt", "b/z"], "found none: only 2 .txt, 1 without an ending"),
+        ([], "found none$"),
+    ],
+)
+def test_what_cannot_be_a_dataset_is_refused(
+    names: list[str], message: str, tmp_path: Path
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    write_images(tmp_path, [name for name in names if name.endswith(".png")])
+    with pytest.raises(ValueError, match=message):
+        load_folder(tmp_path)
+
+
+def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"path: expected a folder, got .*gone"):
+        load_folder(tmp_path / "gone")
+    (tmp_path / "photos.zip").touch()
+    with pytest.raises(NotADirectoryError, match=r"path: expected a folder, got .*photos\.zip"):
+        load_folder(tmp_path / "photos.zip")
+    with pytest.raises(
+        ValueError, match="on_error: expected 'raise', 'skip' or 'later', got 'ignore'"
+    ):
+        load_folder(tmp_path, on_error="ignore")  # type: ignore[arg-type]
+
+
+def test_everything_beside_the_images_is_counted(tmp_path: Path) -> None:
+    write_images(tmp_path, [*PLAIN, "loose.png"])
+    for name in (".DS_Store", "cat/.thumbs.png", "cat/notes.txt", "dog/IMG_1.HEIC", "readme"):
+        (tmp_path / name).touch()
+    (tmp_path / ".git").mkdir()
+    listing = list_folder(tmp_path)
+    assert listing.num_images == 5
+    assert sorted(Path(name).name for name in listing.ignored) == [
+        "IMG_1.HEIC",
+        "notes.txt",
+        "readme",
+    ]
+    assert len(listing.loose) == 1
+    _, messages = told(tmp_path)
+    assert len(messages) == 2
+    assert "3 files left out" in messages[0]
+    assert "1 .heic" in messages[0]
+    assert "1 image left out, in no class folder" in messages[1]
+
+
+def test_an_empty_class_is_left_out_and_named(tmp_path: Path) -> None:
+    write_images(tmp_path, PLAIN)
+    (tmp_path / "bird").mkdir()
+    dataset, messages = told(tmp_path)
+    assert dataset.class_names == ("cat", "dog")
+    assert "1 class folder without an image: bird" in messages[0]
+
+
+def test_a_class_that_is_only_tested_is_kept_and_named(tmp_path: Path) -> None:
+    names = ["train/a/1.png", "train/a/2.png", "train/a/3.png", "train/b/1.png", "test/c/1.png"]
+    write_images(tmp_path, names)
+    dataset, messages = told(tmp_path)
+    assert dataset.class_names == ("a", "b", "c")
+    assert dataset.test.labels.tolist() == [2]
+    assert "1 class without a training image: c" in messages[0]
+
+
+def test_order_does_not_depend_on_the_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_images(tmp_path, ["10/b.png", "10/a-b.png", "10/a/b.png", "9/B.png", "9/a.png"])
+    forwards = load_folder(tmp_path)
+    scan = os.scandir
+
+    class Backwards:
+        def __init__(self, path: str):
+            with scan(path) as entries:
+                self.entries = sorted(entries, key=lambda entry: entry.name, reverse=True)
+
+        def __enter__(self) -> list:
+            return self.entries
+
+        def __exit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(os, "scandir", Backwards)
+    backwards = load_folder(tmp_path)
+    assert backwards.class_names == forwards.class_names == ("9", "10")
+    paths = [[Path(file) for file in d.train.images.files] for d in (forwards, backwards)]  # type: ignore[union-attr]
+    assert paths[0] == paths[1]
+    assert [str(path.relative_to(tmp_path)) for path in paths[0]] == [
+        "9/B.png",
+        "9/a.png",
+        "10/a/b.png",
+        "10/a-b.png",
+        "10/b.png",
+    ]
+
+
+def test_accents_are_one_class_however_they_are_stored(tmp_path: Path) -> None:
+    write_images(tmp_path, ["train/Mu\u0308ll/1.png", "train/Mu\u0308ll/2.png", "train/a/1.png"])
+    write_images(tmp_path, ["test/M\u00fcll/3.png"], size=(8, 8))
+    assert load_folder(tmp_path).class_names == ("M\u00fcll", "a")
+    write_images(tmp_path, ["train/M\u00fcll/4.png"], size=(9, 9))
+    assert load_folder(tmp_path).train.labels.tolist() == [0, 0, 0, 1]
+
+
+def test_classes_that_differ_in_case_are_asked_about(tmp_path: Path) -> None:
+    write_images(tmp_path, ["Cat/1.png", "cat/1.png", "cat/2.png"])
+    _, messages = told(tmp_path)
+    assert "the classes 'Cat' and 'cat' differ only in case or spaces" in messages[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_names_that_are_not_utf8_are_shown_as_bytes(tmp_path: Path) -> None:
+    names = ["caf\udce9/1.png", "caf\udce9/\udcff.png", "tea/1.png"]
+    write_images(tmp_path, names)
+    dataset = load_folder(tmp_path)
+    assert dataset.class_names == ("caf\\xe9", "tea")
+    assert dataset.train.images[1].shape == (3, 16, 24)
+    (tmp_path / "caf\udce9").rename(tmp_path / "coffee")
+    (tmp_path / "coffee" / "\udcfe.png").touch()
+    with pytest.raises(ValueError, match=r"\\xfe\.png: the file is empty"):
+        load_folder(tmp_path)
+
+
+def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
+    write_images(tmp_path / "data", PLAIN)
+    write_images(tmp_path / "more", ["4.png"], size=(30, 30))
+    (tmp_path / "data" / "dog" / "more").symlink_to(tmp_path / "more")
+    (tmp_path / "data" / "cat" / "up").symlink_to(tmp_path / "data")
+    (tmp_path / "data" / "cat" / "self").symlink_to(tmp_path / "data" / "cat" / "self")
+    dataset, messages = told(tmp_path / "data")
+    assert len(dataset.train) == 6
+    assert any("not followed" in text and "up" in text for text in messages)
+
+
+def test_bad_images_are_fatal_or_left_out_by_choice(tmp_path: Path) -> None:
+    write_images(tmp_path, PLAIN)
+    (tmp_path / "cat" / "empty.png").touch()
+    whole = (tmp_path / "dog" / "1.jpg").read_bytes()
+    (tmp_path / "dog" / "cut.jpg").write_bytes(whole[:-100])
+    with pytest.raises(
+        ValueError, match=r"1 of 7 images cannot be read: .*empty\.png: the file is empty; fix"
+    ):
+        load_folder(tmp_path)
+    dataset, messages = told(tmp_path, on_error="skip")
+    assert dataset.train.labels.tolist() == [0, 0, 0, 1, 1]
+    assert "2 of 7 images cannot be read and are left out" in messages[0]
+    assert "empty.png" in messages[0]
+    assert "cut.jpg" in messages[0]
+    for image in dataset.train.images:  # type: ignore[union-attr]
+        assert image.shape == (3, 16, 24)
+
+
+def test_a_folder_of_bad_images_is_refused(tmp_path: Path) -> None:
+    for name in ("a/1.png", "a/2.png", "b/1.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with (
+        pytest.warns(DataWarning, match="3 of 3 images"),
+        pytest.raises(ValueError, match="none of the training images can be read"),
+    ):
+        load_folder(tmp_path, on_error="skip")
+
+
+def test_the_same_image_twice_is_pointed_out(tmp_path: Path) -> None:
+    write_images(tmp_path, [f"train/{name}" for name in ("a/1.png", "a/2.png", "b/1.png")])
+    copies = {"train/a/3.png": "a/1", "train/b/2.png": "a/2", "test/b/1.png": "b/1"}
+    for copy, name in copies.items():
+        path = tmp_path / copy
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((tmp_path / "train" / f"{name}.png").read_bytes())
+    dataset, messages = told(tmp_path)
+    assert len(dataset.train) == 5
+    conflict, shared, again = messages
+    assert "1 image found with more than one label, such as" in conflict
+    assert "a/2.png and" in conflict
+    assert "b/2.png; at most one of the labels is right" in conflict
+    assert "1 image found in more than one split" in shared
+    assert "1 image found more than once in the same class" in again
+
+
+def test_one_class_with_folders_in_it_can_be_measured_on(tmp_path: Path) -> None:
+    write_images(tmp_path, ["cells/1.png", "cells/Patient 02/1.png", "cells/Patient 05/1.png"])
+    assert len(load_folder(tmp_path, few_classes=True).train) == 3
+    # And to learn from it, it is one class too few, not a folder too deep.
+    with pytest.raises(ValueError, match="expected at least two classes, got only 'cells'"):
+        load_folder(tmp_path)
+    (tmp_path / "cells" / "1.png").unlink()
+    assert len(load_folder(tmp_path, few_classes=True).train) == 2

@@ -1,0 +1,135 @@
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from made_images import write_images
+
+from labelproof.data import Dataset, load_dataset
+from labelproof.data.image_table import listed_images, load_image_table
+from labelproof.data.notices import DataWarning
+
+TABLE = "path,label\n1.png,cat\n2.png,dog\nsub/3.png,cat\n4.jpg,dog\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_images(tmp_path, ["1.png", "2.png", "sub/3.png", "4.jpg"])
+    return tmp_path
+
+
+def write(folder: Path, text: str, name: str = "labels.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def told(path: Path, **options: str) -> tuple[Dataset, str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dataset = load_image_table(path, **options)  # type: ignore[arg-type]
+    assert all(issubclass(entry.category, DataWarning) for entry in caught)
+    return dataset, "\n".join(str(entry.message) for entry in caught)
+
+
+def test_rows_become_images_in_their_order(folder: Path) -> None:
+    dataset = load_image_table(write(folder, TABLE), short_side=8)
+    assert (dataset.name, dataset.label, dataset.class_names) == ("labels", "label", ("cat", "dog"))
+    assert dataset.train.labels.tolist() == [0, 1, 0, 1]
+    assert dataset.image_shape == (3, 8, 12)
+    assert not dataset.clean
+    names = [Path(file).name for file in dataset.train.images.files]  # type: ignore[union-attr]
+    assert names == ["1.png", "2.png", "3.png", "4.jpg"]
+
+
+def test_what_other_programs_write_is_read(folder: Path) -> None:
+    for text in (
+        "\ufeff" + TABLE.replace("\n", "\r\n"),
+        "\n\n" + TABLE + "\n , \n",
+        TABLE.replace("path,label", " Photo , CLASS ").replace(",", ";"),
+        "id,path,label\n" + "\n".join(f"7,{row}" for row in TABLE.splitlines()[1:]),
+        TABLE.replace("sub/3.png", "sub\\3.png"),
+        TABLE.replace("sub/3.png", "./sub/../sub/3.png"),
+        TABLE.replace("\n", f"\n{folder}/").removesuffix(f"{folder}/"),
+    ):
+        assert load_dataset(write(folder, text)).train.labels.tolist() == [0, 1, 0, 1]
+    pd.read_csv(write(folder, TABLE)).to_parquet(folder / "labels.parquet")
+    assert load_dataset(folder / "labels.parquet").train.labels.tolist() == [0, 1, 0, 1]
+
+
+def test_a_column_that_lists_images_makes_a_table_of_images(folder: Path) -> None:
+    text = "photo,size,kind\n1.png,3,a\n2.png,4,b\nsub/3.png,5,a\n4.jpg,7,b\n"
+    file = write(folder, text)
+    assert not load_dataset(file, label="kind").tabular
+    dropped = load_dataset(file, label="kind", drop="photo")
+    assert dropped.columns is not None
+    assert dropped.columns.names == ("size",)
+    plain = text.replace(".png", "").replace(".jpg", "")
+    with pytest.warns(DataWarning, match="photo"):
+        assert load_dataset(write(folder, plain), label="kind").tabular
+    with pytest.raises(ValueError, match="column of images"):
+        load_image_table(write(folder, "size,label\n1,a\n2,b\n"))
+
+
+def test_a_split_column_makes_splits(folder: Path) -> None:
+    text = (
+        "path,label,Split\n1.png,cat,TEST\n2.png,dog,training\nsub/3.png,cat,train\n4.jpg,dog,val\n"
+    )
+    dataset = load_image_table(write(folder, text))
+    assert set(dataset.splits) == {"train", "test", "validation"}
+    assert next(iter(dataset.splits)) == "train"
+    assert dataset.train.labels.tolist() == [1, 0]
+    assert dataset.test.labels.tolist() == [0]
+
+
+def test_what_cannot_be_used_is_refused(folder: Path) -> None:
+    many = "path,label\n" + "".join(f"{number}.gif,{number % 2}\n" for number in range(9))
+    for text, message in {
+        "path,tag\n1.png,cat\n": "--label",
+        TABLE.replace("dog", "cat"): "two classes",
+        "path,label\n1.png,a\n2.png,b\nsub/3.png,c\n": "3 images with 3 labels",
+        "path,label,split\n1.png,a,0\n2.png,b,1\n": "split train",
+        "path,label,split\n1.png,a,train\n2.png,b,\n": "split such as train in line 3",
+        TABLE + "5.png,cat\n": r"1 of 5 rows without a file: line 6 \(5\.png\)",
+        TABLE + "sub,cat\n": r"1 of 5 rows without a file: line 6 \(sub\)",
+        TABLE.replace("dog", " "): r"2 of 4 rows without a label: line 3 \(2\.png\), line 5",
+        TABLE + "./1.png,dog\n": "more than one label",
+        many: r"9 of 9 rows without a file: .*line 2 \(0\.gif\)",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            load_image_table(write(folder, text))
+
+
+def test_what_cannot_be_used_is_left_out_by_choice_and_named(folder: Path) -> None:
+    (folder / "5.png").touch()
+    extra = "5.png,cat\n6.png,cat\n1.png,dog\n2.png,dog\n4.jpg,\n"
+    dataset, said = told(write(folder, TABLE + extra), on_error="skip")
+    # 1.png is out as well: nobody knows which of its labels is right.
+    assert dataset.train.labels.tolist() == [1, 0, 1]
+    assert "1 of 9 rows without a label: line 10 (4.jpg)" in said
+    assert "1 of 9 rows without a file: line 7 (6.png)" in said
+    assert "with more than one label for a file: line 2 (1.png), line 8 (1.png)" in said
+    assert "1 row left out, the same path and label again" in said
+    assert "5.png" in said.splitlines()[-1]
+    with pytest.warns(DataWarning), pytest.raises(ValueError, match="no row can be used"):
+        load_image_table(write(folder, "path,label\ngone.png,a\n"), on_error="skip")
+
+
+def test_an_image_in_two_splits_is_pointed_out(folder: Path) -> None:
+    text = "path,label,split\n1.png,cat,train\n2.png,dog,train\n1.png,cat,test\n"
+    dataset, said = told(write(folder, text))
+    assert len(dataset.test) == 1
+    assert "1 image" in said
+    assert "split" in said
+
+
+def test_images_are_listed_with_one_more_column(folder: Path) -> None:
+    file = write(folder, "key,file\n007,1.png\n008,\n009,gone.png\n")
+    listed = listed_images(file, "KEY")
+    assert [(row, Path(path).name, key) for row, path, key in listed] == [
+        ("line 2", "1.png", "007"),
+        ("line 3", "", "008"),
+        ("line 4", "gone.png", "009"),
+    ]
+    with pytest.raises(ValueError, match="id: "):
+        listed_images(file, "keys?")

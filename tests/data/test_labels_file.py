@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from audits import make_photos
+from made_images import write_images
+
+from labelproof.audit.folder import Audit
+from labelproof.data import load_dataset
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.images import ImageFiles, sample_names
+from labelproof.data.labels_file import relabel
+from labelproof.data.notices import DataWarning
+from labelproof.review.export import export_csv
+from labelproof.review.standing import Review
+from labelproof.review.store import Decisions
+
+FILES = [f"{name}/{number}.png" for name in ("cat", "dog") for number in range(3)]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    write_images(tmp_path / "photos", FILES)
+    return tmp_path / "photos"
+
+
+def relabelled(photos: Path, text: str | bytes, name: str = "reviewed.csv") -> Dataset:
+    file = photos.parent / name
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return relabel(load_dataset(photos), photos, file)
+
+
+def test_labels_are_those_of_the_file_and_else_the_datas(photos: Path) -> None:
+    found = relabelled(photos, "sample,label\ndog/1.png,cat\ncat/0.png,dog\ncat/1.png,cat\n")
+    assert found.train.labels.tolist() == [1, 0, 0, 1, 0, 1]
+    assert load_dataset(photos).train.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert found.class_names == ("cat", "dog")
+
+
+def test_an_empty_label_leaves_the_sample_out(photos: Path) -> None:
+    found = relabelled(photos, "sample,label\ncat/1.png,\ndog/2.png,\ndog/0.png,cat\n")
+    assert found.train.labels.tolist() == [0, 0, 0, 1]
+    assert sample_names(found.train, photos) == ["cat/0.png", "cat/2.png", "dog/0.png", "dog/1.png"]
+    whole = load_dataset(photos).train
+    for index, before in enumerate([0, 2, 3, 4]):
+        assert np.array_equal(found.train.images[index], whole.images[before])
+
+
+def test_files_are_decoded_only_when_they_are_asked_for(photos: Path) -> None:
+    dataset = load_dataset(photos)
+    for name in FILES:
+        (photos / name).unlink()
+    (photos.parent / "r.csv").write_text("sample,label\ncat/1.png,\ndog/0.png,cat\n")
+    found = relabel(dataset, photos, photos.parent / "r.csv")
+    images = found.train.images
+    assert isinstance(images, ImageFiles)
+    assert len(images) == 5
+    assert isinstance(dataset.train.images, ImageFiles)
+    assert images.mode == dataset.train.images.mode
+
+
+def review(folder: Path, made: Audit, choices: list[str]) -> Path:
+    """Decide about the first suspects, and write down what a review exports."""
+    with Decisions(folder / "review.sqlite") as decisions:
+        standing = Review(made, decisions)
+        for place, choice in zip(made.findings.suspects.tolist(), choices, strict=False):
+            standing.decide(place, choice)
+        (folder / "reviewed.csv").write_text(export_csv(made, decisions), encoding="utf-8")
+    return folder / "reviewed.csv"
+
+
+def test_what_a_review_exports_is_taken_as_it_was_decided(tmp_path: Path) -> None:
+    made = make_photos(tmp_path / "photos", samples=40)
+    file = review(tmp_path, made, ["accept", "unsure", "keep", "accept"])
+    found = relabel(load_dataset(made.data), made.data, file)
+    first, second, third, fourth = made.findings.suspects[:4].tolist()
+    expected = made.findings.given.copy()
+    for place in (first, fourth):
+        expected[place] = made.findings.suggested[place]
+    kept = [place for place in range(40) if place != second]
+    assert np.array_equal(found.train.labels, expected[kept])
+    assert expected[third] == made.findings.given[third]
+    assert sample_names(found.train, made.data) == [made.samples[index] for index in kept]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names are always text")
+def test_names_that_are_not_utf8_or_end_in_a_space_go_through_a_review(tmp_path: Path) -> None:
+    made = make_photos(tmp_path / "photos", samples=12)
+    names = list(made.samples)
+    place = int(made.findings.suspects[0])
+    label = made.class_names[made.findings.given[place]]
+    odd = os.fsdecode(b'caf\xe9, "new" .png')
+    # Sorted as it will be read.
+    os.rename(tmp_path / "photos" / names[place], tmp_path / "photos" / label / odd)
+    names[place] = f"{label}/{odd}"
+    file = review(tmp_path, replace_samples(made, names), ["accept"])
+    dataset = load_dataset(made.data)
+    found = relabel(dataset, made.data, file)
+    index = sample_names(dataset.train, made.data).index(names[place])
+    assert found.train.labels[index] == made.findings.suggested[place]
+    assert np.count_nonzero(found.train.labels != dataset.train.labels) == 1
+
+
+def replace_samples(audit: Audit, samples: list[str]) -> Audit:
+    from dataclasses import replace
+
+    return replace(audit, samples=samples)
+
+
+SAME = {
+    "Windows line ends": b"sample,label\r\ndog/0.png,cat\r\n\r\ncat/1.png,\r\n",
+    "a byte order mark": b"\xef\xbb\xbfsample,label\ndog/0.png,cat\ncat/1.png,\n",
+    "semicolons": b"sample;given;label\ndog/0.png;dog;cat\ncat/1.png;cat;\n",
+    "other columns and their case": b"Decision, LABEL ,Sample\nx,cat,dog/0.png\nx,,cat/1.png\n",
+    "spaces around": b"sample,label\n dog/0.png , cat \n cat/1.png, \n",
+    "the same twice": b"sample,label\ndog/0.png,cat\ncat/1.png,\ndog/0.png,cat\n",
+    "no last line end": b"sample,label\ndog/0.png,cat\ncat/1.png,",
+    "quotes": b'"sample","label"\n"dog/0.png","cat"\n"cat/1.png",""\n',
+}
+
+
+def test_a_table_may_come_from_any_program(photos: Path) -> None:
+    for name, text in SAME.items():
+        assert relabelled(photos, text).train.labels.tolist() == [0, 0, 0, 1, 1], name
+
+
+def test_json_lines_are_a_table_too(photos: Path) -> None:
+    lines = b'{"sample": "dog/0.png", "label": "cat"}\n{"sample": "cat/1.png", "label": null}\n'
+    assert relabelled(photos, lines, "r.jsonl").train.labels.tolist() == [0, 0, 0, 1, 1]
+
+
+REFUSED = {
+    "sample,label\ncat/9.png,dog\ncat/0.png,dog\n": r"1 sample of it not in .*photos: cat/9\.png",
+    "sample,label\ncat/0.png,horse\ncat/1.png,dog\n": "among cat, dog, .* got horse",
+    "sample,label\ncat/0.png,dog\ncat/0.png,cat\n": r"line 3: cat/0\.png",
+    "sample,label\ncat/0.png,\ncat/0.png,cat\n": r"line 3: cat/0\.png",
+    "sample,given,suggested\ncat/0.png,cat,dog\n": "'label'",
+    "path,label\ncat/0.png,dog\n": "'sample'",
+    "": "empty",
+    "sample,label\n": "a line for each label",
+    "sample,label\n" + "".join(f"{name},cat\n" for name in FILES): "two classes, got only 'cat'",
+    "sample,label\n" + "".join(f"{name},\n" for name in FILES[:3]): "two classes, got only 'dog'",
+    "sample,label\n" + "".join(f"{name},\n" for name in FILES): "leaves out every",
+}
+
+
+def test_what_does_not_fit_the_data_is_refused(photos: Path) -> None:
+    for text, said in REFUSED.items():
+        with pytest.raises(ValueError, match=rf"reviewed\.csv.*{said}"):
+            relabelled(photos, text)
+
+
+def test_a_file_that_is_not_there_or_no_table_is_refused(photos: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        relabel(load_dataset(photos), photos, photos.parent / "nowhere.csv")
+    (photos.parent / "r.txt").touch()
+    with pytest.raises(ValueError, match=r"ends in \.csv"):
+        relabel(load_dataset(photos), photos, photos.parent / "r.txt")
+
+
+def test_a_file_that_changes_nothing_is_told_of(photos: Path) -> None:
+    with pytest.warns(DataWarning, match="every label in it is the one that the data have"):
+        found = relabelled(photos, "sample,label\ncat/0.png,cat\n")
+    assert found.train.labels.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_one_class_will_do_to_measure_on(photos: Path) -> None:
+    file = photos.parent / "r.csv"
+    file.write_text("sample,label\n" + "".join(f"{name},cat\n" for name in FILES))
+    found = relabel(load_dataset(photos), photos, file, few_classes=True)
+    assert found.train.labels.tolist() == [0] * 6
+    found = load_dataset(photos, labels=file, few_classes=True)
+    assert found.train.labels.tolist() == [0] * 6
+    with pytest.raises(ValueError, match=r"r\.csv: expected to leave at least two classes"):
+        load_dataset(photos, labels=file)
+
+
+def test_classes_that_are_left_without_a_sample_are_named(photos: Path) -> None:
+    write_images(photos, ["eel/1.png", "eel/2.png", "fox/1.png"], size=(8, 8))
+    text = "sample,label\neel/1.png,cat\neel/2.png,\nfox/1.png,dog\n"
+    with pytest.warns(DataWarning) as caught:
+        found = relabelled(photos, text)
+    assert [str(entry.message).partition(": ")[2] for entry in caught] == [
+        "2 classes left without any training sample: eel, fox"
+    ]
+    assert found.class_names == ("cat", "dog", "eel", "fox")
+    # To measure on, what is missing is no loss.
+    relabel(load_dataset(photos), photos, photos.parent / "reviewed.csv", few_classes=True)
+
+
+def test_a_class_that_had_no_sample_before_is_not_the_files_doing(tmp_path: Path) -> None:
+    images = np.arange(4 * 64, dtype=np.uint8).reshape(4, 1, 8, 8)
+    splits = {"train": Split(images, np.array([0, 1, 0, 1]))}
+    dataset = Dataset("a", splits, ("x", "y", "z"), (0,), (1,))
+    (tmp_path / "r.csv").write_text("sample,label\n2,y\n")
+    assert relabel(dataset, "a.npz", tmp_path / "r.csv").train.labels.tolist() == [0, 1, 1, 1]
+
+
+def test_other_splits_stay_as_they_are(tmp_path: Path) -> None:
+    names = [f"{split}/{name}" for split in ("train", "test") for name in FILES]
+    write_images(tmp_path / "photos", names)
+    found = relabelled(tmp_path / "photos", "sample,label\ntrain/dog/0.png,cat\n")
+    assert found.train.labels.tolist() == [0, 0, 0, 0, 1, 1]
+    assert found.test.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    with pytest.raises(ValueError, match="1 sample of it not in"):
+        relabelled(tmp_path / "photos", "sample,label\ntest/dog/0.png,cat\n")
+
+
+def test_rows_of_a_table_are_named_by_their_lines_also_after_some_are_left_out(
+    tmp_path: Path,
+) -> None:
+    table, file = tmp_path / "t.csv", tmp_path / "r.csv"
+    table.write_text("a,label\n1,x\n2,y\n3,x\n4,y\n5,x\n")
+    file.write_text("sample,label\nline 3,\nline 4,y\n")
+    found = relabel(load_dataset(table), table, file)
+    assert found.train.labels.tolist() == [0, 1, 1, 0]
+    assert found.train.array[:, 0].tolist() == [1, 3, 4, 5]
+    assert sample_names(found.train, table) == ["line 2", "line 4", "line 5", "line 6"]
+
+
+def test_arrays_are_named_by_number(tmp_path: Path) -> None:
+    images = np.arange(4 * 64, dtype=np.uint8).reshape(4, 1, 8, 8)
+    dataset = Dataset("a", {"train": Split(images, np.array([0, 1, 0, 1]))}, ("x", "y"), (0,), (1,))
+    (tmp_path / "r.csv").write_text("sample,label\n2,y\n1,x\n0,\n")
+    found = relabel(dataset, "a.npz", tmp_path / "r.csv")
+    assert found.train.labels.tolist() == [0, 1, 1]
+    assert np.array_equal(found.train.array, images[1:])
+    assert dataset.train.labels.tolist() == [0, 1, 0, 1]
+
+
+def test_a_source_that_cannot_be_cut_is_refused_only_if_it_has_to_be(tmp_path: Path) -> None:
+    class Source:
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: int) -> np.ndarray:
+            return np.zeros((1, 2, 2), np.uint8)
+
+    class Longer(Source):
+        def __len__(self) -> int:
+            return 3
+
+    dataset = Dataset("a", {"train": Split(Source(), np.array([0, 1]))}, ("x", "y"), (0,), (1,))
+    (tmp_path / "r.csv").write_text("sample,label\n0,y\n1,x\n")
+    assert relabel(dataset, "a", tmp_path / "r.csv").train.labels.tolist() == [1, 0]
+    dataset = replace(dataset, splits={"train": Split(Longer(), np.array([0, 1, 0]))})
+    (tmp_path / "r.csv").write_text("sample,label\n2,\n")
+    with pytest.raises(TypeError, match="expected an array or image files, got Longer"):
+        relabel(dataset, "a", tmp_path / "r.csv")
+
+
+def test_what_is_called_by_its_number_keeps_it_in_a_second_round(tmp_path: Path) -> None:
+    digits = load_dataset("digits")
+    (tmp_path / "first.csv").write_text("sample,label\n0,\n")
+    first = relabel(digits, "digits", tmp_path / "first.csv")
+    names = sample_names(first.train, "digits")
+    assert names[:2] == ["1", "2"]
+    assert first.left_out == ("0",)
+    # A second round that changes nothing, written as a review writes it.
+    lines = [f"{name},{label}" for name, label in zip(names, first.train.labels, strict=True)]
+    (tmp_path / "second.csv").write_text("sample,label\n" + "\n".join(lines) + "\n")
+    with pytest.warns(DataWarning, match="every label in it is the one that the data have"):
+        second = relabel(digits, "digits", tmp_path / "second.csv")
+    assert np.array_equal(second.train.labels, digits.train.labels)
+
+
+def test_who_was_left_out_stays_out_in_the_next_round(tmp_path: Path) -> None:
+    made = make_photos(tmp_path / "photos", samples=40)
+    gone, rest = made.samples[0], list(made.samples[1:])
+    audit = replace(
+        made,
+        samples=rest,
+        index=made.index[1:],
+        findings=replace(
+            made.findings,
+            **{name: getattr(made.findings, name)[1:] for name in ("given", "suggested", "score")},
+        ),
+        left_out=(gone,),
+    )
+    audit.write(tmp_path / "audit")
+    assert list(Audit.read(tmp_path / "audit").left_out) == [gone]
+    file = review(tmp_path, audit, [])
+    found = relabel(load_dataset(made.data), made.data, file)
+    assert sample_names(found.train, made.data) == rest
+
+
+@pytest.mark.parametrize("moved", [True, False], ids=["rows moved", "rows in place"])
+def test_a_table_whose_rows_have_moved_is_refused(moved: bool, tmp_path: Path) -> None:
+    rows = [f"{number},{'xyz'[number % 3]}" for number in range(30)]
+    (tmp_path / "t.csv").write_text("size,kind\n" + "\n".join(rows) + "\n")
+    given = "".join(f"line {number + 2},{'xyz'[number % 3]},x\n" for number in range(30))
+    (tmp_path / "r.csv").write_text("sample,given,label\n" + given)
+    if moved:
+        (tmp_path / "t.csv").write_text("size,kind\n" + "\n".join(rows[1:] + rows[:1]) + "\n")
+    dataset = load_dataset(tmp_path / "t.csv", label="kind")
+    if moved:
+        with pytest.raises(ValueError, match="30 of 30 samples had another label"):
+            relabel(dataset, tmp_path / "t.csv", tmp_path / "r.csv")
+    else:
+        found = relabel(dataset, tmp_path / "t.csv", tmp_path / "r.csv", few_classes=True)
+        assert set(found.train.labels.tolist()) == {0}

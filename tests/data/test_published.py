@@ -1,0 +1,358 @@
+import gzip
+import re
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import platformdirs
+import pytest
+from cifar_files import cifar10_records, cifar100_records, write_binary, write_python
+from made_images import write_images
+from tiny_dataset import tar_gz, tiny_cifar_archive, tiny_contents, tiny_files, tiny_idx
+from webvision_tree import make_tree
+
+from labelproof.data import (
+    DATASETS,
+    DataWarning,
+    data_root,
+    idx_bytes,
+    load_dataset,
+    load_digits,
+    read_idx,
+    verify_dataset,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LABELPROOF_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_root_is_given_or_in_the_environment_or_the_users_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert data_root().parent == Path(platformdirs.user_cache_dir())
+    if sys.platform.startswith("linux"):
+        assert data_root() == tmp_path / ".cache" / "labelproof"
+        monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+        assert data_root() == Path("/cache/labelproof")
+    monkeypatch.setenv("LABELPROOF_DATA", "~/data")
+    assert data_root() == tmp_path / "data"
+    assert data_root("elsewhere") == Path("elsewhere")
+
+
+IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
+
+
+def test_idx_files_come_back_gzipped_or_not_whatever_their_name(tmp_path: Path) -> None:
+    for shape in ((5,), (2, 3, 4), (0,), (0, 28, 28), (1, 1, 1, 1)):
+        array = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+        content = idx_bytes(array)
+        for written in (content, gzip.compress(content)):
+            (tmp_path / "file").write_bytes(written)
+            read = read_idx(str(tmp_path / "file"))
+            assert read.dtype == np.uint8
+            assert read.flags.writeable
+            np.testing.assert_array_equal(read, array)
+
+
+def test_a_damaged_idx_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "train-images-idx3-ubyte"
+    whole = gzip.compress(idx_bytes(IMAGES))
+    changed = bytearray(whole)
+    changed[-6] ^= 255
+    for content, message in (
+        (b"", "00 00 08, got ''"),
+        (b"\0\0", "00 00 08, got '00 00'"),
+        (b"<!DOCTYPE html>", "web page"),
+        (b"\0\0\x0d\x01\0\0\0\1\0\0\0\0", "00 00 08, got '00 00 0d 01'"),
+        (b"\0\0\x08\x00", "00 00 08"),
+        (b"\0\0\x08\x03\0\0\0\1", "00 00 08"),
+        (idx_bytes(IMAGES)[:-5], "expected 24 bytes .*2 x 3 x 4.*, got 19"),
+        (idx_bytes(IMAGES) + b"x", "expected 24 bytes .*, got 25"),
+        # More than such a file can hold: nothing is allocated for it.
+        (struct.pack(">HBB3I", 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1), "got 0"),
+        *((part, "damaged") for part in (whole[:10], whole[:-9], whole[:-1], bytes(changed))),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"^{path}: .*{message}"):
+            read_idx(path)
+
+
+def test_a_gzipped_idx_file_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labelproof.data.published._IDX_LIMIT", 1000)
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    path.write_bytes(gzip.compress(idx_bytes(np.zeros((1, 8, 122), np.uint8))))
+    assert read_idx(path).shape == (1, 8, 122)
+    path.write_bytes(gzip.compress(idx_bytes(np.zeros(1 << 20, np.uint8))))
+    with pytest.raises(ValueError, match=f"^{path}: expected at most 1000 "):
+        read_idx(path)
+
+
+WITHOUT_LIBRARIES = """
+import sys
+for name in ("pooch", "filelock", "platformdirs"):
+    sys.modules[name] = None
+from labelproof.data import load_dataset
+print(len(load_dataset("digits").train), len(load_dataset("mnist", root=sys.argv[1]).train))
+try:
+    load_dataset("cifar10", root=sys.argv[1])
+except FileNotFoundError as error:
+    print(error)
+"""
+
+
+def test_reading_needs_none_of_the_libraries_that_download(tmp_path: Path) -> None:
+    write_idx(tmp_path / "mnist", tiny_files())
+    command = [sys.executable, "-c", WITHOUT_LIBRARIES, str(tmp_path)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.startswith("1347 6\ncifar10: not found")
+
+
+def test_the_table_is_consistent() -> None:
+    for name, dataset in DATASETS.items():
+        assert dataset.name == name
+        assert len(set(dataset.class_names)) == len(dataset.class_names)
+        channels = dataset.image_shape[0] if dataset.files else 0
+        assert len(dataset.mean) == len(dataset.std) == channels
+        for file in dataset.files:
+            assert all(re.match("https://.*/$", folder) for folder in file.folders)
+        for layout in dataset.layouts:
+            assert layout.folders[0].startswith(name)
+        if dataset.checksums:
+            assert set(dataset.checksums) == {*dataset.layouts[0].files}
+        sums = [*dataset.checksums.values(), *(file.sha256 for file in dataset.files)]
+        assert all(re.fullmatch("[0-9a-f]{64}", checksum) for checksum in sums)
+        assert len(set(sums)) == len(sums)
+    names = DATASETS["cifar100"].class_names
+    assert list(names) == sorted(names)
+    assert (len(names), names[0], names[50], names[99]) == (100, "apple", "mouse", "worm")
+
+
+def test_the_digits_are_split_the_same_way_each_time_and_stratified() -> None:
+    digits, again = load_digits(), load_digits()
+    np.testing.assert_array_equal(digits.train.array, again.train.array)
+    assert len(digits.train) + len(digits.test) == 1797
+    shares = np.bincount(digits.test.labels) / np.bincount(digits.train.labels)
+    np.testing.assert_allclose(shares, 450 / 1347, atol=0.02)
+    assert digits.train.array.dtype == np.uint8
+    assert digits.train.array.max() == 255
+    scaled = digits.train.array / 255
+    np.testing.assert_allclose([digits.mean[0], digits.std[0]], [scaled.mean(), scaled.std()])
+
+
+def test_an_unknown_name_suggests_the_nearest_or_lists_all() -> None:
+    for text, nearest in {
+        "cifar-10": "cifar10",
+        "mnits": "mnist",
+        "fashion_mnist": "fashion-mnist",
+    }.items():
+        with pytest.raises(ValueError, match=f"unknown dataset '{text}', .*'{nearest}'"):
+            load_dataset(text)
+    with pytest.raises(ValueError, match=r"unknown dataset 'imagenet'\. There are digits, mnist"):
+        load_dataset("imagenet")
+    assert load_dataset(" Digits ").name == "digits"
+
+
+def test_a_missing_dataset_says_how_to_get_it(tmp_path: Path) -> None:
+    for name in ("mnist", "fashion-mnist", "cifar10", "cifar100"):
+        with pytest.raises(FileNotFoundError) as error:
+            load_dataset(name, root=tmp_path)
+        for part in (
+            f"{name}: not found in {tmp_path}",
+            "LABELPROOF_DATA",
+            f"'labelproof data download {name} --data-root {tmp_path}'",
+            f"place {DATASETS[name].files[0].name}",
+            f"in {tmp_path / name} yourself",
+        ):
+            assert part in str(error.value)
+
+
+def write_idx(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
+MIXED = {
+    name if number % 2 else f"{name}.gz": data if number % 2 else gzip.compress(data)
+    for number, (name, data) in enumerate(tiny_contents().items())
+}
+ALL_SPELLINGS = [tiny_contents(), tiny_files(), MIXED]
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
+@pytest.mark.parametrize("folder", [0, 1, 2])
+def test_idx_files_are_found_where_they_usually_are(tmp_path: Path, name: str, folder: int) -> None:
+    for number, files in enumerate(ALL_SPELLINGS):
+        root = tmp_path / str(number)
+        write_idx(root / DATASETS[name].layouts[0].folders[folder], files)
+        dataset = load_dataset(name, root=root)
+        assert dataset.train.array.shape == (6, 1, 28, 28)
+        assert dataset.test.labels.tolist() == [0, 1, 2, 3]
+        assert dataset.train.labels.dtype == np.int64
+        assert dataset.class_names == DATASETS[name].class_names
+        assert (dataset.mean, dataset.std) == (DATASETS[name].mean, DATASETS[name].std)
+        assert dataset.clean
+        other = "mnist" if name == "fashion-mnist" else "fashion-mnist"
+        with pytest.raises(FileNotFoundError, match=f"{other}: not found"):
+            load_dataset(other, root=root)
+
+
+def labels(*values: int) -> bytes:
+    return idx_bytes(np.array(values, np.uint8))
+
+
+def images(*shape: int) -> bytes:
+    return idx_bytes(np.zeros(shape, np.uint8))
+
+
+def test_idx_files_that_are_missing_or_do_not_belong_together_are_named(tmp_path: Path) -> None:
+    for name, content, message in (
+        ("train-labels-idx1-ubyte", labels(1, 2), r"\(6, 28, 28\) and \(2,\)"),
+        ("train-labels-idx1-ubyte", labels(0, 1, 2, 3, 4, 10), "from 0 to 9, got .* up to 10"),
+        ("train-labels-idx1-ubyte", images(6, 28, 28), r"labels \(N\)"),
+        ("train-images-idx3-ubyte", labels(0, 1, 2, 3, 4, 5), r"images \(N, H, W\)"),
+        ("t10k-images-idx3-ubyte", images(4, 8, 8), "one size"),
+        ("t10k-labels-idx1-ubyte", b"hello", "IDX"),
+    ):
+        write_idx(tmp_path / "mnist", {**tiny_contents(), name: content})
+        expected = rf"^{tmp_path / 'mnist'}.*{message}.*\(labelproof data download mnist\)$"
+        with pytest.raises(ValueError, match=expected):
+            load_dataset("mnist", root=tmp_path)
+        (tmp_path / "mnist" / name).unlink()
+    write_idx(tmp_path / "mnist", tiny_contents())
+    (tmp_path / "mnist" / "t10k-images-idx3-ubyte").unlink()
+    with pytest.raises(FileNotFoundError, match="mnist lacks t10k-images-idx3-ubyte; get it with"):
+        load_dataset("mnist", root=tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["cifar10/cifar-10-batches-bin", "cifar10", "."])
+def test_cifar_is_found_in_either_version(tmp_path: Path, folder: str) -> None:
+    files = cifar10_records()
+    at = "cifar-10-batches-{}" if folder == "." else folder
+    write_binary(tmp_path / "a" / at.format("bin"), files)
+    write_python(tmp_path / "b" / at.replace("-bin", "-py").format("py"), files)
+    binary, python = (load_dataset("cifar10", root=tmp_path / root) for root in "ab")
+    for split in ("train", "test"):
+        np.testing.assert_array_equal(binary.splits[split].array, python.splits[split].array)
+        np.testing.assert_array_equal(binary.splits[split].labels, python.splits[split].labels)
+    assert binary.train.array.shape == (10, 3, 32, 32)
+
+
+@pytest.mark.parametrize("place", ["cifar10", "."])
+def test_cifar_is_read_from_its_archive(tmp_path: Path, place: str) -> None:
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / "cifar-10-binary.tar.gz").write_bytes(tiny_cifar_archive())
+    dataset = load_dataset("cifar10", root=tmp_path)
+    folder = write_python(tmp_path / "files", cifar10_records())
+    batches = {f"cifar-10-batches-py/{path.name}": path.read_bytes() for path in folder.iterdir()}
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "cifar-10-python.tar.gz").write_bytes(tar_gz(batches))
+    same = load_dataset("cifar10", root=tmp_path / "other")
+    np.testing.assert_array_equal(same.train.array, dataset.train.array)
+    np.testing.assert_array_equal(same.test.labels, dataset.test.labels)
+    # A folder with all files comes before an archive.
+    (tmp_path / "other" / "cifar-10-python.tar.gz").write_bytes(b"not an archive")
+    with pytest.raises(ValueError, match=r"cifar-10-python\.tar\.gz: .*damaged"):
+        load_dataset("cifar10", root=tmp_path / "other")
+    write_binary(tmp_path / "other" / "cifar10", cifar10_records())
+    assert len(load_dataset("cifar10", root=tmp_path / "other").test) == 2
+
+
+def test_an_archive_without_its_batches_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "cifar-100-binary.tar.gz").write_bytes(tar_gz({"readme": b"hello"}))
+    with pytest.raises(ValueError, match=r"expected train\.bin, test\.bin in it"):
+        load_dataset("cifar100", root=tmp_path)
+
+
+def test_a_path_is_read_by_the_reader_of_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{label}/{number}.png" for label in ("cat", "dog") for number in range(3)]
+    # A name comes first, so that a folder of that name is given with its path.
+    write_images(tmp_path / "mnist", names)
+    rows = "".join(f"mnist/{name},{name[:3]}\n" for name in names)
+    (tmp_path / "table.csv").write_text(f"path,label\n{rows}")
+    labels = np.array(["cat", "dog"] * 3)
+    np.savez(tmp_path / "a.npz", images=np.arange(6 * 16).reshape(6, 4, 4) % 256, labels=labels)
+    monkeypatch.chdir(tmp_path)
+    for path in ("./mnist", Path("mnist"), "table.csv", "a.npz"):
+        dataset = load_dataset(path)
+        assert (dataset.class_names, len(dataset.train)) == (("cat", "dog"), 6), path
+    with pytest.raises(FileNotFoundError, match="mnist: not found in"):
+        load_dataset("mnist", root="root")
+    with pytest.warns(DataWarning):  # of the classes that have no image in so small a tree
+        assert load_dataset(make_tree(tmp_path / "web", num_classes=50)).name == "webvision"
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "state.json").touch()
+    with pytest.raises(ValueError, match="saved"):
+        load_dataset("saved")
+
+
+def test_a_path_that_cannot_be_a_dataset_is_explained(tmp_path: Path) -> None:
+    for path in ("photos/cats", "table.csv", "/nowhere", Path("photos")):
+        with pytest.raises(FileNotFoundError, match="there is no such file or folder"):
+            load_dataset(path)
+    (tmp_path / "data.doc").touch()
+    with pytest.raises(ValueError, match=r"data\.doc: expected a folder or a file .*\.csv"):
+        load_dataset(tmp_path / "data.doc")
+
+
+def test_a_dataset_is_verified_by_its_contents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = tiny_idx("https://example.org")
+    monkeypatch.setitem(DATASETS, "tiny", entry)
+    for number, files in enumerate(ALL_SPELLINGS):
+        write_idx(tmp_path / str(number) / "tiny", files)
+        found = verify_dataset("tiny", root=tmp_path / str(number))
+        assert found.good, found.problems
+        assert found.unknown == ()
+    write_idx(tmp_path / "mnist", tiny_contents())
+    found = verify_dataset("mnist", root=tmp_path)
+    assert found.path == tmp_path / "mnist"
+    assert "60000 images to train, got 6" in found.problems[0]
+    assert "not the publisher's train-images-idx3-ubyte" in found.problems[2]
+    monkeypatch.setitem(DATASETS, "tiny", replace(entry, image_shape=(1, 32, 32)))
+    problems = verify_dataset("tiny", root=tmp_path / "0").problems
+    assert "(1, 32, 32), got (1, 28, 28)" in problems[0]
+
+
+def test_without_checksums_of_the_contents_the_files_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = tiny_idx("https://example.org", checksums=False)
+    monkeypatch.setitem(DATASETS, "tiny", entry)
+    folder = tmp_path / "tiny"
+    write_idx(folder, tiny_files())
+    assert verify_dataset("tiny", root=tmp_path).good
+    changed = folder / "t10k-images-idx3-ubyte.gz"
+    changed.write_bytes(gzip.compress(gzip.decompress(changed.read_bytes()), 1))
+    (problem,) = verify_dataset("tiny", root=tmp_path).problems
+    assert problem.startswith(f"{changed}: expected SHA-256 ")
+    changed.unlink()
+    write_idx(folder, {changed.stem: tiny_contents()[changed.stem]})
+    found = verify_dataset("tiny", root=tmp_path)
+    assert found.good
+    assert found.unknown == ("t10k-images-idx3-ubyte",)
+
+
+@pytest.mark.parametrize("state", ["missing", "incomplete", "damaged"])
+def test_what_cannot_be_read_is_not_verified(tmp_path: Path, state: str) -> None:
+    if state == "incomplete":
+        write_binary(tmp_path / "cifar100", {"train.bin": cifar100_records()["train.bin"]})
+    if state == "damaged":
+        write_idx(tmp_path / "cifar100", {"train.bin": b"x", "test.bin": b"y"})
+    found = verify_dataset("cifar100", root=tmp_path)
+    assert not found.good
+    expected = {"missing": "not found in", "incomplete": "lacks test.bin", "damaged": "a multiple"}
+    assert expected[state] in found.problems[0]

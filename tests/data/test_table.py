@@ -1,0 +1,316 @@
+import gzip
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from labelproof.data import Dataset, load_dataset
+from labelproof.data.columns import Columns
+from labelproof.data.notices import DataWarning
+from labelproof.data.table import load_table, read_features, read_table, row_names
+
+TABLE = "size,colour,label\n1,red,cat\n2.5,blue,dog\n3,red,cat\n4,blue,dog\n"
+
+
+def write(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def warned(source: Any, **options: Any) -> tuple[Dataset, str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dataset = load_table(source, **options)
+    assert all(issubclass(entry.category, DataWarning) for entry in caught)
+    return dataset, "\n".join(str(entry.message) for entry in caught)
+
+
+def test_rows_become_features_in_their_order(tmp_path: Path) -> None:
+    dataset = load_table(write(tmp_path, TABLE))
+    assert (dataset.name, dataset.label, dataset.class_names) == ("table", "label", ("cat", "dog"))
+    assert dataset.tabular
+    assert not dataset.clean
+    assert dataset.train.labels.tolist() == [0, 1, 0, 1]
+    assert dataset.train.labels.dtype == np.int64
+    assert dataset.columns is not None
+    assert dataset.columns.feature_names == ("size", "colour=blue", "colour=red")
+    wanted = [[1, 0, 1], [2.5, 1, 0], [3, 0, 1], [4, 1, 0]]
+    assert dataset.train.array.tolist() == wanted
+    np.testing.assert_allclose(dataset.mean, np.mean(wanted, axis=0))
+    np.testing.assert_allclose(dataset.std, np.std(wanted, axis=0))
+    assert list(dataset.train.places or ()) == ["line 2", "line 3", "line 4", "line 5"]
+
+
+def test_every_kind_of_table_is_the_same_dataset(tmp_path: Path) -> None:
+    wanted = load_table(write(tmp_path, TABLE, "wanted.csv"))
+    frame = pd.read_csv(tmp_path / "wanted.csv")
+    frame.to_parquet(tmp_path / "table.parquet")
+    frame.to_excel(tmp_path / "table.xlsx", index=False)
+    frame.to_json(tmp_path / "table.jsonl", orient="records", lines=True)
+    local = TABLE.replace(",", ";").replace(".", ",").replace("\n", "\r\n")
+    sources: dict[Any, dict[str, str]] = {
+        tmp_path / "table.parquet": {},
+        tmp_path / "table.xlsx": {},
+        tmp_path / "table.jsonl": {},
+        write(tmp_path, TABLE.replace(",", "\t"), "table.tsv"): {},
+        write(tmp_path, TABLE.replace(",", "|"), "bars.csv"): {},
+        write(tmp_path, "\ufeff" + local, "local.csv"): {"decimal": ","},
+        write(tmp_path, TABLE.encode("utf-16"), "wide.csv"): {},
+        write(tmp_path, gzip.compress(TABLE.encode()), "packed.csv.gz"): {},
+    }
+    for source, options in sources.items():
+        dataset = load_dataset(source, **options)  # pyright: ignore[reportArgumentType]
+        np.testing.assert_array_equal(dataset.train.array, wanted.train.array, err_msg=str(source))
+        assert dataset.class_names == wanted.class_names
+    for given in (frame, frame.convert_dtypes(), frame.astype({"colour": "category"})):
+        dataset = load_dataset(given)
+        np.testing.assert_array_equal(dataset.train.array, wanted.train.array)
+        assert next(iter(dataset.train.places or ())) == "row 0"
+
+
+def test_a_frame_of_polars_is_a_table() -> None:
+    polars = pytest.importorskip("polars")
+    dataset = load_dataset(polars.DataFrame({"size": [1, 2, 3, 5], "label": list("abab")}))
+    assert dataset.train.array.tolist() == [[1], [2], [3], [5]]
+
+
+def test_features_are_learned_from_training_rows_only(tmp_path: Path) -> None:
+    text = "size,colour,label,split\n1,red,a,train\n3,blue,b,train\n,red,a,Training\n"
+    text += "5,blue,b,train\n900,red,a,test\n1000,green,b,test\n"
+    dataset, told = warned(write(tmp_path, text))
+    assert {name: len(split) for name, split in dataset.splits.items()} == {"train": 4, "test": 2}
+    assert dataset.columns is not None
+    assert dataset.columns.feature_names == ("size", "size: missing", "colour=blue", "colour=red")
+    assert dataset.train.array[2].tolist() == [3, 1, 0, 1]
+    assert dataset.test.array[1].tolist() == [1000, 0, 0, 0]
+    assert dataset.mean[0] == 3
+    assert not told
+
+
+def test_the_label_is_named_or_has_a_usual_name(tmp_path: Path) -> None:
+    text = "size,Kind,note\n1,a,x\n2,b,y\n3,a,x\n4,b,y\n"
+    file = write(tmp_path, text)
+    assert load_table(file, label="kind").label == "Kind"
+    with pytest.raises(ValueError, match="--label"):
+        load_table(file)
+    with pytest.raises(ValueError, match=r"label: .*Kind.*class|label: .*class.*label"):
+        load_table(write(tmp_path, "class,label,x\na,b,1\nb,a,2\n", "two.csv"))
+    with pytest.raises(ValueError, match=r"label: .*'kinds'.*Kind"):
+        load_table(file, label="kinds")
+
+
+def test_labels_are_text_and_whole_numbers(tmp_path: Path) -> None:
+    for cells, wanted in {
+        "1,0,1,0": ("0", "1"),
+        "1.0,0.0,,1.0": ("0", "1"),
+        "NA,none,-,NA": ("-", "NA", "none"),
+        "True,False,True,False": ("False", "True"),
+        "10,9,2,10": ("2", "9", "10"),
+        " a,b ,a,b": ("a", "b"),
+    }.items():
+        rows = [f"{size},{cell}" for size, cell in enumerate(cells.split(","))]
+        file = write(tmp_path, "size,label\n" + "\n".join([*rows, *rows]) + "\n")
+        assert warned(file, on_error="skip")[0].class_names == wanted, cells
+    numbers = pd.DataFrame({"size": [1, 2, 3, 4], "label": [1.0, 2.0, None, 1.0]})
+    assert warned(numbers, on_error="skip")[0].class_names == ("1", "2")
+
+
+def test_rows_without_a_label_are_named(tmp_path: Path) -> None:
+    file = write(tmp_path, "size,label\n1,a\n2,\n3,b\n4,?\n5,a\n6,b\n")
+    with pytest.raises(ValueError, match=r"2 of 6 rows without a label.*line 3, line 5"):
+        load_table(file)
+    dataset, told = warned(file, on_error="skip")
+    assert list(dataset.train.places or ()) == ["line 2", "line 4", "line 6", "line 7"]
+    assert "line 3, line 5; left out" in told
+    with pytest.raises(ValueError, match="found none"):
+        load_table(write(tmp_path, "size,label\n1,\n2,\n"))
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
+    blank = read_table(write(tmp_path, "\n\nsize,label\n1,a\n\n2,b\n,,\n3,a\n".replace(",,", ",")))
+    assert list(row_names(blank)) == ["line 4", "line 6", "line 8"]
+    broken = read_table(write(tmp_path, 'note,label\n"a\nb",a\nc,b\n'))
+    assert list(row_names(broken)) == ["row 1", "row 2"]
+    assert read_table(write(tmp_path, '{"x": 1}\n{"x": 2}\n', "t.jsonl")).index.tolist() == [1, 2]
+
+
+def test_missing_cells_are_missing_in_every_spelling(tmp_path: Path) -> None:
+    words = ["", "NA", "n/a", "NaN", "null", "None", "?", "-", ".", "#N/A", "<NA>"]
+    rows = [f"{number},{word}" for number, word in enumerate(words)]
+    table = read_table(write(tmp_path, "number,size\n" + "\n".join([*rows, "99,3"]) + "\n"))
+    assert table["size"].isna().tolist() == [True] * len(words) + [False]
+
+
+def test_malformed_tables_are_refused_with_a_reason(tmp_path: Path) -> None:
+    cases: dict[str, tuple[str | bytes, str]] = {
+        "wide.csv": ("a,label\n1,x,2\n", "got more"),
+        "some.csv": ("a,label\n1,x\n1,x,2\n", "line 3"),
+        "first.csv": ("a,label\n1,x,2\n1,x\n3,y\n", "got more"),
+        "open.csv": ('a,label\n"1,x\n', "EOF|quote"),
+        "twice.csv": ("a,a,label\n1,2,x\n", "more than one called a"),
+        "bare.csv": ("1.5,2.5,3.5\n4.5,5.5,6.5\n", "names of the columns"),
+        "empty.csv": ("", "empty"),
+        "zero.csv": (b"a,label\n1,\0\n", "zero bytes"),
+        "lines.jsonl": ("{]\n", "jsonl"),
+        "deep.jsonl": ('{"x": ' + "[" * 5000 + "]" * 5000 + "}\n", "deep.jsonl"),
+        "no.parquet": (b"PAR1 no", "parquet"),
+        "no.xlsx": (b"no", "xlsx"),
+        "no.csv.gz": (b"no", "gzip"),
+        "bomb.csv.gz": (gzip.compress(b"1\n" * (1 << 26)), "unpack"),
+    }
+    for name, (content, reason) in cases.items():
+        with pytest.raises(ValueError, match=reason):
+            read_table(write(tmp_path, content, name))
+    with pytest.raises(ValueError, match=r"path: .*\.csv"):
+        read_table(write(tmp_path, "", "notes.txt"))
+    with pytest.raises(FileNotFoundError, match="gone"):
+        read_table(tmp_path / "gone.csv")
+    with pytest.raises(TypeError, match="data"):
+        read_table([1, 2])  # pyright: ignore[reportArgumentType]
+
+
+def test_lines_with_too_many_cells_can_be_left_out(tmp_path: Path) -> None:
+    file = write(tmp_path, "size,label\n1,a\n2,b,c\n3,b\n4,a\n")
+    with pytest.warns(DataWarning, match="1 line with too many cells left out: 3"):
+        table = read_table(file, on_error="skip")
+    assert table["size"].tolist() == [1, 3, 4]
+
+
+def test_text_that_is_not_utf8_is_read_as_windows_1252(tmp_path: Path) -> None:
+    file = write(tmp_path, "drink,label\ncafé,a\n".encode("cp1252"))
+    with pytest.warns(DataWarning, match="0xe9 in line 2"):
+        assert read_table(file)["drink"].tolist() == ["café"]
+
+
+def test_columns_without_a_name_are_left_out(tmp_path: Path) -> None:
+    file = write(tmp_path, ",size,label\n0,1,a\n1,2,b\n")
+    with pytest.warns(DataWarning, match="1 column without a name"):
+        assert read_table(file).columns.tolist() == ["size", "label"]
+
+
+def test_columns_are_dropped_and_grouped_by_name(tmp_path: Path) -> None:
+    text = "Age,Patient,note,label\n" + "".join(
+        f"{20 + row % 7 + row},{'pqrs'[row // 6]},{row % 2},{'ab'[row % 2]}\n" for row in range(24)
+    )
+    file = write(tmp_path, text)
+    dataset, _ = warned(file, drop="NOTE", group="patient")
+    assert dataset.columns is not None
+    assert dataset.columns.names == ("Age",)
+    assert dict(dataset.columns.left_out).keys() == {"note", "Patient"}
+    assert dataset.group == "Patient"
+    assert dataset.train.groups is not None
+    assert dataset.train.groups.tolist() == [row // 6 * 6 for row in range(24)]
+    other, _ = warned(write(tmp_path, text.replace(",q,", ",p,")), drop="note", group="Patient")
+    assert other.grouping != dataset.grouping
+    for argument in ("drop", "group"):
+        options: dict[str, Any] = {argument: "label"}
+        with pytest.raises(ValueError, match=f"{argument}: .*label"):
+            load_table(file, **options)
+        options[argument] = "nothing"
+        with pytest.raises(ValueError, match=f"{argument}: .*nothing"):
+            load_table(file, **options)
+
+
+def test_groups_in_two_splits_are_warned_of(tmp_path: Path) -> None:
+    text = "x,who,label,split\n1,p,a,train\n2,q,b,train\n3,p,a,test\n4,r,b,test\n5,q,a,train\n"
+    _, told = warned(write(tmp_path, text), group="who")
+    assert "1 value of 'who' is both in train and in test: p" in told
+
+
+def test_labels_that_cannot_be_classes(tmp_path: Path) -> None:
+    def table(labels: list[Any]) -> pd.DataFrame:
+        return pd.DataFrame({"x": np.arange(len(labels)) % 7, "y": labels})
+
+    with pytest.raises(ValueError, match="share"):
+        load_table(table(list("abcd")))
+    with pytest.raises(ValueError, match="two classes"):
+        load_table(table(["a"] * 4))
+    with pytest.raises(ValueError, match="regression"):
+        load_table(table([number % 25 / 4 for number in range(60)]))
+    _, told = warned(table([number % 25 / 4 for number in range(60)]), label="y")
+    assert "regression" in told
+    _, told = warned(table(["a", "a", "b", "b", "c"]))
+    assert "1 class with a single training row: c" in told
+
+
+def test_duplicates_are_warned_of_and_stay_together() -> None:
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame(generator.normal(size=(40, 3)).round(3), columns=list("uvw"))
+    table["label"] = ["a", "b"] * 20
+    table["split"] = "train"
+    table.loc[40] = [*table.loc[0, list("uvw")], "a", "train"]
+    table.loc[41] = [*table.loc[1, list("uvw")], "a", "train"]
+    table.loc[42] = [*table.loc[2, list("uvw")], "a", "test"]
+    dataset, told = warned(table)
+    assert "1 row found with more than one label" in told
+    assert "row 1 and row 41" in told
+    assert "in more than one split" in told
+    assert dataset.train.groups is not None
+    assert (dataset.train.groups[[0, 1]] == dataset.train.groups[[40, 41]]).all()
+    coarse = pd.DataFrame({"yes": [0, 1] * 30, "label": list("aabb") * 15})
+    assert warned(coarse)[0].train.groups is None
+
+
+def test_a_column_that_leaks_the_label_is_warned_of() -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 3, 600)
+    table = pd.DataFrame(
+        {
+            "weak": labels + generator.normal(size=600),
+            "code": np.array(["x", "y", "z"])[labels],
+            "score": labels * 10 + generator.random(600),
+            "rater": np.array(list("abc"))[np.where(generator.random(600) < 0.1, 0, labels)],
+            "label": np.array(list("abc"))[labels],
+        }
+    )
+    told = warned(table)[1]
+    assert "'code', 'score', 'rater' leak the label" in told
+    assert "--drop code --drop score --drop rater" in told
+    assert "leak" not in warned(table, drop=["code", "score", "rater"])[1]
+    assert "leak" not in warned(table.head(100))[1]
+
+
+def test_further_rows_are_read_as_the_first_ones_were(tmp_path: Path) -> None:
+    train = load_table(
+        write(tmp_path, "size;colour;label\n1,5;red;cat\n2,5;blue;dog\n;red;cat\n4;blue;dog\n"),
+        decimal=",",
+    )
+    assert train.columns is not None
+    file = write(tmp_path, "colour;size\nred;9,5\nblue;\n", "new.csv")
+    rows, names = read_features(file, Columns.from_values(train.columns.as_values()))
+    assert rows.tolist() == [[9.5, 0, 0, 1], [2.5, 1, 1, 0]]
+    assert list(names) == ["line 2", "line 3"]
+    test = write(tmp_path, "label;size;colour\ndog;3,5;red\n", "test.csv")
+    dataset = load_table(test, like=(train.columns, train.class_names))
+    assert dataset.train.labels.tolist() == [1]
+    assert dataset.train.array.tolist() == [[3.5, 0, 0, 1]]
+    for text, reason in {
+        "label;size;colour\nbird;3;red\n": "cat, dog.*bird",
+        "label;SIZES;colour\ncat;3;red\n": "'size'",
+        "label;size;colour\ncat;big;red\n": "size.*'big' in line 2",
+    }.items():
+        with pytest.raises(ValueError, match=reason):
+            load_table(write(tmp_path, text, "bad.csv"), like=(train.columns, train.class_names))
+
+
+def test_labels_alone_need_no_features(tmp_path: Path) -> None:
+    file = write(tmp_path, "text,label\nlong,a\nlonger,b\nshort,a\nother,b\n")
+    dataset = load_dataset(file, features=False)
+    assert dataset.train.array.shape == (4, 0)
+    assert dataset.columns is None
+    with pytest.raises(ValueError, match="beside the labels"):
+        load_table(write(tmp_path, "label\na\nb\na\nb\n"))
+
+
+def test_json_numbers_and_text_keep_their_kind(tmp_path: Path) -> None:
+    rows = [{"n": 1, "s": "01", "d": "2024-01-31"}, {"n": None, "s": "2", "d": "2024-02-01"}]
+    text = "\n".join(json.dumps(row) for row in rows)
+    table = read_table(write(tmp_path, text, "t.jsonl"))
+    assert table["s"].tolist() == ["01", "2"]
+    assert table["d"].tolist() == ["2024-01-31", "2024-02-01"]
+    assert table["n"].isna().tolist() == [False, True]

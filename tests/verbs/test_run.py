@@ -1,0 +1,121 @@
+"""A run in Python: predictions, accuracy and metrics without the command line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_images import write_images
+from trained import labelproof as command
+from trained import train_digits
+
+import labelproof
+from labelproof.data import load_digits
+from labelproof.data.notices import DataWarning
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> labelproof.Run:
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    assert train_digits(folder, "--network", "mlp(hidden=32,depth=1)", epochs=3).exit_code == 0
+    return labelproof.load_run(folder)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with a run on it beside it."""
+    file = tmp_path_factory.mktemp("table") / "fruit.csv"
+    sizes = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [2]], 100, axis=0)
+    frame = pd.DataFrame(sizes, columns=["width", "height"])
+    frame.assign(kind=np.repeat(["fig", "pear"], 100)).to_csv(file, index=False)
+    options = ("--label", "kind", "--epochs", "20", "--no-audit", "--device", "cpu")
+    result = command("fit", file, *options, "--output", file.with_name("run"))
+    assert result.exit_code == 0, result.output
+    return file
+
+
+def test_images_are_predicted_from_arrays_datasets_and_files(
+    digits: labelproof.Run, tmp_path: Path
+) -> None:
+    images = load_digits().test.array
+    predicted = digits.predict(images[:, 0])
+    assert predicted.columns.tolist() == [
+        "label",
+        "probability",
+        *(f"p({name})" for name in range(10)),
+    ]
+    np.testing.assert_allclose(predicted.iloc[:, 2:], digits.probabilities(images), rtol=1e-5)
+    pd.testing.assert_frame_equal(digits.predict(load_digits()), predicted)
+    np.save(tmp_path / "new.npy", images[:, 0])
+    from_file = digits.predict(str(tmp_path / "new.npy"))
+    assert from_file.index.name == "index"
+    np.testing.assert_array_equal(from_file["label"], predicted["label"])
+    write_images(tmp_path / "photos", ["a.png", "b/c.png"], mode="L")
+    (tmp_path / "photos" / "d.png").write_bytes(b"oops")
+    with pytest.warns(DataWarning, match="d.png"):
+        found = digits.predict(tmp_path / "photos")
+    assert found.index.tolist() == [f"{tmp_path}/photos/{name}" for name in ("a.png", "b/c.png")]
+    with pytest.raises(TypeError, match="data"):
+        digits.predict(pd.DataFrame({"x": [1]}))
+
+
+def test_rows_are_predicted_by_the_columns_of_the_run(table: Path) -> None:
+    run = labelproof.load_run(table.with_name("run"))
+    frame = pd.read_csv(table, usecols=["width", "height"]).iloc[:, ::-1]
+    frame.index = pd.Index([f"fruit {row}" for row in range(200)])
+    predicted = run.predict(frame)
+    assert predicted.index.equals(frame.index)
+    assert predicted["label"].tolist() == run.predict(table)["label"].tolist()
+    assert run.predict(table).index[0] == "line 2"
+    with pytest.raises(ValueError, match="width"):
+        run.predict(frame.drop(columns="width"))
+
+
+def test_the_evaluation_is_what_the_command_prints(digits: labelproof.Run, table: Path) -> None:
+    found = digits.evaluate()
+    assert (found.n, found.split, found.learned_from) == (450, "test", False)
+    assert found.accuracy == digits.metrics["test_accuracy"].iloc[-1]
+    assert found.interval[0] < found.accuracy < found.interval[1]
+    assert found.classes["n"].sum() == found.confusion.to_numpy().sum() == 450
+    run = labelproof.load_run(table.with_name("run"))
+    frame = pd.read_csv(table)
+    inputs, labels = frame[["width", "height"]], frame["kind"]
+    for data in (frame, (inputs, labels), table):
+        measured = run.evaluate(data, split="train")
+        assert measured.n == 200
+        assert measured.learned_from is True
+    with pytest.raises(ValueError, match="y: "):
+        run.evaluate((inputs, labels[:5]))
+
+
+def test_a_run_audits_the_labels_it_was_trained_on(table: Path) -> None:
+    audit = labelproof.load_run(table.with_name("run")).audit()
+    assert audit.data == str(table)
+    assert len(audit.findings) == 200
+    assert audit.findings.agreement.value > 0.7
+
+
+def test_metrics_have_a_row_for_each_epoch(digits: labelproof.Run) -> None:
+    assert digits.metrics.index.tolist() == [1, 2, 3]
+    assert "3 of 3" in repr(digits)
+    assert "mlp(depth=1,hidden=32)" in digits._repr_html_()
+
+
+def test_the_format_of_an_export_is_that_of_its_ending(
+    digits: labelproof.Run, tmp_path: Path
+) -> None:
+    file = digits.export(tmp_path / "model.pt2")
+    assert file.stat().st_size
+    with pytest.raises(ValueError, match="format"):
+        digits.export(file, format="pt2")
+
+
+def test_an_unfinished_run_is_warned_of(digits: labelproof.Run, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(digits.folder, run)
+    (run / "record.json").unlink()
+    with pytest.warns(UserWarning, match="not finished"):
+        labelproof.load_run(run)
