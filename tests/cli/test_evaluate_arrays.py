@@ -103,7 +103,7 @@ def test_infinite_numbers_are_refused_or_taken_for_missing(run: Path, tmp_path: 
     assert "got inf in row 1" in str(refused.exception)
     skipped = evaluate(run, tmp_path / "new.npz", "--skip-unreadable", x=rows, y=labels)
     assert skipped.exit_code == 0
-    assert "got inf in row 1; taken for missing" in skipped.stderr
+    assert "got inf in row 1; treated as missing" in skipped.stderr
 
 
 def test_a_label_column_of_arrays_is_refused(run: Path, tmp_path: Path) -> None:

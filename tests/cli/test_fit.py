@@ -424,7 +424,7 @@ def test_cells_that_are_not_numbers_are_refused_where_a_run_is_measured(
     assert "'width': expected numbers, got 'abc' in line 2" in str(refused.exception)
     skipped = labelproof("evaluate", table_run[0], "--data", bad, "--skip-unreadable")
     assert skipped.exit_code == 0
-    assert "got 'abc' in line 2; taken for missing" in skipped.stderr
+    assert "got 'abc' in line 2; treated as missing" in skipped.stderr
 
 
 def test_a_run_is_measured_on_its_own_data_as_they_were_read(tmp_path: Path) -> None:
@@ -435,7 +435,7 @@ def test_a_run_is_measured_on_its_own_data_as_they_were_read(tmp_path: Path) -> 
     assert labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", run).exit_code == 0
     found = labelproof("evaluate", run, "--split", "train", "--format", "json")
     assert json.loads(found.stdout)["n"] == 61
-    assert "'wide' in line 62; taken for missing" in found.stderr
+    assert "'wide' in line 62; treated as missing" in found.stderr
 
 
 def test_stopped_before_its_page_the_page_is_made_by_the_same_command(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_table_is_listed(tmp_path: Path) -> None:
         "column kind missing features",
         "weight number 1 2",
         "colour category 0 2",
-        "left out: id (a number for each row)",
+        "left out: id (numbers the rows)",
         "class rows to train on",
         "[b]nana 2",
         "apple 2",

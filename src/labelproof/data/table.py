@@ -205,7 +205,7 @@ def _read_csv(
     end = content.find(b"\n", start)
     first = content[start : None if end < 0 else end].decode("utf-8")
     if not first.strip():
-        raise ValueError("the file is empty")
+        raise ValueError("expected names of columns, but the file is empty")
     separators = separators.replace(options["decimal"], "")
     options |= {"sep": max(separators, key=first.count), "skiprows": blank}
     header = pd.read_csv(
