@@ -185,7 +185,7 @@ def test_a_zero_is_a_zero() -> None:
         ({"precision": "bf17"}, "precision: .*did you mean 'bf16'"),
         ({"average": 1.5}, r"average: expected a number in \[0, 1\]"),
         ({"imbalance": "stepp:0.1"}, "imbalance: .*did you mean 'step'"),
-        ({"imbalance": "step:0"}, "imbalance factor"),
+        ({"imbalance": "step:0"}, "imbalance"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
     ],
     ids=str,
