@@ -21,12 +21,6 @@ def python2_batch(data: NDArray[np.uint8], lists: Mapping[str, Sequence[int] | S
     return b"\x80\x02}q\x01(" + items + _text("data") + _array(data) + b"u."
 
 
-def python2_names(lists: Mapping[str, Sequence[str]]) -> bytes:
-    """The file with the class names."""
-    items = b"".join(_text(key) + _list(values) for key, values in lists.items())
-    return b"\x80\x02}q\x01(" + items + b"u."
-
-
 def records(count: int, classes: Sequence[int], seed: int = 0) -> NDArray[np.uint8]:
     """Random images in the binary version: `(N, labels + 3072)`."""
     generator = np.random.default_rng(seed)

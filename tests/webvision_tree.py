@@ -13,7 +13,6 @@ SYNSETS = ["n01440764", "n01443537", "n01484850", "n01491361", "n01514859"]
 def make_tree(
     root: Path,
     *,
-    train: str = "",
     test: str = "val_images_256",
     num_classes: int = 5,
     queries: int = 2,
@@ -24,7 +23,6 @@ def make_tree(
 
     Args:
         root: Where it is made.
-        train: The folder of the training images in it.
         test: The folder of the validation images in it.
         num_classes: How many classes are listed, with images or without.
         queries: Of each class that has images.
@@ -48,7 +46,7 @@ def make_tree(
         ("val_filelist.txt", test_files),
     ):
         (info / name).write_text("".join(f"{file} {label}\n" for file, label in files))
-    write_images(root / train, [file for file, _ in train_files], size=(90, 64))
+    write_images(root, [file for file, _ in train_files], size=(90, 64))
     write_images(root / test, [file for file, _ in test_files], size=(64, 100))
     return root
 

@@ -366,16 +366,6 @@ def sample_folder(data: str | os.PathLike[str]) -> str:
     return os.path.abspath(place if place.is_dir() else place.parent)
 
 
-def sample_paths(split: Split) -> list[str] | None:
-    """The absolute path of each sample's file; `None` where samples are not single files."""
-    images = split.images
-    if not isinstance(images, ImageFiles) or hasattr(images.files, "name_of"):
-        return None
-    files = [images.files[index] for index in range(len(images))]
-    paths = [os.path.abspath(file) for file in files if isinstance(file, str)]
-    return paths if len(paths) == len(files) else None
-
-
 def _file_name(file: str | StoredImage, base: str) -> str:
     if isinstance(file, StoredImage):
         return file.name
