@@ -1,177 +1,459 @@
-"""Which classifier a table needs, chosen by its noisy labels alone.
+"""The classifiers that `estimator="auto"` compares: linear, kernel, forest, boosting and network.
 
-How far to smooth decides: at 40% of wrong labels a forest with leaves of 40 rows can be ten points
-ahead of one with leaves of 5, and behind it without wrong labels. So the candidates are linear
-models and forests from stiff to flexible, boosting, and the network with its robust loss. Each
-predicts rows that it was not trained on; how often it agrees with their labels ranks candidates as
-clean labels would, as long as right labels are the most frequent of each class. All candidates
-within one standard error of the best are kept, and their mean predicts.
+Each learns from soft labels, `(N, C)`: the given labels at first, then the probability of each true
+class. A candidate has several variants (penalties, numbers of trees) that share most of the work.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    RandomForestRegressor,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+from typing_extensions import Self
 
-from labelproof.audit.noise_model import NoiseModel, fit_noise_model
-from labelproof.integrations.estimator_collapse import CollapseWarning
-from labelproof.integrations.estimator_inputs import Standard, standardize_rows
-from labelproof.integrations.soft_labels import (
-    LabelledRows,
-    calibrate,
-    cross_validate,
-    fit_labels,
-    full_probabilities,
-    is_too_small,
-    limited_threads,
-    seeded,
-)
+from labelproof.data.splits import Holdout
+from labelproof.integrations.estimator_inputs import Standard
 
-__all__ = ["Committee", "choose_candidates"]
+__all__ = [
+    "Boosting",
+    "Candidate",
+    "Forest",
+    "Given",
+    "Kernel",
+    "Linear",
+    "Network",
+    "admit_estimator",
+    "as_probabilities",
+]
 
+Floats = NDArray[np.float64]
 TREES = 100
-_PENALTIES = (0.01, 0.1, 1.0)
-_LEAVES = (40, 15, 5, 1)
-"""Rows of the smallest leaf of each forest, from stiff to flexible."""
+_NEGLIGIBLE = 0.01
+"""A probability below which a row is not repeated for a class."""
+_LEAST = 1e-4
+"""The smallest probability that a candidate is believed."""
+_FARTHEST = 5.0
+"""In standard deviations: a feature farther from its mean counts as this far."""
 
 
-@dataclass(frozen=True)
-class Committee:
-    """Fitted classifiers whose mean predicts.
+@dataclass
+class Candidate:
+    """A kind of classifier in several variants.
 
     Attributes:
-        members: By name, as scikit-learn fitted them.
-        standard: What rows are standardised with.
-        noise: The noise by the mean of their out-of-sample probabilities.
-        scores: Of each candidate: `agreement` with held-out labels, its standard `error`,
-            `seconds`, and whether it was `chosen`.
+        seed: Of its draws.
+        n_jobs: How many trees or folds to train at a time.
     """
 
-    members: dict[str, Any]
-    standard: Standard
-    noise: NoiseModel
-    scores: dict[str, dict[str, float]]
+    seed: int = 0
+    n_jobs: int | None = None
+    fitted: list[Any] = field(default_factory=list, init=False, repr=False)
+    standard: Standard | None = field(default=None, init=False, repr=False)
+    classes: int = field(default=0, init=False)
 
-    def predict_proba(self, rows: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
-        """The probability of each true class, `(N, C)`."""
-        ready = standardize_rows(rows, self.standard)
-        told = [full_probabilities(member, ready, classes) for member in self.members.values()]
-        return calibrate(np.mean(told, axis=0), self.noise.temperature)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the variants."""
+        raise NotImplementedError
 
+    def fit(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int] | None = None
+    ) -> Self:
+        """Train the chosen variants, or all of them, on soft labels `(N, C)`."""
+        self.standard, self.classes = Standard.of_rows(rows, weight), labels.shape[1]
+        self.fitted = list(self._train(rows, labels, weight, chosen or range(len(self.names))))
+        return self
 
-def choose_candidates(
-    examples: LabelledRows,
-    standard: Standard,
-    network: Any,
-    *,
-    seed: int,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-) -> Committee:
-    """Train every candidate, and keep those that predict held-out labels best.
+    def predict(self, rows: Floats) -> Floats:
+        """The probabilities by each fitted variant, `(V, N, C)`."""
+        return np.stack([as_probabilities(self._ask(model, rows)) for model in self.fitted])
 
-    Args:
-        examples: Standardised rows.
-        standard: What they were standardised with.
-        network: The network, as a classifier of scikit-learn.
-        seed: Of all draws.
-        n_jobs: How many folds, or trees, to train at a time.
-        verbose: Whether to print a line for each candidate.
-    """
-    told: dict[str, NDArray[np.float64]] = {}
-    fitted: dict[str, Any] = {}
-    seconds: dict[str, float] = {}
-    labels = np.eye(len(examples.classes))[examples.given]
-    small = is_too_small(examples)
-    for name, candidate in _candidates(network, seed):
-        started = time.perf_counter()
-        with warnings.catch_warnings(), limited_threads(n_jobs):
+    def held_out(
+        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
+    ) -> Floats:
+        """The probabilities of rows that were not trained on, `(V, M, C)`, part after part."""
+
+        def ask(part: Holdout) -> Floats:
+            kept = part.train
+            copy = type(self)(**{name: getattr(self, name) for name in self._settings})
+            return copy.fit(rows[kept], labels[kept], weight[kept]).predict(rows[part.validation])
+
+        return np.concatenate(Parallel(self.n_jobs)(delayed(ask)(part) for part in parts), axis=1)
+
+    @property
+    def _settings(self) -> tuple[str, ...]:
+        return tuple(name for name, entry in self.__dataclass_fields__.items() if entry.init)
+
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _standardized(self, rows: Floats) -> Floats:
+        assert self.standard is not None  # noqa: S101
+        wide = (rows - self.standard.mean) / self.standard.std
+        return np.clip(wide, -_FARTHEST, _FARTHEST)
+
+    def _classify(self, model: Any, rows: Floats, labels: Floats, weight: Floats) -> Any:
+        """Train a classifier on a copy of each row for every class it may be of."""
+        row, label = np.nonzero(labels > _NEGLIGIBLE)
+        if len(np.unique(label)) < 2:
+            return int(label[0])
+        name = "sample_weight"
+        if isinstance(model, Pipeline):
+            name = f"{model.steps[-1][0]}__{name}"
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", CollapseWarning)
-            if small:  # what cannot be held out cannot be compared
-                fitted[name] = fit_labels(candidate, examples, labels, balanced=True)
-                told[name] = labels
-            else:
-                fitted[name], told[name] = _train(candidate, examples, labels, n_jobs)
-        seconds[name] = time.perf_counter() - started
-        if verbose:
-            agreement = np.mean(told[name].argmax(axis=1) == examples.given)
-            print(f"{name}: agreement {agreement:.4f}, {seconds[name]:.1f} s", flush=True)
-    scores, chosen = _compare(told, seconds, examples)
-    mean = np.mean([told[name] for name in chosen], axis=0)
-    noise = (
-        NoiseModel(np.eye(labels.shape[1]), 1.0, 0.0, np.diag(labels.mean(axis=0)))
-        if small
-        else fit_noise_model(np.log(mean), examples.given)
-    )
-    return Committee({name: fitted[name] for name in chosen}, standard, noise, scores)
+            return model.fit(rows[row], label, **{name: labels[row, label] * weight[row]})
+
+    def _spread(self, model: Any, told: Any) -> Floats:
+        """What a classifier says, with a column for every class."""
+        if isinstance(model, int):
+            return np.broadcast_to(np.eye(self.classes)[model], (len(told), self.classes))
+        table = np.zeros((len(told), self.classes))
+        table[:, model.classes_] = told
+        return table
 
 
-def _candidates(network: Any, seed: int) -> Iterator[tuple[str, Any]]:
-    for penalty in _PENALTIES:
-        yield f"logistic regression (C={penalty:g})", LogisticRegression(C=penalty, max_iter=300)
-    for leaf in _LEAVES:
-        forest = RandomForestClassifier(TREES, min_samples_leaf=leaf, random_state=seed)
-        yield f"forest (leaf={leaf})", forest
-    yield (
-        "boosting",
-        HistGradientBoostingClassifier(
-            max_iter=60, max_leaf_nodes=8, l2_regularization=1.0, random_state=seed
-        ),
-    )
-    yield "network", seeded(network, seed)
+@dataclass
+class Linear(Candidate):
+    """Logistic regression."""
+
+    strengths: tuple[float, ...] = (0.01, 0.1, 1.0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"linear (C={strength:g})" for strength in self.strengths)
+
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        ready = self._standardized(rows)
+        for index in chosen:
+            model = LogisticRegression(C=self.strengths[index], max_iter=200)
+            yield self._classify(model, ready, labels, weight)
+
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        ready = self._standardized(rows)
+        told = ready if isinstance(model, int) else model.predict_proba(ready)
+        return self._spread(model, told)
 
 
-def _train(
-    candidate: Any, examples: LabelledRows, labels: NDArray[np.float64], n_jobs: int | None
-) -> tuple[Any, NDArray[np.float64]]:
-    """The fitted candidate, and its probabilities for rows that it was not trained on."""
-    if not isinstance(candidate, RandomForestClassifier) or examples.grouped:
-        fitted = fit_labels(candidate, examples, labels, balanced=True)
-        return fitted, cross_validate(candidate, examples, labels, n_jobs)
-    # Each tree leaves out a third of the rows, which saves the cross-validation.
-    candidate = candidate.set_params(oob_score=True, n_jobs=n_jobs)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
-        fitted = fit_labels(candidate, examples, labels, balanced=True)
-    chances = np.nan_to_num(fitted.oob_decision_function_, nan=1.0)
-    table = np.full(labels.shape, 0.0)
-    table[:, np.searchsorted(examples.classes, fitted.classes_)] = chances
-    table = np.maximum(table, 1 / (TREES * labels.shape[1]))
-    del fitted.oob_decision_function_  # as long as the training rows
-    return fitted, table / table.sum(axis=1, keepdims=True)
+@dataclass
+class Kernel(Candidate):
+    r"""Ridge regression of the labels on a Gaussian kernel and the features themselves.
+
+    The kernel \(\exp(-s \lVert x - x' \rVert^2 / F)\) of standardised rows is taken to some of them,
+    the landmarks (Nystroem's method). Smooth functions average wrong labels out.
+    """
+
+    sharpness: float = 1.0
+    ridges: tuple[float, ...] = (0.3, 3.0, 15.0, 80.0)
+    landmarks: int = 500
+    _points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"kernel {self.sharpness:g} (ridge={ridge:g})" for ridge in self.ridges)
+
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        picked = np.random.default_rng(self.seed).permutation(len(rows))[: self.landmarks]
+        self._points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
+        features = self._features(rows)
+        weighed = (features * weight[:, None]).T
+        gram, target = weighed @ features, weighed @ labels
+        size = len(self._points)
+        penalty = np.eye(len(gram))
+        penalty[:size, :size] = self._features(rows[picked])[:, :size]
+        penalty[-1, -1] = 0.0  # the constant
+        for index in chosen:
+            ridged = gram + self.ridges[index] * penalty
+            # A trace of the identity: landmarks that are alike make the matrix singular.
+            ridged[np.diag_indices_from(ridged)] += 1e-6 * len(rows)
+            yield np.linalg.solve(ridged, target)
+
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        return self._features(rows) @ model
+
+    def _features(self, rows: Floats) -> Floats:
+        ready = self._standardized(rows) / np.sqrt(rows.shape[1])
+        square = (ready**2).sum(axis=1)[:, None] + (self._points**2).sum(axis=1)
+        near = np.exp(-self.sharpness * np.maximum(square - 2 * ready @ self._points.T, 0.0))
+        return np.column_stack([near, ready, np.ones(len(ready))])
 
 
-def _compare(
-    told: dict[str, NDArray[np.float64]], seconds: dict[str, float], examples: LabelledRows
-) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """The scores of all candidates, and the names of those that are tied with the best."""
-    weight = examples.weight / examples.weight.sum()
-    hits = {name: (table.argmax(axis=1) == examples.given) * 1.0 for name, table in told.items()}
-    best = hits[max(hits, key=lambda name: float(weight @ hits[name]))]
-    scores: dict[str, dict[str, float]] = {}
-    chosen: list[str] = []
-    for name, hit in hits.items():
-        agreement = float(weight @ hit)
-        # Of the difference: two candidates are right about nearly the same rows.
-        behind = best - hit
-        mean = float(weight @ behind)
-        tied = mean <= np.sqrt(weight**2 @ (behind - mean) ** 2)
-        scores[name] = {
-            "agreement": agreement,
-            "error": float(np.sqrt(weight**2 @ (hit - agreement) ** 2)),
-            "seconds": seconds[name],
-            "chosen": bool(tied),
+@dataclass
+class Forest(Candidate):
+    """Trees over soft labels: a regression forest's squared error is the Gini criterion on them.
+
+    Each tree leaves out a third of the rows, which saves the cross-validation unless rows are
+    `grouped`: those of one group would be on both sides.
+    """
+
+    leaf: int = 5
+    extra: bool = False
+    grouped: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (f"{'extra trees' if self.extra else 'forest'} (leaf={self.leaf})",)
+
+    def held_out(
+        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
+    ) -> Floats:
+        if self.grouped:
+            return super().held_out(rows, labels, weight, parts)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
+            forest = self._make(oob_score=True).fit(rows, labels, weight)
+        told = forest.oob_prediction_.reshape(labels.shape)
+        told = np.where((forest.oob_prediction_ == 0).all(axis=-1)[:, None], 1.0, told)
+        order = np.concatenate([part.validation for part in parts])
+        return as_probabilities(np.nan_to_num(told, nan=1.0)[order])[None]
+
+    def _make(self, **options: Any) -> Any:
+        make: Any = ExtraTreesRegressor if self.extra else RandomForestRegressor
+        return make(
+            TREES,
+            min_samples_leaf=self.leaf,
+            max_features="sqrt",
+            bootstrap=True,
+            random_state=self.seed,
+            n_jobs=self.n_jobs,
+            **options,
+        )
+
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        yield self._make().fit(rows, labels, weight)
+
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        return model.predict(rows).reshape(len(rows), -1)
+
+
+@dataclass
+class Boosting(Candidate):
+    """Histogram gradient boosting, stopped early or late."""
+
+    stages: tuple[int, ...] = (15, 40, 100)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"boosting ({stage} rounds)" for stage in self.stages)
+
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        last = self.stages[max(chosen)]
+        model = HistGradientBoostingClassifier(
+            max_iter=last,
+            max_leaf_nodes=16,
+            l2_regularization=1.0,
+            early_stopping=False,
+            random_state=self.seed,
+        )
+        done = self._classify(model, rows, labels, weight)
+        for index in chosen:
+            yield done, self.stages[index]
+
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        boosted, stage = model
+        if isinstance(boosted, int):
+            return self._spread(boosted, rows)
+        for number, told in enumerate(boosted.staged_predict_proba(rows), 1):
+            if number == stage:
+                return self._spread(boosted, told)
+        raise AssertionError("fewer rounds than were trained")
+
+
+@dataclass
+class Network(Candidate):
+    """Perceptrons of two hidden layers, all folds trained at once as one batched product.
+
+    With `truncation` above 0 the loss is generalized cross entropy over the soft labels, which
+    forgives what it cannot explain; with 0 it is cross entropy.
+
+    Reference:
+        Zhang and Sabuncu, "Generalized cross entropy loss for training deep neural networks with
+        noisy labels", NeurIPS 2018.
+    """
+
+    truncation: float = 0.0
+    hidden: int = 64
+    copies: int = 4
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (f"network ({'gce' if self.truncation else 'ce'})",)
+
+    def held_out(
+        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
+    ) -> Floats:
+        self.standard = Standard.of_rows(rows, weight)
+        masks = np.zeros((len(parts), len(rows)))
+        for mask, part in zip(masks, parts, strict=True):
+            mask[part.train] = 1.0
+        layers = self._descend(rows, labels, masks * weight)
+        told = [
+            _forward([(w[fold], b[fold]) for w, b in layers], self._standardized(rows[held]))
+            for fold, held in enumerate(part.validation for part in parts)
+        ]
+        return as_probabilities(np.concatenate(told))[None]
+
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        yield self._descend(rows, labels, np.tile(weight, (self.copies, 1)))
+
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        ready = self._standardized(rows)
+        copies = range(len(model[0][0]))
+        told = [_forward([(w[copy], b[copy]) for w, b in model], ready) for copy in copies]
+        return np.mean(told, axis=0)
+
+    def _descend(self, rows: Floats, labels: Floats, weight: Floats) -> list[tuple[Floats, Floats]]:
+        """Weights and biases of each layer, of as many networks as `weight` has rows."""
+        generator = torch.Generator().manual_seed(self.seed)
+        count, total = len(weight), len(rows)
+        inputs = torch.from_numpy(self._standardized(rows).astype(np.float32))
+        target = torch.from_numpy(labels.astype(np.float32))
+        share = torch.from_numpy((weight / weight.mean()).astype(np.float32))
+        sizes = [inputs.shape[1], self.hidden, self.hidden, target.shape[1]]
+        parameters: list[torch.Tensor] = []
+        for wide, narrow in pairwise(sizes):
+            bound = wide**-0.5
+            for shape, scale in (((count, wide, narrow), 3**0.5), ((count, 1, narrow), 1.0)):
+                drawn = torch.rand(shape, generator=generator) * 2 - 1
+                parameters.append((drawn * bound * scale).requires_grad_())
+        velocity = [torch.zeros_like(tensor) for tensor in parameters]
+        batch = int(min(max(2 ** int(np.log2(max(total / 64, 1))), 32), 256))
+        epochs = max(20, -(-400 // -(-total // batch)))
+        decay, step, steps = min(0.6 * sizes[0] / total, 0.1), 0, epochs * -(-total // batch)
+        for _ in range(epochs):
+            for index in torch.randperm(total, generator=generator).split(batch):
+                value = inputs[index].expand(count, -1, -1)
+                for layer in (0, 2):
+                    value = torch.baddbmm(parameters[layer + 1], value, parameters[layer]).relu()
+                scores = torch.baddbmm(parameters[5], value, parameters[4]).log_softmax(dim=-1)
+                if self.truncation:
+                    each = (1 - (self.truncation * scores).exp()) / self.truncation
+                else:
+                    each = -scores
+                loss = ((each * target[index]).sum(-1) * share[:, index]).sum() / len(index)
+                gradient = torch.autograd.grad(loss, parameters)
+                rate = 0.01 * (1 + np.cos(np.pi * step / steps))
+                step += 1
+                with torch.no_grad():
+                    for tensor, slope, speed in zip(parameters, gradient, velocity, strict=True):
+                        speed.mul_(0.9).add_(slope).add_(tensor, alpha=decay)
+                        tensor.sub_(speed, alpha=rate)
+        found = [tensor.detach().double().numpy() for tensor in parameters]
+        return list(zip(found[::2], found[1::2], strict=True))
+
+
+@dataclass
+class Given(Candidate):
+    """A classifier of scikit-learn that the user gave, over the rows as they are."""
+
+    estimator: Any = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (type(_last_step(self.estimator)).__name__,)
+
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        copy: Any = clone(self.estimator)
+        left_open = {
+            name: self.seed
+            for name, value in copy.get_params(deep=True).items()
+            if value is None and (name == "random_state" or name.endswith("__random_state"))
         }
-        if tied:
-            chosen.append(name)
-    return scores, chosen
+        yield self._classify(copy.set_params(**left_open), rows, labels, weight)
+
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        told = rows if isinstance(model, int) else model.predict_proba(rows)
+        return self._spread(model, told)
+
+
+def admit_estimator(estimator: Any) -> None:
+    """Refuse what is no classifier with probabilities and weights.
+
+    Raises:
+        TypeError: It has no `predict_proba`, or its `fit` takes no `sample_weight`.
+        ValueError: It is a text that stands for no classifier.
+
+    Example:
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> admit_estimator(KNeighborsClassifier())
+        Traceback (most recent call last):
+            ...
+        TypeError: estimator: expected a classifier whose fit takes sample_weight, such as
+        RandomForestClassifier() or LogisticRegression(), got KNeighborsClassifier
+    """
+    if isinstance(estimator, str):
+        raise ValueError(
+            f"estimator: expected 'auto', 'network' or a classifier, got {estimator!r}"
+        )
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(
+            f"estimator: expected a classifier of scikit-learn, made with (), got {estimator!r}"
+        )
+    last = _last_step(estimator)
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            "estimator: expected a classifier with predict_proba, got "
+            f"{type(last).__name__}; CalibratedClassifierCV({type(last).__name__}()) has it"
+        )
+    if not has_fit_parameter(last, "sample_weight"):
+        raise TypeError(
+            "estimator: expected a classifier whose fit takes sample_weight, such as "
+            f"RandomForestClassifier() or LogisticRegression(), got {type(last).__name__}"
+        )
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _forward(layers: Sequence[tuple[Floats, Floats]], rows: Floats) -> Floats:
+    value = rows
+    for number, (weights, bias) in enumerate(layers):
+        value = (np.maximum(value, 0.0) if number else value) @ weights + bias
+    value = np.exp(value - value.max(axis=1, keepdims=True))
+    return value / value.sum(axis=1, keepdims=True)
+
+
+def as_probabilities(table: NDArray[Any]) -> Floats:
+    """Numbers brought above 0, and to a sum of 1 in each row.
+
+    >>> as_probabilities(np.array([[3.0, 1.0], [1.2, -0.2]])).round(4)
+    array([[7.500e-01, 2.500e-01],
+           [9.999e-01, 1.000e-04]])
+    """
+    kept = np.maximum(table, _LEAST)
+    return kept / kept.sum(axis=-1, keepdims=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from labelproof.fitting.defaults import choose_setting
-from labelproof.integrations.candidates import Committee, choose_candidates
+from labelproof.integrations.candidates import Candidate, Given, admit_estimator
 from labelproof.integrations.estimator_admission import (
     Admitted,
     Form,
@@ -30,9 +29,9 @@ from labelproof.integrations.estimator_examples import make_examples
 from labelproof.integrations.estimator_fitting import Weights, predict_logits
 from labelproof.integrations.estimator_inputs import Standard, standardize_rows
 from labelproof.integrations.soft_labels import (
-    RobustModel,
-    admit_estimator,
-    fit_robust,
+    Committee,
+    choose_candidates,
+    fit_committee,
     label_rows,
 )
 from labelproof.losses import Loss, as_loss
@@ -114,6 +113,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         random_state: A number, for the same bytes every time; a `RandomState`; or `None`.
         device: `"auto"`, `"cpu"`, `"cuda"`, `"mps"`; `auto` is the fastest there is for images, and
             the CPU for rows, whose networks are too small to gain from any other.
+        fast: Whether `"auto"` compares only linear models, kernels and one forest, which takes a
+            tenth of the time.
         n_jobs: How many folds or trees to train at a time, without the network; `-1` is one a core.
         verbose: Whether to print a line for every epoch, or for every candidate.
 
@@ -155,7 +156,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
     network_: str
     _form: Form
     _standard: Standard
-    _model: RobustModel | Committee
+    _model: Committee
 
     def __init__(
         self,
@@ -175,6 +176,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
+        fast: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -193,6 +195,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.device = device
+        self.fast = fast
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -305,26 +308,16 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
     def _fit_rows(self, admitted: Admitted, seed: int) -> Self:
         """Train another classifier than the network, or several."""
         examples = label_rows(admitted, self.class_weight, seed)
-        model: Committee | RobustModel
-        if _is(self.estimator, "auto"):
-            standard = Standard.of_rows(examples.rows.astype(np.float64), examples.weight)
-            model = choose_candidates(
-                replace(examples, rows=standardize_rows(examples.rows, standard)),
-                standard,
-                RobustClassifier(estimator="network", device=self.device),
-                seed=seed,
-                n_jobs=self.n_jobs,
-                verbose=bool(self.verbose),
-            )
-            chosen, scores = model.members, model.scores
-        else:
-            model = fit_robust(self.estimator, examples, seed=seed, n_jobs=self.n_jobs)
-            chosen, scores = model.estimator, None
+        candidates: list[Candidate] = (
+            choose_candidates(examples, fast=self.fast, seed=seed, n_jobs=self.n_jobs)
+            if _is(self.estimator, "auto")
+            else [Given(estimator=self.estimator, seed=seed, n_jobs=self.n_jobs)]
+        )
+        model = fit_committee(candidates, examples, n_jobs=self.n_jobs, verbose=bool(self.verbose))
         self._forget(*_OF_NETWORK, *_OF_ESTIMATOR)
         self.classes_, self._form, self._model = admitted.classes, admitted.form, model
-        self.estimator_ = chosen
-        if scores is not None:
-            self.candidates_ = scores
+        self.candidates_ = model.scores
+        self.estimator_ = [trained for member in model.members for trained in member.fitted]
         self.noise_rate_ = model.noise.noise_rate
         self.transition_matrix_ = model.noise.transition
         return self
@@ -350,7 +343,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         inputs = admit_inputs(self, X, self._form)
         if hasattr(self, "_model"):
-            return np.log(self._model.predict_proba(inputs, self.classes_))
+            return np.log(self._model.predict_proba(inputs))
         images = self._form.image_shape is not None
         device = self._choose_device(images=images)
         # In float64 where it costs little, so that what is said about a row is the same to the last
