@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
-from typing_extensions import Self
+from typing_extensions import Self, override
 
 from labelproof.data.splits import Holdout
 from labelproof.integrations.estimator_inputs import Standard
@@ -142,9 +142,11 @@ class Linear(Candidate):
     strengths: tuple[float, ...] = (0.01, 0.1, 1.0)
 
     @property
+    @override
     def names(self) -> tuple[str, ...]:
         return tuple(f"linear (C={strength:g})" for strength in self.strengths)
 
+    @override
     def _train(
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
@@ -153,6 +155,7 @@ class Linear(Candidate):
             model = LogisticRegression(C=self.strengths[index], max_iter=200)
             yield self._classify(model, ready, labels, weight)
 
+    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         ready = self._standardized(rows)
         told = ready if isinstance(model, int) else model.predict_proba(ready)
@@ -163,19 +166,21 @@ class Linear(Candidate):
 class Kernel(Candidate):
     r"""Ridge regression of the labels on a Gaussian kernel and the features themselves.
 
-    The kernel \(\exp(-s \lVert x - x' \rVert^2 / F)\) of standardised rows is taken to some of them,
-    the landmarks (Nystroem's method). Smooth functions average wrong labels out.
+    The kernel \(\exp(-s \lVert x - x' \rVert^2 / F)\) of standardised rows is taken to some of
+    them, the landmarks (Nystroem's method). Smooth functions average wrong labels out.
     """
 
     sharpness: float = 1.0
-    ridges: tuple[float, ...] = (0.3, 3.0, 15.0, 80.0)
+    ridges: tuple[float, ...] = (0.03, 0.3, 3.0, 15.0, 80.0)
     landmarks: int = 500
     _points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
 
     @property
+    @override
     def names(self) -> tuple[str, ...]:
         return tuple(f"kernel {self.sharpness:g} (ridge={ridge:g})" for ridge in self.ridges)
 
+    @override
     def _train(
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
@@ -194,6 +199,7 @@ class Kernel(Candidate):
             ridged[np.diag_indices_from(ridged)] += 1e-6 * len(rows)
             yield np.linalg.solve(ridged, target)
 
+    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         return self._features(rows) @ model
 
@@ -215,11 +221,14 @@ class Forest(Candidate):
     leaf: int = 5
     extra: bool = False
     grouped: bool = False
+    _whole: Any = field(default=None, init=False, repr=False)
 
     @property
+    @override
     def names(self) -> tuple[str, ...]:
         return (f"{'extra trees' if self.extra else 'forest'} (leaf={self.leaf})",)
 
+    @override
     def held_out(
         self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
     ) -> Floats:
@@ -231,6 +240,8 @@ class Forest(Candidate):
         told = forest.oob_prediction_.reshape(labels.shape)
         told = np.where((forest.oob_prediction_ == 0).all(axis=-1)[:, None], 1.0, told)
         order = np.concatenate([part.validation for part in parts])
+        del forest.oob_prediction_  # as long as the training rows
+        self._whole = labels, weight, forest
         return as_probabilities(np.nan_to_num(told, nan=1.0)[order])[None]
 
     def _make(self, **options: Any) -> Any:
@@ -245,11 +256,17 @@ class Forest(Candidate):
             **options,
         )
 
+    @override
     def _train(
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
-        yield self._make().fit(rows, labels, weight)
+        whole, self._whole = self._whole, None
+        if whole is not None and whole[0] is labels and whole[1] is weight:
+            yield whole[2]  # it was trained on all rows already
+        else:
+            yield self._make().fit(rows, labels, weight)
 
+    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         return model.predict(rows).reshape(len(rows), -1)
 
@@ -259,11 +276,14 @@ class Boosting(Candidate):
     """Histogram gradient boosting, stopped early or late."""
 
     stages: tuple[int, ...] = (15, 40, 100)
+    _chosen: list[int] = field(default_factory=list, init=False, repr=False)
 
     @property
+    @override
     def names(self) -> tuple[str, ...]:
         return tuple(f"boosting ({stage} rounds)" for stage in self.stages)
 
+    @override
     def _train(
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
@@ -275,18 +295,18 @@ class Boosting(Candidate):
             early_stopping=False,
             random_state=self.seed,
         )
-        done = self._classify(model, rows, labels, weight)
-        for index in chosen:
-            yield done, self.stages[index]
+        self._chosen = [self.stages[index] for index in chosen]
+        yield self._classify(model, rows, labels, weight)
 
-    def _ask(self, model: Any, rows: Floats) -> Floats:
-        boosted, stage = model
-        if isinstance(boosted, int):
-            return self._spread(boosted, rows)
-        for number, told in enumerate(boosted.staged_predict_proba(rows), 1):
-            if number == stage:
-                return self._spread(boosted, told)
-        raise AssertionError("fewer rounds than were trained")
+    @override
+    def predict(self, rows: Floats) -> Floats:
+        (model,) = self.fitted
+        if isinstance(model, int):
+            told = dict.fromkeys(self._chosen, self._spread(model, rows))
+        else:
+            staged = enumerate(model.staged_predict_proba(rows), 1)
+            told = {at: self._spread(model, table) for at, table in staged if at in self._chosen}
+        return np.stack([as_probabilities(told[stage]) for stage in self._chosen])
 
 
 @dataclass
@@ -306,9 +326,11 @@ class Network(Candidate):
     copies: int = 4
 
     @property
+    @override
     def names(self) -> tuple[str, ...]:
         return (f"network ({'gce' if self.truncation else 'ce'})",)
 
+    @override
     def held_out(
         self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
     ) -> Floats:
@@ -323,11 +345,13 @@ class Network(Candidate):
         ]
         return as_probabilities(np.concatenate(told))[None]
 
+    @override
     def _train(
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
         yield self._descend(rows, labels, np.tile(weight, (self.copies, 1)))
 
+    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         ready = self._standardized(rows)
         copies = range(len(model[0][0]))
@@ -381,9 +405,11 @@ class Given(Candidate):
     estimator: Any = None
 
     @property
+    @override
     def names(self) -> tuple[str, ...]:
         return (type(_last_step(self.estimator)).__name__,)
 
+    @override
     def _train(
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
@@ -395,6 +421,7 @@ class Given(Candidate):
         }
         yield self._classify(copy.set_params(**left_open), rows, labels, weight)
 
+    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         told = rows if isinstance(model, int) else model.predict_proba(rows)
         return self._spread(model, told)

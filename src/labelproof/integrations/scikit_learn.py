@@ -47,7 +47,14 @@ __all__ = ["CollapseWarning", "RobustClassifier"]
 
 _CHUNK = 4096
 """Inputs at a time, where they are only predicted."""
-_OF_ESTIMATOR = ("estimator_", "candidates_", "noise_rate_", "transition_matrix_", "_model")
+_OF_ESTIMATOR = (
+    "estimator_",
+    "candidates_",
+    "out_of_sample_proba_",
+    "noise_rate_",
+    "transition_matrix_",
+    "_model",
+)
 _NETWORK_SETTINGS = (
     "loss",
     "network",
@@ -309,7 +316,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         """Train another classifier than the network, or several."""
         examples = label_rows(admitted, self.class_weight, seed)
         candidates: list[Candidate] = (
-            choose_candidates(examples, fast=self.fast, seed=seed, n_jobs=self.n_jobs)
+            choose_candidates(examples, fast=flag("fast", self.fast), seed=seed, n_jobs=self.n_jobs)
             if _is(self.estimator, "auto")
             else [Given(estimator=self.estimator, seed=seed, n_jobs=self.n_jobs)]
         )
@@ -317,6 +324,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self._forget(*_OF_NETWORK, *_OF_ESTIMATOR)
         self.classes_, self._form, self._model = admitted.classes, admitted.form, model
         self.candidates_ = model.scores
+        told, became = model.held_out, examples.became
+        self.out_of_sample_proba_ = told if became is None else told[became]
         self.estimator_ = [trained for member in model.members for trained in member.fitted]
         self.noise_rate_ = model.noise.noise_rate
         self.transition_matrix_ = model.noise.transition

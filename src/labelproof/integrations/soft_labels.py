@@ -1,13 +1,14 @@
-r"""Classifiers trained on how probable each true class is, chosen by the noisy labels alone.
+r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
 
 1. Every candidate predicts rows that it was not trained on.
-2. Candidates are blended, one after another, as long as the blend predicts the given labels of those
-   rows better: their mean log loss falls.
+2. Candidates are blended, one after another, as long as the blend predicts the given labels of
+   those rows better: as long as their mean log loss falls.
 3. The noise model of the audit finds the temperature and the transition matrix \(T\) that explain
-   the given labels best by the blend. Bayes' rule gives the posterior of each row's true class, in
-   proportion to \(q_j(x)\, T_{jk}\) for the given label \(k\).
-4. The candidates in the blend are trained again, with the posterior as soft labels. No row is
-   dropped: one in doubt counts a little for each class.
+   the given labels best by the blend. The temperature calibrates the blend for the true labels.
+
+A classifier that the user gave is alone, and cannot gain from a blend. It is trained again, on the
+posterior of each row's true class as soft labels: in proportion to \(q_j(x)\, T_{jk}\) for the
+given label \(k\), by Bayes' rule. Soft labels are kept if they predict held-out labels no worse.
 
 Reference:
     Caruana et al., "Ensemble selection from libraries of models", ICML 2004.
@@ -18,11 +19,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.special import xlogy
 from sklearn.utils.class_weight import compute_class_weight
 from threadpoolctl import threadpool_limits
 
@@ -58,9 +61,9 @@ _FIRST = 3
 _STEPS = 20
 _MEMBERS = 5
 """Candidates in a blend at most; each is trained again."""
-_HOPELESS = 1.1
-"""Boosting is the dearest candidate: with so many times the best log loss in its first fold, it is
-not trained on the others."""
+_HOPELESS = 0.7
+"""Boosting is the dearest candidate: if its first fold learns less than this share of what the best
+candidate learns there, it is not trained on the others."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class LabelledRows:
         weight: How much each row counts.
         class_weight: How much each class counts, `(C)`.
         parts: Folds over all rows.
+        became: For each row that came, which of these it is: equal ones may be taken for one.
         grouped: Whether some rows have to stay in one fold.
     """
 
@@ -81,12 +85,18 @@ class LabelledRows:
     weight: Floats
     class_weight: Floats
     parts: list[Holdout]
+    became: NDArray[np.int64] | None = None
     grouped: bool = False
 
-    @property
+    @cached_property
     def labels(self) -> Floats:
         """The given labels as probabilities, `(N, C)`."""
         return np.eye(len(self.class_weight))[self.given]
+
+    @cached_property
+    def share(self) -> Floats:
+        """The weights of rows, to a sum of 1."""
+        return self.weight / self.weight.sum()
 
 
 @dataclass(frozen=True)
@@ -96,21 +106,35 @@ class Committee:
     Attributes:
         members: The candidates.
         weights: Of all fitted variants, member after member; sum to 1.
+        temperatures: What calibrates each of them for the given labels.
+        prior: What their mean is divided by, `(C)`; see `_border`.
+        temperature: What calibrates it for the true labels, then.
         noise: The noise by their out-of-sample probabilities.
         scores: Of each variant: the mean `log_loss` of held-out labels, its `agreement` with them,
             and its `weight`.
+        held_out: Probabilities of the GIVEN labels for the training rows, out of sample, `(N, C)`.
     """
 
     members: list[Candidate]
     weights: Floats
+    temperatures: Floats
+    prior: Floats
+    temperature: float
     noise: NoiseModel
     scores: dict[str, dict[str, float]]
+    held_out: NDArray[np.float32]
 
     def predict_proba(self, rows: NDArray[Any]) -> Floats:
         """The probability of each true class, `(N, C)`."""
         wide = rows.astype(np.float64)
-        told = np.concatenate([member.predict(wide) for member in self.members])
-        return np.tensordot(self.weights, told, axes=1)
+        told = (table for member in self.members for table in member.predict(wide))
+        mean = sum(
+            weight * calibrate(table, temperature)
+            for weight, temperature, table in zip(
+                self.weights, self.temperatures, told, strict=True
+            )
+        )
+        return calibrate(np.asarray(mean) / self.prior, self.temperature)
 
 
 def choose_candidates(
@@ -146,7 +170,7 @@ def fit_committee(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Committee:
-    """Blend the candidates by the given labels, and train them on the posterior of the true ones.
+    """Blend the candidates by the given labels; one that is alone is trained on soft labels.
 
     Args:
         candidates: One or more.
@@ -163,82 +187,129 @@ def fit_committee(
         >>> examples = LabelledRows(rows, given, np.ones(400), np.ones(2), parts)
         >>> committee = fit_committee([Linear(), Kernel()], examples)
         >>> print(f"{np.mean(given != true):.0%} wrong, estimated {committee.noise.noise_rate:.0%}")
-        27% wrong, estimated 26%
+        27% wrong, estimated 25%
     """
     with threadpool_limits(effective_n_jobs(n_jobs or 1), "openmp"):
         if is_too_small(examples):
             return _trust(candidates, examples)
-        return _fit_committee(candidates, examples, verbose=verbose)
+        told = _compare(candidates, examples, verbose=verbose)
+        return _keep(candidates, examples, told)
 
 
-def _fit_committee(
+class Told(NamedTuple):
+    """What a variant says of rows that it was not trained on."""
+
+    table: Floats
+    """Probabilities of the given labels, calibrated, `(N, C)`."""
+    temperature: float
+    """What calibrated them."""
+    loss: float
+    """The mean log loss of the given labels."""
+
+
+def _compare(
     candidates: Sequence[Candidate], examples: LabelledRows, *, verbose: bool
-) -> Committee:
-    labels, given = examples.labels, examples.given
-    order = np.concatenate([part.validation for part in examples.parts])
-    told: dict[tuple[int, int], Floats] = {}
-    best = np.inf
-    share = examples.weight / examples.weight.sum()
+) -> dict[tuple[int, int], Told]:
+    """What each variant says, by the numbers of the candidate and of its variant."""
+    told: dict[tuple[int, int], Told] = {}
     for number, candidate in enumerate(candidates):
         started = time.perf_counter()
-        if isinstance(candidate, Boosting) and told and _is_hopeless(candidate, examples, told):
+        if isinstance(candidate, Boosting) and told and not _try(candidate, examples, told):
             continue
-        found = candidate.held_out(examples.rows, labels, examples.weight, examples.parts)
+        found = _held_out(candidate, examples, examples.labels)
         for variant, table in enumerate(found):
-            scattered = np.empty_like(table)
-            scattered[order] = table
-            told[number, variant] = _calibrate_to_labels(scattered, given, share)
-            best = min(best, _log_loss(told[number, variant], given, share))
+            told[number, variant] = _calibrate_to_labels(table, examples.given, examples.share)
         if verbose:
-            seconds = time.perf_counter() - started
+            seconds, best = time.perf_counter() - started, min(each.loss for each in told.values())
             print(f"{candidate.names[0]}: best log loss {best:.4f}, {seconds:.1f} s", flush=True)
+    return told
+
+
+def _keep(
+    candidates: Sequence[Candidate], examples: LabelledRows, told: dict[tuple[int, int], Told]
+) -> Committee:
+    given, share = examples.given, examples.share
     weights = _blend(told, given, share)
-    mean = sum(weight * told[key] for key, weight in weights.items())
-    noise = fit_noise_model(np.log(np.asarray(mean)), given)
-    soft, weight = _soft_labels(np.asarray(mean), examples, noise)
+    mean = np.sum([weight * told[key].table for key, weight in weights.items()], axis=0)
+    noise = fit_noise_model(np.log(mean), given)
+    labels, temperature, prior = examples.labels, noise.temperature, _border(mean, given)
+    temperatures = np.array([told[key].temperature for key in weights])
+    if len(told) == 1:
+        posterior = _posterior(mean, examples, noise)
+        again = _held_out(candidates[0], examples, posterior)[0]
+        if _agreement(again, given, share) >= _agreement(mean, given, share):
+            labels, temperatures = posterior, np.ones(1)
+            temperature = fit_noise_model(np.log(again), given).temperature
+            prior = _border(again, given)
+    labels, weight = _weigh(labels, examples)
     members = [
         candidate.fit(
-            examples.rows, soft, weight, [variant for who, variant in weights if who == number]
+            examples.rows, labels, weight, [variant for who, variant in weights if who == number]
         )
         for number, candidate in enumerate(candidates)
         if any(who == number for who, _ in weights)
     ]
     scores = {
         candidates[number].names[variant]: {
-            "log_loss": _log_loss(table, given, share),
-            "agreement": float(share @ (table.argmax(axis=1) == given)),
+            "log_loss": each.loss,
+            "agreement": _agreement(each.table, given, share),
             "weight": float(weights.get((number, variant), 0.0)),
         }
-        for (number, variant), table in told.items()
+        for (number, variant), each in told.items()
     }
-    return Committee(members, np.array(list(weights.values())), noise, scores)
+    return Committee(
+        members,
+        np.array(list(weights.values())),
+        temperatures,
+        prior,
+        temperature,
+        noise,
+        scores,
+        mean.astype(np.float32),
+    )
 
 
 def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee:
     """Rows are too few to hold some out: all labels are taken to be right, all candidates kept."""
-    labels = examples.labels
-    noise = NoiseModel(np.eye(labels.shape[1]), 1.0, 0.0, np.diag(labels.mean(axis=0)))
-    soft, weight = _weigh(labels, examples)
-    members = [candidate.fit(examples.rows, soft, weight, [0]) for candidate in candidates]
-    return Committee(members, np.full(len(members), 1 / len(members)), noise, {})
+    labels, weight = _weigh(examples.labels, examples)
+    members = [candidate.fit(examples.rows, labels, weight, [0]) for candidate in candidates]
+    even = np.ones(len(members))
+    noise = NoiseModel(np.eye(labels.shape[1]), 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
+    given = as_probabilities(examples.labels).astype(np.float32)
+    return Committee(
+        members, even / len(members), even, np.ones(labels.shape[1]), 1.0, noise, {}, given
+    )
 
 
-def _is_hopeless(
-    candidate: Candidate, examples: LabelledRows, told: dict[tuple[int, int], Floats]
-) -> bool:
+def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> Floats:
+    """The probabilities of all rows by each variant that was trained without them, `(V, N, C)`."""
+    found = candidate.held_out(examples.rows, labels, examples.weight, examples.parts)
+    told = np.empty_like(found)
+    told[:, np.concatenate([part.validation for part in examples.parts])] = found
+    return told
+
+
+def _try(candidate: Boosting, examples: LabelledRows, told: dict[tuple[int, int], Told]) -> bool:
+    """Whether a candidate is worth its cost by the first fold, which also chooses its stage."""
     part = examples.parts[0]
     given = examples.given[part.validation]
     share = np.full(len(given), 1 / len(given))
     found = candidate.held_out(examples.rows, examples.labels, examples.weight, [part])
-    own = min(_log_loss(_calibrate_to_labels(table, given, share), given, share) for table in found)
-    others = (_log_loss(table[part.validation], given, share) for table in told.values())
-    return own > _HOPELESS * min(others)
+    losses = [_calibrate_to_labels(table, given, share).loss for table in found]
+    candidate.stages = (candidate.stages[int(np.argmin(losses))],)
+    best = min(_log_loss(each.table[part.validation], given, share) for each in told.values())
+    # What is learned is how far the log loss is below that of the classes' frequencies.
+    blank = -float(np.log(np.bincount(given)[given] / len(given)).mean())
+    return blank - min(losses) >= _HOPELESS * (blank - best)
 
 
-def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> Floats:
+def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> Told:
     """Probabilities at the temperature that predicts the given labels best."""
-    tried = (calibrate(table, temperature) for temperature in np.geomspace(0.3, 4.0, 15))
-    return min(tried, key=lambda found: _log_loss(found, given, share))
+    tried = []
+    for temperature in np.geomspace(0.3, 4.0, 15):
+        found = calibrate(table, temperature)
+        tried.append(Told(found, float(temperature), _log_loss(found, given, share)))
+    return min(tried, key=lambda told: told.loss)
 
 
 def calibrate(table: Floats, temperature: float) -> Floats:
@@ -256,13 +327,17 @@ def _log_loss(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
     return -float(share @ np.log(table[np.arange(len(given)), given]))
 
 
+def _agreement(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
+    return float(share @ (table.argmax(axis=1) == given))
+
+
 def _blend(
-    told: dict[tuple[int, int], Floats], given: NDArray[np.int64], share: Floats
+    told: dict[tuple[int, int], Told], given: NDArray[np.int64], share: Floats
 ) -> dict[tuple[int, int], float]:
     """The weight of each variant in the blend; with replacement, so that some count repeatedly."""
     keys = list(told)
     # Of each variant the probability of the given label is all that its log loss needs.
-    chances = np.stack([told[key][np.arange(len(given)), given] for key in keys])
+    chances = np.stack([told[key].table[np.arange(len(given)), given] for key in keys])
     counts = np.zeros(len(keys))
     alone = -np.log(chances) @ share
     counts[np.argsort(alone, kind="stable")[:_FIRST]] = 1
@@ -278,17 +353,55 @@ def _blend(
     return {key: float(weight) for key, weight in zip(keys, counts, strict=True) if weight}
 
 
-def _soft_labels(told: Floats, examples: LabelledRows, noise: NoiseModel) -> tuple[Floats, Floats]:
-    """The posterior of each row's true class, and the weight of each row, class weights included."""
+def _border(told: Floats, given: NDArray[np.int64]) -> Floats:
+    """What to divide probabilities of given labels by, so that true classes part at one half.
+
+    Where one of two classes is mislabelled more often than the other, given labels are even beyond
+    the border of the true classes. The step over the log odds that explains the given labels best
+    lies between the classes; the border is moved halfway to it, because without noise it stays.
+    More than two classes are left as they are: the noise of each pair is known too badly.
+
+    >>> odds = np.linspace(-3, 3, 101)
+    >>> table = np.column_stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])
+    >>> moved = _border(table, (odds > 1).astype(np.int64))
+    >>> round(float(np.log(moved[1] / moved[0])), 1)
+    0.5
+    """
+    if told.shape[1] != 2:
+        return np.ones(told.shape[1])
+    odds = np.log(told[:, 1] / told[:, 0])
+    order = np.argsort(odds, kind="stable")
+    count = len(order)
+    margin = max(count // 20, 1)
+    below = np.arange(margin, count - margin)
+    ones = np.cumsum(given[order])
+    explained = _step_likelihood(ones[below - 1], below) + _step_likelihood(
+        ones[-1] - ones[below - 1], count - below
+    )
+    best = below[int(np.argmax(explained))]
+    border = (odds[order[best - 1]] + odds[order[best]]) / 2
+    return np.exp(np.array([-border, border]) / 4)
+
+
+def _step_likelihood(ones: NDArray[np.int64], of: NDArray[np.int64]) -> Floats:
+    """The log-likelihood of labels of which so many are 1, at their own rate."""
+    return xlogy(ones, ones / of) + xlogy(of - ones, 1 - ones / of)
+
+
+def _posterior(told: Floats, examples: LabelledRows, noise: NoiseModel) -> Floats:
+    """How probable each class is to be the true one of each row, `(N, C)`."""
     given, labels = examples.given, examples.labels
     posterior = calibrate(told, noise.temperature) * noise.transition[:, given].T
     posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     rare = np.bincount(given, minlength=labels.shape[1])[given] < _FEWEST_OF_CLASS
     posterior[rare] = labels[rare]
-    return _weigh((1 - _KEPT) * posterior + _KEPT * labels, examples)
+    return (1 - _KEPT) * posterior + _KEPT * labels
 
 
 def _weigh(labels: Floats, examples: LabelledRows) -> tuple[Floats, Floats]:
+    """Soft labels and the weights of rows, with the weights of classes in them."""
+    if (examples.class_weight == 1).all():
+        return labels, examples.weight
     weighed = labels * examples.class_weight
     total = weighed.sum(axis=1)
     weighed = np.where(total[:, None] > 0, weighed / np.maximum(total[:, None], 1e-300), labels)
@@ -309,7 +422,7 @@ def label_rows(admitted: Admitted, class_weight: Any, seed: int) -> LabelledRows
         seed: Of the folds.
     """
     rows, given, weight = admitted.inputs.astype(np.float64), admitted.labels, admitted.weight
-    together = keep_together(rows, admitted.groups)
+    together, became = keep_together(rows, admitted.groups), None
     if len(rows) <= SMALL:
         stay, became, weight = merge_duplicates(rows, given, weight, admitted.groups)
         rows, given, together = rows[stay], given[stay], merge_groups(together, became)
@@ -324,4 +437,4 @@ def label_rows(admitted: Admitted, class_weight: Any, seed: int) -> LabelledRows
     balance[present] = compute_class_weight(
         class_weight, classes=classes[present], y=classes[given]
     )
-    return LabelledRows(rows, given, weight, balance, parts, together is not None)
+    return LabelledRows(rows, given, weight, balance, parts, became, together is not None)
