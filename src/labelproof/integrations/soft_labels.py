@@ -29,6 +29,7 @@ from scipy.special import xlogy
 from sklearn.utils.class_weight import compute_class_weight
 from threadpoolctl import threadpool_limits
 
+from labelproof.audit.anchors import read_through, read_word
 from labelproof.audit.noise_model import NoiseModel, fit_noise_model
 from labelproof.data.splits import Holdout, folds, splittable
 from labelproof.integrations.candidates import (
@@ -235,12 +236,13 @@ def _keep(
     labels, temperature, prior = examples.labels, noise.temperature, _border(mean, given)
     temperatures = np.array([told[key].temperature for key in weights])
     if len(told) == 1:
-        posterior = _posterior(mean, examples, noise)
-        again = _held_out(candidates[0], examples, posterior)[0]
-        if _agreement(again, given, share) >= _agreement(mean, given, share):
-            labels, temperatures = posterior, np.ones(1)
-            temperature = fit_noise_model(np.log(again), given).temperature
-            prior = _border(again, given)
+        best = mean
+        for model in _noise_models(mean, given, noise):
+            posterior = _posterior(mean, examples, model)
+            again = _held_out(candidates[0], examples, posterior)[0]
+            if _agreement(again, given, share) >= _agreement(best, given, share):
+                best, labels, noise, temperatures = again, posterior, model, np.ones(1)
+        temperature, prior = fit_noise_model(np.log(best), given).temperature, _border(best, given)
     labels, weight = _weigh(labels, examples)
     members = [
         candidate.fit(
@@ -267,6 +269,16 @@ def _keep(
         scores,
         mean.astype(np.float32),
     )
+
+
+def _noise_models(told: Floats, given: NDArray[np.int64], plain: NoiseModel) -> list[NoiseModel]:
+    """What the noise may be: of a classifier whose doubts are its own, or that learned the noise.
+
+    Predictions and labels cannot tell these apart; which soft labels predict held-out labels better
+    can.
+    """
+    read = read_through(np.log(told).astype(np.float32), given, plain)
+    return [plain] if read.reading is None else [plain, read]
 
 
 def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee:
@@ -391,7 +403,10 @@ def _step_likelihood(ones: NDArray[np.int64], of: NDArray[np.int64]) -> Floats:
 def _posterior(told: Floats, examples: LabelledRows, noise: NoiseModel) -> Floats:
     """How probable each class is to be the true one of each row, `(N, C)`."""
     given, labels = examples.given, examples.labels
-    posterior = calibrate(told, noise.temperature) * noise.transition[:, given].T
+    word = calibrate(told, noise.temperature)
+    if noise.reading is not None:
+        word = read_word(word, noise.reading).astype(np.float64)
+    posterior = word * noise.transition[:, given].T
     posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     rare = np.bincount(given, minlength=labels.shape[1])[given] < _FEWEST_OF_CLASS
     posterior[rare] = labels[rare]
