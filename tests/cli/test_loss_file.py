@@ -12,7 +12,7 @@ from trained import labelproof, labelproof_to_its_end, train_digits
 
 from labelproof.cli.tune_next import next_command
 from labelproof.experiments.store import RecordStore
-from labelproof.losses.own import LOSS_FILES
+from labelproof.losses.names import LOSS_FILES
 from labelproof.training.configuration import Configuration
 from labelproof.tuning.search import Tuning
 from labelproof.verbs.run import load_run

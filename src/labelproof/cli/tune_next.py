@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.data.published import is_known
-from labelproof.losses.own import VERSION
+from labelproof.losses.names import VERSION
 from labelproof.training.configuration import Configuration
 from labelproof.tuning.search import Tuning
 from labelproof.verbs.fit_words import stem_of
