@@ -71,10 +71,10 @@ class EarlyLearning(Algorithm):
     ):
         super().__init__(loss, num_classes=num_classes, num_examples=num_examples)
         distributed = torch.distributed
-        if distributed.is_available() and distributed.is_initialized():
-            if (processes := distributed.get_world_size()) > 1:
-                # Each process would know the predictions for its own share of the examples alone.
-                raise ValueError(f"elr: expected one process, got a run over {processes}")
+        shared = distributed.is_available() and distributed.is_initialized()
+        if shared and (processes := distributed.get_world_size()) > 1:
+            # Each process would know the predictions for its own share of the examples alone.
+            raise ValueError(f"processes: expected one for elr, got a run over {processes}")
         self.beta = within("beta", beta, 0, 1)
         self.weight = within("lambda", weight, 0)
         self.register_buffer("targets", torch.zeros(self.num_examples, self.num_classes))
