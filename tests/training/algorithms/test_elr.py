@@ -82,5 +82,5 @@ def test_what_it_does_not_take_is_named(monkeypatch: pytest.MonkeyPatch):
             early_learning(**options)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
-    with pytest.raises(ValueError, match="^processes:"):
+    with pytest.raises(ValueError, match=r"^processes:"):
         early_learning()
