@@ -9,7 +9,7 @@ from trained import labelproof
 from typer.testing import Result
 
 from labelproof.cli import tune as command
-from labelproof.training.pack import DeviceMemoryError
+from labelproof.training.runner import DeviceMemoryError
 from labelproof.tuning.proposal import import_optuna
 
 QUICK = ("--network", "mlp(hidden=16,depth=1,batch_norm=true)", "--epochs", "2", "--folds", "1")

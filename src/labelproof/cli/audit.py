@@ -19,7 +19,7 @@ from labelproof.cli.lines import Terminal, say, told
 from labelproof.cli.loss_file import LossFiles
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
-from labelproof.training.description import FILE as MODEL
+from labelproof.training.provenance import MODEL
 from labelproof.verbs.audit import holds_labels_alone, plan_audit, read_given
 from labelproof.verbs.audit_folder import refuse_trained, replace_audit
 from labelproof.verbs.audit_forecast import forecast

@@ -26,8 +26,8 @@ from labelproof.review.export import COLUMNS, export_csv
 from labelproof.review.serving import check_installed, serve
 from labelproof.review.standing import Review
 from labelproof.review.store import Decisions
-from labelproof.training.durable import write_text
-from labelproof.training.ownership import FolderInUseError, owning
+from labelproof.training.files import write_text
+from labelproof.training.run_folder import FolderInUseError, owning
 
 __all__ = ["review"]
 

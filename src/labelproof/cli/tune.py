@@ -18,8 +18,8 @@ from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.training.execution import choose_execution
-from labelproof.training.pack import DeviceMemoryError
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import DeviceMemoryError
+from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.journal import remove_journal
 from labelproof.verbs.inputs import check_labels_file, decode_images
 from labelproof.verbs.tune import describe, search

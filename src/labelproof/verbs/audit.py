@@ -27,12 +27,11 @@ from labelproof.fitting.attempts import go_on
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.fitting.whereabouts import note_places
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.durable import remove_folder, settle
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.fingerprint import fingerprint
-from labelproof.training.ownership import FolderInUseError, owning
-from labelproof.training.stopping import StopRequest
+from labelproof.training.files import remove_folder, settle
+from labelproof.training.provenance import MODEL, fingerprint
+from labelproof.training.run_folder import FolderInUseError, owning
+from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.audit_folder import present, refuse_trained, replace_audit
 from labelproof.verbs.audit_run import data_place
 from labelproof.verbs.audit_words import describe_plan, describe_rehearsal

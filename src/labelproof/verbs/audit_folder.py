@@ -7,7 +7,7 @@ from pathlib import Path
 from labelproof.audit import Audit, Samples
 from labelproof.audit.folder import INSIDE, PAGE, SETTINGS, remove_audit
 from labelproof.report.audit import write_audit_page
-from labelproof.training.ownership import FolderInUseError, owning
+from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.verbs.audit_words import describe_audit, describe_own_audit
 from labelproof.verbs.output_folder import refuse_foreign
 from labelproof.verbs.progress import Reporter

@@ -13,7 +13,7 @@ from labelproof.data.notices import count
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution
-from labelproof.training.pack import Job, train_runs
+from labelproof.training.runner import Job, train_runs
 from labelproof.verbs.inputs import decode_images
 from labelproof.verbs.progress import Reporter
 

@@ -13,7 +13,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known, plain_name
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.training_data import TrainingData
 

@@ -12,10 +12,10 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count, few, readable
 from labelproof.data.table import table_stem
 from labelproof.intervals import wilson_interval
-from labelproof.training.array_file import read_arrays
 from labelproof.training.configuration import Configuration
-from labelproof.training.folder import PREDICTIONS
+from labelproof.training.files import read_arrays
 from labelproof.training.record import RunRecord
+from labelproof.training.run_folder import PREDICTIONS
 
 __all__ = ["describe_data", "describe_end", "describe_start", "of_parts", "stem_of"]
 

@@ -12,11 +12,18 @@ import torch.distributed
 
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
 from labelproof.data.notices import few, readable
-from labelproof.training.description import FILE as MODEL
 from labelproof.training.execution import Execution
-from labelproof.training.ownership import LOCK, FolderInUseError, owning
+from labelproof.training.provenance import MODEL
 from labelproof.training.record import RECORD
-from labelproof.training.saved import ATTEMPTS, SEARCH, check_removable, remove_run
+from labelproof.training.run_folder import (
+    ATTEMPTS,
+    LOCK,
+    SEARCH,
+    FolderInUseError,
+    check_removable,
+    owning,
+    remove_run,
+)
 
 __all__ = ["TemporaryFolder", "choose_folder", "refuse_foreign", "take_over"]
 

@@ -19,7 +19,7 @@ from labelproof.data.images import OnError
 from labelproof.data.notices import notice, readable
 from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
 from labelproof.training.evaluation import CHUNK
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.pictures import ARRAYS, Picture, find_pictures, from_array, load_array
 
 __all__ = ["NewData", "predict_data", "predict_paths"]

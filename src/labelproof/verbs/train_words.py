@@ -10,10 +10,9 @@ from labelproof.data.notices import count
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution
-from labelproof.training.folder import RunFolder
-from labelproof.training.precision import resolve_precision
+from labelproof.training.execution import Execution, resolve_precision
 from labelproof.training.record import RunRecord
+from labelproof.training.run_folder import RunFolder
 
 __all__ = ["already_finished", "preview", "stopped", "summary"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import count
 from labelproof.training.configuration import Configuration
-from labelproof.training.pack import Event
+from labelproof.training.runner import Event
 from labelproof.tuning.search import Tuning
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial
