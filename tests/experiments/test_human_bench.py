@@ -9,7 +9,7 @@ from cifar_files import cifar10_records, write_binary
 from trained import labelproof
 
 from labelproof.cli.exit_codes import TIME_IS_UP
-from labelproof.training.begun_on import OtherDataError
+from labelproof.training.provenance import OtherDataError
 
 
 def write_labels(root: Path, shift: int) -> None:

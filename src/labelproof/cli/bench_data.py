@@ -14,10 +14,9 @@ from labelproof.experiments.published_data import (
     is_of_published_data,
 )
 from labelproof.noise import parse_noise
-from labelproof.training.begun_on import mark_data
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.provenance import fingerprint
+from labelproof.training.provenance import fingerprint, mark_data
 from labelproof.training.record import RunRecord
 
 __all__ = ["BenchData"]
