@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from labelproof.training.pack import train_runs
     from labelproof.verbs.audit import audit
     from labelproof.verbs.fit import fit
-    from labelproof.verbs.run import Run, load_run
     from labelproof.verbs.review import review
+    from labelproof.verbs.run import Run, load_run
     from labelproof.verbs.train import train
     from labelproof.verbs.tune import tune
 

@@ -29,11 +29,10 @@ from labelproof.training.pack import Event, Job, train_runs
 from labelproof.training.record import RunRecord
 from labelproof.training.saved import ATTEMPTS
 from labelproof.training.stopping import StopRequest
-from labelproof.verbs.inputs import LabelledData, is_path, read_data
-from labelproof.verbs.output_folder import choose_folder, take_over
+from labelproof.verbs.inputs import LabelledData, choose_folder, is_path, read_data, take_over
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
-from labelproof.verbs.train_words import already_finished, stopped, summary
+from labelproof.verbs.summaries import already_finished, stopped, summary
 
 __all__ = ["EpochSink", "StoppedError", "TrainPlan", "default_folder", "follow", "train"]
 

@@ -24,7 +24,6 @@ from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial
 from labelproof.tuning.validation import count_folds
-from labelproof.verbs.fit_words import stem_of
 from labelproof.verbs.inputs import (
     LabelledData,
     check_labels_file,
@@ -34,6 +33,7 @@ from labelproof.verbs.inputs import (
     read_data,
 )
 from labelproof.verbs.progress import Callback, Reporter, RunDisplay, as_reporter
+from labelproof.verbs.summaries import stem_of
 from labelproof.verbs.train import StoppedError
 
 __all__ = ["describe", "next_command", "search", "tune"]
@@ -110,7 +110,7 @@ def tune(
         >>> found = labelproof.tune(
         ...     "digits", trials=2, folds=1, network="mlp(hidden=8)", epochs=1, device="cpu"
         ... )
-        >>> sorted(found.tried["loss"]), found.best.network
+        >>> sorted(found.trials["loss"]), found.best.network
         (['ce', 'gce(q=0.7)'], 'mlp(hidden=8)')
     """
     reporter = as_reporter(progress)
