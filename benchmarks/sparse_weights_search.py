@@ -55,8 +55,8 @@ from labelproof.training import (
     choose_execution,
     train_runs,
 )
-from labelproof.training.durable import remove_folder
-from labelproof.training.folder import PREDICTIONS
+from labelproof.training.files import remove_folder
+from labelproof.training.run_folder import PREDICTIONS
 
 AT_ONCE = 6
 """Runs that fill a large GPU."""

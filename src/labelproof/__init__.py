@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from labelproof.schedules import constant, cosine, exponential, linear
     from labelproof.training.configuration import Configuration
-    from labelproof.training.pack import train_runs
+    from labelproof.training.runner import train_runs
     from labelproof.verbs.audit import audit
     from labelproof.verbs.fit import fit
     from labelproof.verbs.review import review
@@ -96,7 +96,7 @@ _ELSEWHERE = {
     "Configuration": "labelproof.training.configuration",
     "fit": "labelproof.verbs.fit",
     "train": "labelproof.verbs.train",
-    "train_runs": "labelproof.training.pack",
+    "train_runs": "labelproof.training.runner",
     "tune": "labelproof.verbs.tune",
     **dict.fromkeys(("Run", "load_run"), "labelproof.verbs.run"),
     **dict.fromkeys(("constant", "cosine", "exponential", "linear"), "labelproof.schedules"),

@@ -19,7 +19,7 @@ from labelproof.audit import Audit, open_samples
 from labelproof.audit.folder import AUDIT, PAGE, REVIEW, RUNS, SAMPLES, SETTINGS, SUSPECTS
 from labelproof.cli.main import run as program
 from labelproof.data import load_digits
-from labelproof.training.ownership import owning
+from labelproof.training.run_folder import owning
 
 DIGITS = (
     *("audit", "digits", "--noise", "symmetric:0.2", "--epochs", "12", "--batch-size", "32"),

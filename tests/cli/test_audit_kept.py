@@ -77,7 +77,7 @@ def test_folds_whose_removal_was_cut_short_are_removed(
 ) -> None:
     file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
     with monkeypatch.context() as context:
-        context.setattr("labelproof.training.durable.shutil.rmtree", lambda *_, **__: None)
+        context.setattr("labelproof.training.files.shutil.rmtree", lambda *_, **__: None)
         assert audit(file, folder)[0] == 0
     assert list(folder.glob(".removed-*"))
     assert audit(file, folder)[0] == 0

@@ -8,7 +8,7 @@ from small_runs import StopAfter
 from trained import labelproof
 from typer.testing import Result
 
-from labelproof.training.pack import DeviceMemoryError
+from labelproof.training.runner import DeviceMemoryError
 from labelproof.tuning.proposal import import_optuna
 from labelproof.verbs import tune as command
 

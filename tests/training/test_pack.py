@@ -226,7 +226,7 @@ class Greedy(nn.Module):
 def test_too_little_memory_says_what_to_lower(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("labelproof.training.networks.make_network", lambda *_, **__: Greedy())
+    monkeypatch.setattr("labelproof.training.trainer.make_network", lambda *_, **__: Greedy())
     jobs = [Job(small(seed=seed), tmp_path / str(seed)) for seed in range(4)]
     with pytest.raises(DeviceMemoryError) as failure:
         train(jobs, at_once=at_once)
@@ -247,7 +247,7 @@ def test_too_little_memory_at_the_start_counts_the_run_that_starts(
     def refuse(*_: object, **__: object) -> nn.Module:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
 
-    monkeypatch.setattr("labelproof.training.networks.make_network", refuse)
+    monkeypatch.setattr("labelproof.training.trainer.make_network", refuse)
     with pytest.raises(DeviceMemoryError, match="with 1 run"):
         train(Job(small()))
 

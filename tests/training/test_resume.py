@@ -15,7 +15,7 @@ import pytest
 from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, train
 
 from labelproof.training import Event, Job, StopRequest, read_record, train_runs
-from labelproof.training.folder import OtherConfigurationError
+from labelproof.training.run_folder import OtherConfigurationError
 
 PROCESSES = str(Path(__file__).with_name("training_processes.py"))
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes and signals")

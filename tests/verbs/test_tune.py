@@ -49,7 +49,7 @@ def test_a_stopped_search_resumes_to_the_same_choice(tmp_path: Path) -> None:
     assert len(finished) == 1
     pd.testing.assert_frame_equal(again.trials, whole.trials)
     with pytest.raises(ValueError, match="labels"):
-        labelproof.tune(fruit()[:60], "kind", output=file, **TINY)
+        labelproof.tune(fruit().iloc[:60], "kind", output=file, **TINY)
 
 
 def test_decisions_of_a_review_are_written(tmp_path: Path) -> None:

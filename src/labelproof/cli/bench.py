@@ -25,12 +25,12 @@ from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
 from labelproof.experiments.ray_engine import RayEngine, share_of_gpu
 from labelproof.experiments.store import RecordStore
 from labelproof.ranges import choose
-from labelproof.training.begun_on import OtherDataError, refuse_other_data
-from labelproof.training.durable import remove_folder
 from labelproof.training.execution import choose_execution
-from labelproof.training.ownership import FolderInUseError
-from labelproof.training.pack import DeviceMemoryError, Job
-from labelproof.training.stopping import StopRequest
+from labelproof.training.files import remove_folder
+from labelproof.training.provenance import OtherDataError, refuse_other_data
+from labelproof.training.run_folder import FolderInUseError
+from labelproof.training.runner import DeviceMemoryError, Job
+from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.progress import RunDisplay
 
 __all__ = ["bench"]

@@ -11,7 +11,7 @@ from labelproof.data.load import load_dataset
 from labelproof.experiments.published_data import explain_other_size, is_of_published_data
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.fingerprint import fingerprint
+from labelproof.training.provenance import fingerprint
 from labelproof.training.record import RunRecord
 
 __all__ = ["BenchData"]

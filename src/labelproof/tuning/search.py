@@ -15,8 +15,8 @@ from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.pack import Event
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event
+from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.course import Course
 from labelproof.tuning.proposal import import_optuna
 from labelproof.tuning.ranking import choose_trial, rank

@@ -18,8 +18,8 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.ownership import FolderInUseError, owning
+from labelproof.training.provenance import MODEL
+from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.verbs.cross_validation import (
     CrossValidationPlan,
     plan_cross_validation,

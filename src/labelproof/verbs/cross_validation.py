@@ -23,13 +23,13 @@ from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.fitting.whereabouts import note_places
 from labelproof.report.audit import write_audit_page
 from labelproof.training.configuration import Configuration
-from labelproof.training.durable import remove_folder, settle
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.fingerprint import fingerprint
-from labelproof.training.ownership import FolderInUseError, owning
-from labelproof.training.pack import Job, train_runs
-from labelproof.training.stopping import StopRequest
+from labelproof.training.files import remove_folder, settle
+from labelproof.training.provenance import fingerprint
+from labelproof.training.run_folder import FolderInUseError, owning
+from labelproof.training.runner import Job, train_runs
+from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.inputs import (
     LabelledData,
     decode_images,

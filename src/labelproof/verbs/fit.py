@@ -23,17 +23,13 @@ from labelproof.fitting.recipe import choose_recipe
 from labelproof.fitting.whereabouts import note_places
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.description import read_description
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.fingerprint import fingerprint
-from labelproof.training.folder import RunFolder
-from labelproof.training.ownership import owning, refuse_file
-from labelproof.training.pack import Job
+from labelproof.training.provenance import MODEL, fingerprint, read_description
 from labelproof.training.record import RECORD
-from labelproof.training.saved import SEARCH
-from labelproof.training.stopping import StopRequest
+from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
+from labelproof.training.runner import Job
+from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.proposal import default_trials
 from labelproof.verbs.audit import keep_beside
 from labelproof.verbs.inputs import (

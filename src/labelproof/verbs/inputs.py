@@ -26,11 +26,18 @@ from labelproof.data.table import is_table
 from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import FILE as MODEL
 from labelproof.training.execution import Execution
-from labelproof.training.ownership import LOCK, FolderInUseError, owning
+from labelproof.training.provenance import MODEL
 from labelproof.training.record import RECORD
-from labelproof.training.saved import ATTEMPTS, SEARCH, check_removable, remove_run
+from labelproof.training.run_folder import (
+    ATTEMPTS,
+    LOCK,
+    SEARCH,
+    FolderInUseError,
+    check_removable,
+    owning,
+    remove_run,
+)
 from labelproof.verbs.predictions import as_images
 from labelproof.verbs.progress import Reporter
 

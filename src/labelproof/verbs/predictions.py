@@ -27,7 +27,7 @@ from labelproof.data.images import OnError, examine_images
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
 from labelproof.training.evaluation import CHUNK
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.trained_network import TrainedNetwork
 
 __all__ = [
     "ARRAYS",

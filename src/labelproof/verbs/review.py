@@ -20,8 +20,8 @@ from labelproof.review.export import COLUMNS, export_csv
 from labelproof.review.serving import check_installed, serve
 from labelproof.review.standing import Review
 from labelproof.review.store import Decisions
-from labelproof.training.durable import write_text
-from labelproof.training.ownership import FolderInUseError, owning
+from labelproof.training.files import write_text
+from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 
 __all__ = ["export_review", "review"]

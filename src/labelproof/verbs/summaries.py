@@ -25,14 +25,13 @@ from labelproof.report.audit_words import (
     finding,
     hardly_judged,
 )
-from labelproof.training.array_file import read_arrays
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution
-from labelproof.training.folder import PREDICTIONS, RunFolder
-from labelproof.training.precision import resolve_precision
+from labelproof.training.execution import Execution, resolve_precision
+from labelproof.training.files import read_arrays
 from labelproof.training.record import RunRecord
+from labelproof.training.run_folder import PREDICTIONS, RunFolder
 
 __all__ = [
     "already_finished",

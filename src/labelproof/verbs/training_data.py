@@ -26,10 +26,9 @@ from labelproof.data.published import is_known, plain_name
 from labelproof.fitting.attempts import read_attempts
 from labelproof.fitting.whereabouts import find_again, places_of
 from labelproof.noise import parse_noise
-from labelproof.training.begun_on import mark_data, read_note
 from labelproof.training.examples import choose_examples
-from labelproof.training.fingerprint import fingerprint
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.provenance import fingerprint, mark_data, read_note
+from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.progress import Reporter
 
 __all__ = ["TrainingData", "ask_run", "audit_run", "data_place"]

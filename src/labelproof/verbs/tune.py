@@ -17,8 +17,8 @@ from labelproof.fitting.recipe import choose_recipe
 from labelproof.losses.own import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
-from labelproof.training.pack import DeviceMemoryError, Event
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import DeviceMemoryError, Event
+from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.journal import remove_journal
 from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials

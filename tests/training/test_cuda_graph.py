@@ -11,8 +11,8 @@ import torch
 from small_runs import StopAfter, kinds, outcome, small, small_run, train, train_epoch
 
 from labelproof.training import Execution, Job
-from labelproof.training.graph import WARM_UPS, Recorder
-from labelproof.training.run import Run
+from labelproof.training.cuda_graph import WARM_UPS, Recorder
+from labelproof.training.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
@@ -39,18 +39,18 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-def prepared(execution: Execution, **changes: Any) -> Run:
+def prepared(execution: Execution, **changes: Any) -> Trainer:
     run = small_run(small(**changes), execution)
     run.prepare()
     return run
 
 
-def tensors(run: Run) -> dict[str, torch.Tensor]:
+def tensors(run: Trainer) -> dict[str, torch.Tensor]:
     run.synchronize()
     return {name: tensor.cpu().clone() for name, tensor in run.tensors().items()}
 
 
-def assert_same(first: Run, second: Run) -> None:
+def assert_same(first: Trainer, second: Trainer) -> None:
     expected, found = tensors(first), tensors(second)
     assert list(expected) == list(found)
     for name, tensor in expected.items():

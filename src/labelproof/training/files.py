@@ -1,8 +1,8 @@
-"""Files and folders that are there whole or not at all, whatever stops the writer.
+"""Files and folders that are written whole or not at all, whatever stops the writer.
 
-All of them are written under a hidden name, brought to the disk, and renamed into place: a rename
-is one step, so a reader meets the old or the new, and a power cut leaves one of the two. Only what
-cannot be replaced, since it is no file but a way to someone who reads, is written to as it is.
+Each is written under a hidden name, synced to the disk, and renamed into place: a rename is atomic,
+so a reader sees the old or the new, and a power cut leaves one of the two. A pipe or a device,
+which cannot be replaced, is written to directly.
 """
 
 from __future__ import annotations
@@ -14,10 +14,24 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-__all__ = ["folders", "remove_folder", "settle", "whole_folder", "write_bytes", "write_text"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "folders",
+    "read_arrays",
+    "remove_folder",
+    "settle",
+    "whole_folder",
+    "write_bytes",
+    "write_text",
+]
 
 _UNFINISHED = ".unfinished-"
 _REMOVED = ".removed-"
@@ -239,3 +253,57 @@ def _sync(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
+"""How an archive begins; the second one is empty."""
+
+
+def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that labelproof wrote, by name.
+
+    Nothing in the file is executed. What is wrong with it is said in words of its own, since those
+    of NumPy advise to trust it.
+
+    Args:
+        path: The file.
+        names: Those that are wanted; without them, all. Others are not read.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is damaged, or something else; the message begins with its name.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "predictions.npz"
+        >>> np.savez(file, held=np.array([2, 5]), logits=np.zeros((2, 3)))
+        >>> read_arrays(file, ["held"])
+        {'held': array([2, 5])}
+        >>> _ = file.write_text("lost")
+        >>> read_arrays(file)
+        Traceback (most recent call last):
+            ...
+        ValueError: predictions.npz: not a whole file of arrays (it is no .npz file)
+    """
+    # Opened here: of a damaged archive NumPy leaves its own file open.
+    with path.open("rb") as stream:
+        try:
+            return _read(stream, names)
+        except KeyError as error:
+            reason = f"it lacks {error}"
+        except ValueError as error:
+            reason = "it holds objects" if "pickle" in str(error) else str(error)
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+            reason = str(error) or type(error).__name__
+    raise ValueError(f"{path.name}: not a whole file of arrays ({reason})")
+
+
+def _read(stream: Any, names: Sequence[str] | None) -> dict[str, NDArray[Any]]:
+    begins = stream.read(4)
+    if begins not in _SIGNATURES:
+        raise ValueError("it is no .npz file")
+    stream.seek(0)
+    with np.load(stream, allow_pickle=False) as file:
+        missing = [name for name in names or () if name not in file.files]
+        if missing:
+            raise KeyError(missing[0])
+        return {name: file[name] for name in (file.files if names is None else names)}

@@ -15,9 +15,9 @@ from labelproof.models.chain import fits, linear_layers, listened_to, pass_back,
 from labelproof.models.mlp import MLP
 from labelproof.training.algorithms import Algorithm, Supervised
 from labelproof.training.algorithms.base import Seen
-from labelproof.training.backlog import Backlog
-from labelproof.training.feed import Feed, Fetched
-from labelproof.training.optimization import Optimizer
+from labelproof.training.batches import Feed, Fetched
+from labelproof.training.metrics import Backlog
+from labelproof.training.optimizer import Optimizer
 
 __all__ = ["Direct", "make_direct"]
 

@@ -11,7 +11,7 @@ from small_runs import small
 from torch import Tensor, nn
 
 from labelproof.training import Configuration
-from labelproof.training.optimization import FlatParameters, Optimizer
+from labelproof.training.optimizer import FlatParameters, Optimizer
 
 
 class Odd(nn.Module):

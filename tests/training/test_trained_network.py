@@ -9,7 +9,8 @@ from trained import train_digits
 
 from labelproof.data import load_digits
 from labelproof.training.checkpoint import LaterFormatError
-from labelproof.training.saved import check_removable, load_network, remove_run
+from labelproof.training.run_folder import check_removable, remove_run
+from labelproof.training.trained_network import load_network
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def test_a_checkpoint_of_a_later_version_is_the_users_to_solve(
     def newest_whole(*_: object) -> None:
         raise LaterFormatError("expected a checkpoint of format 1, got 2; update labelproof")
 
-    monkeypatch.setattr("labelproof.training.saved.newest_whole", newest_whole)
+    monkeypatch.setattr("labelproof.training.trained_network.newest_whole", newest_whole)
     with pytest.raises(ValueError, match="update labelproof"):
         load_network(finished)
 

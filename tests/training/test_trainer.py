@@ -16,15 +16,15 @@ from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
 from labelproof.models.spec import make_network
 from labelproof.training import DivergedError, Execution
 from labelproof.training.augmentation import gather_images, parse_augmentation
+from labelproof.training.metrics import MEMORY
 from labelproof.training.randomness import derive_seed, generator_for
-from labelproof.training.run import Run
-from labelproof.training.tally import MEMORY
+from labelproof.training.trainer import Trainer
 
 
 class Reference:
     """The training of the paper as anyone would write it, one example-wise count at a time."""
 
-    def __init__(self, run: Run):
+    def __init__(self, run: Trainer):
         self.run, self.configuration = run, run.configuration
         configuration, dataset = self.configuration, run.examples.dataset
         self.network = make_network(
@@ -169,7 +169,7 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-def assert_equal_training(run: Run, *, epochs: int = 2, left_out: Sequence[str] = ()) -> None:
+def assert_equal_training(run: Trainer, *, epochs: int = 2, left_out: Sequence[str] = ()) -> None:
     reference = Reference(run)
     for number in range(epochs):
         found, expected = train_epoch(run), reference.epoch(number)
@@ -266,7 +266,7 @@ def test_without_a_test_split_there_is_no_accuracy() -> None:
     assert metrics["train_loss"] > 0
 
 
-def weights(run: Run) -> torch.Tensor:
+def weights(run: Trainer) -> torch.Tensor:
     return torch.cat([each.detach().flatten() for each in run.networks[0].parameters()])
 
 

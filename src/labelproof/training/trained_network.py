@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,40 +19,20 @@ from labelproof.data.columns import Columns
 from labelproof.data.dataset import Images, Rows
 from labelproof.models.spec import make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
+from labelproof.training.batches import standardize
 from labelproof.training.checkpoint import LaterFormatError, newest_whole
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.description import Description, read_description
-from labelproof.training.durable import remove_folder
 from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.execution import choose_device
-from labelproof.training.folder import METRICS, PREDICTIONS, TIMING
 from labelproof.training.geometry import centre_box
-from labelproof.training.ownership import LOCK
-from labelproof.training.record import RECORD, RunRecord, read_record
-from labelproof.training.rows import standardize
+from labelproof.training.provenance import Description, read_description
+from labelproof.training.record import RunRecord, read_record
 from labelproof.training.streaming import StreamedImages
 
 __all__ = [
-    "ATTEMPTS",
-    "BEGUN_ON",
-    "SEARCH",
     "TrainedNetwork",
-    "check_removable",
     "load_network",
-    "remove_run",
 ]
-
-ATTEMPTS = "fit.json"
-"""What was asked of `labelproof fit`, and what was tried for it."""
-SEARCH = "tuning.json"
-"""The search for a loss."""
-
-BEGUN_ON = "fingerprint.json"
-"""Which data it was begun on."""
-
-_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, BEGUN_ON, MODEL, ATTEMPTS, SEARCH)
-_FOLDERS = ("checkpoint", "tensorboard")
 
 
 @dataclass(frozen=True)
@@ -254,52 +234,3 @@ def load_network(folder: str | os.PathLike[str], device: str = "cpu") -> Trained
         epochs=checkpoint.values["epoch"],
         device=chosen,
     )
-
-
-def check_removable(folder: Path) -> None:
-    """Refuse a folder that is not a run's, so that nothing else is ever removed for one.
-
-    >>> folder = getfixture("tmp_path")
-    >>> check_removable(folder)
-    >>> _ = (folder / "thesis.tex").write_text("")
-    >>> check_removable(folder)
-    Traceback (most recent call last):
-        ...
-    ValueError: /...: not the folder of a run, so nothing in it is removed; choose another one
-    """
-    if not folder.exists():
-        return
-    known = {*_FILES, *_FOLDERS, LOCK}
-    if folder.is_dir() and {path.name for path in folder.iterdir()} <= known:
-        return
-    try:
-        read_description(folder)
-    except (OSError, ValueError):
-        raise ValueError(
-            f"{folder}: not the folder of a run, so nothing in it is removed; choose another one"
-        ) from None
-
-
-def remove_run(folder: Path, *, keep: Collection[str] = ()) -> None:
-    """Remove what a run wrote into its folder, and leave whatever else is there.
-
-    Args:
-        folder: The run's.
-        keep: Names of files that stay, such as notes of what was tried.
-
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> for name in ("model.json", "record.json"):
-        ...     _ = (folder / name).write_text("{}")
-        >>> remove_run(folder)
-        >>> list(folder.iterdir())
-        []
-    """
-    check_removable(folder)
-    # The record first: without its other files a run must not seem to be finished.
-    for name in _FILES:
-        if name not in keep:
-            (folder / name).unlink(missing_ok=True)
-    for name in _FOLDERS:
-        if (folder / name).is_dir():
-            remove_folder(folder / name)

@@ -1,9 +1,9 @@
-"""One run in progress: its networks, where it stands, and all that a checkpoint must hold."""
+"""One run, step by step: its networks, its position, and everything a checkpoint must hold."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -12,44 +12,97 @@ from typing import Any
 import torch
 import torch.distributed
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from labelproof.losses import Loss, parse_loss
+from labelproof.models.network import Network
+from labelproof.models.spec import make_network
 from labelproof.training.algorithms import make_algorithm
 from labelproof.training.augmentation import parse_augmentation
-from labelproof.training.backlog import Backlog
-from labelproof.training.checkpoint import Checkpoint
-from labelproof.training.configuration import Configuration
-from labelproof.training.description import describe
-from labelproof.training.distributed import sum_tally, take_from_first
-from labelproof.training.evaluation import CHUNK, count_predictions
-from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution
-from labelproof.training.feed import DeviceInputs, EpochPlan, Labels, Share, plan_epoch
-from labelproof.training.graph import Recorder, tuned
-from labelproof.training.metrics import (
-    DivergedError,
-    Epoch,
-    epoch_metrics,
-    explain_divergence,
-    schedules_at,
-)
-from labelproof.training.networks import draw_nothing, drop_units, make_networks
-from labelproof.training.optimization import Optimizer
-from labelproof.training.precision import TYPES, resolve_precision
-from labelproof.training.randomness import GlobalChance, derive_seed
-from labelproof.training.restoring import (
+from labelproof.training.batches import DeviceInputs, EpochPlan, Labels, Share, plan_epoch
+from labelproof.training.checkpoint import (
+    Checkpoint,
     all_tensors,
     can_draw_on,
     make_checkpoint,
     refuse_misfit,
 )
+from labelproof.training.configuration import Configuration
+from labelproof.training.cuda_graph import Recorder, tuned
+from labelproof.training.distributed import sum_tally, take_from_first
+from labelproof.training.evaluation import CHUNK, count_predictions
+from labelproof.training.examples import Examples
+from labelproof.training.execution import TYPES, Execution, resolve_precision
+from labelproof.training.kernels.convolution import default_convolution, use_convolution
+from labelproof.training.kernels.fusible import make_fusible
+from labelproof.training.metrics import (
+    Backlog,
+    DivergedError,
+    Epoch,
+    Tally,
+    epoch_metrics,
+    explain_divergence,
+    schedules_at,
+)
+from labelproof.training.optimizer import Optimizer
+from labelproof.training.provenance import Description, describe
+from labelproof.training.randomness import GlobalChance, derive_seed, generator_for
 from labelproof.training.step import Average, Step
-from labelproof.training.tally import Tally
 
-__all__ = ["Run"]
+__all__ = ["Trainer", "draw_nothing", "drop_units", "make_networks"]
 
 
-class Run:
+def make_networks(
+    configuration: Configuration, description: Description, execution: Execution, count: int
+) -> list[nn.Module]:
+    """Networks with initial weights of their own, on the device, in the form that is fastest there.
+
+    Args:
+        configuration: Its network, seed and precision are read.
+        description: Shapes of inputs and outputs.
+        execution: The device, and which convolutions to use.
+        count: How many; they differ in their weights.
+    """
+    device = execution.device
+    convolution = execution.convolution or default_convolution(device, configuration.precision)
+    networks = []
+    for index in range(count):
+        network = make_network(
+            configuration.network,
+            num_classes=len(description.class_names),
+            input_shape=description.input_shape,
+            generator=generator_for(configuration.seed, f"network {index}"),
+        )
+        network = network.to(device)
+        network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        _forget_counts(network)
+        if execution.compile and device.type == "cuda":
+            make_fusible(network)
+        networks.append(use_convolution(network, convolution).train())
+    return networks
+
+
+def draw_nothing(networks: Iterable[nn.Module]) -> bool:
+    """Whether networks are known to draw no random numbers: this package's own do not."""
+    return all(isinstance(network, Network) for network in networks)
+
+
+def drop_units(networks: Iterable[nn.Module]) -> bool:
+    """Whether networks have dropout, whose draws all recorded steps would share."""
+    return any(
+        isinstance(module, _DropoutNd) for network in networks for module in network.modules()
+    )
+
+
+def _forget_counts(network: nn.Module) -> None:
+    """Let batch norms not count their batches: a kernel each, for a number that no one reads."""
+    for module in network.modules():
+        if isinstance(module, _BatchNorm) and module.momentum is not None:
+            module.num_batches_tracked = None
+
+
+class Trainer:
     """A configuration being trained, one step at a time.
 
     `begin`, then `advance` until it returns true, then `end`, for every epoch. On CUDA these only
