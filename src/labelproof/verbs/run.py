@@ -21,13 +21,11 @@ from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.record import RECORD
 from labelproof.training.run_folder import METRICS
 from labelproof.training.trained_network import TrainedNetwork, load_network
-from labelproof.verbs.audit_run import ask_run, audit_run
 from labelproof.verbs.evaluation import Evaluation, evaluate_run
-from labelproof.verbs.inputs import LabelledData, name_data, read_data
-from labelproof.verbs.output_folder import TemporaryFolder
+from labelproof.verbs.inputs import LabelledData, TemporaryFolder, name_data, read_data
 from labelproof.verbs.predictions import NewData, predict_data
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
-from labelproof.verbs.training_data import TrainingData
+from labelproof.verbs.training_data import TrainingData, ask_run, audit_run
 
 __all__ = ["Run", "load_run"]
 
