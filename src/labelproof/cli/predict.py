@@ -14,7 +14,7 @@ import typer
 from labelproof.cli.exit_codes import READER_GONE
 from labelproof.cli.lines import told, warn
 from labelproof.cli.output_file import is_standard_output, output_file
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 from labelproof.verbs.predictions import predict_paths
 from labelproof.verbs.run import load_run
 

@@ -23,8 +23,8 @@ from labelproof.losses.names import LOSS_FILES
 from labelproof.ranges import choose, whole, within
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.pack import Event, Job
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event, Job
+from labelproof.training.stop_request import StopRequest
 
 __all__ = ["RayEngine", "WorkerLostError", "share_of_gpu"]
 

@@ -10,8 +10,8 @@ from labelproof.models.spec import make_network
 from labelproof.noise import parse_noise
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import describe
 from labelproof.training.examples import choose_examples
+from labelproof.training.provenance import describe
 
 __all__ = ["check_feasible"]
 

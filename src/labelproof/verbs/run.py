@@ -18,16 +18,14 @@ from labelproof.data.images import OnError
 from labelproof.data.notices import count
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, export_run
-from labelproof.training.folder import METRICS
 from labelproof.training.record import RECORD
-from labelproof.training.saved import TrainedNetwork, load_network
-from labelproof.verbs.audit_run import ask_run, audit_run
+from labelproof.training.run_folder import METRICS
+from labelproof.training.trained_network import TrainedNetwork, load_network
 from labelproof.verbs.evaluation import Evaluation, evaluate_run
-from labelproof.verbs.inputs import LabelledData, name_data, read_data
-from labelproof.verbs.output_folder import TemporaryFolder
+from labelproof.verbs.inputs import LabelledData, TemporaryFolder, name_data, read_data
 from labelproof.verbs.predictions import NewData, predict_data
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
-from labelproof.verbs.training_data import TrainingData
+from labelproof.verbs.training_data import TrainingData, ask_run, audit_run
 
 __all__ = ["Run", "load_run"]
 
@@ -37,7 +35,7 @@ class Run(TrainedNetwork):
     """A trained network with all that is known about it: what `fit`, `train` and `load_run` return.
 
     `network`, `configuration`, `record`, `epochs`, `folder` and `device` are as for
-    [`TrainedNetwork`][labelproof.training.saved.TrainedNetwork].
+    [`TrainedNetwork`][labelproof.training.trained_network.TrainedNetwork].
 
     Attributes:
         given: The data, where they were given in memory and have no place on the disk.
