@@ -10,7 +10,7 @@ import torch
 from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, small_digits, train
 from torch import Tensor, nn
 
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training import (
     Configuration,
     DeviceMemoryError,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labelproof.models.spec import NETWORKS
+from labelproof.models.text import NETWORKS
 from labelproof.training.algorithms.spec import ALGORITHMS
 from labelproof.training.configuration import (
     CLASS_WEIGHTS,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Images, Rows
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
 from labelproof.training.batches import standardize
 from labelproof.training.checkpoint import LaterFormatError, newest_whole
