@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from labelproof.losses import Loss, Outputs
-from labelproof.losses.inputs import working_precision
+from labelproof.losses.batch import working_precision
 
 __all__ = [
     "admit_classes",

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from labelproof.losses import SymmetricCrossEntropy, sharpen
-from labelproof.losses.inputs import working_precision
-from labelproof.losses.reverse import LOG_ZERO
+from labelproof.losses.batch import working_precision
+from labelproof.losses.symmetric import LOG_ZERO
 from labelproof.ranges import within
 from labelproof.theory.distributions import admit_labels, admit_tensor
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from labelproof.losses import Loss
-from labelproof.losses.sharpening import SPARSE
+from labelproof.losses.penalty import SPARSE
 from labelproof.ranges import within
 from labelproof.theory.distributions import label_values
 

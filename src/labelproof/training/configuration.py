@@ -57,7 +57,7 @@ class Configuration:
         data: A dataset's name, or the path of one's own.
         noise: Wrong labels put on it, such as `symmetric:0.6`.
         loss: Such as `ce+sr`; see `labelproof losses`.
-        algorithm: `supervised`, `co-teaching` or `nlnl`, with arguments.
+        algorithm: `supervised`, `co-teaching`, `nlnl` or `elr`, with arguments.
         network: Such as `cnn8`, `resnet34`, or `package.module:factory`.
         epochs: Passes over the training examples.
         batch_size: Examples in a step, over all devices.
