@@ -34,6 +34,7 @@ import functools
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -447,14 +448,15 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
                 f"  {line['agreement']:6.2f}  {apart:+6.2f} ± {error:.2f}  "
                 f"{line['predicted_classes']:4.1f} classes  {method(line)}"
             )
-    everywhere = set.intersection(*(set(found) for found in cells.values())) if cells else set()
-    means = {
-        name: fmean(found[name]["agreement"] for found in cells.values()) for name in everywhere
-    }
     said.append(f"mean over {len(cells)}")
-    said += [
-        f"  {mean:6.2f}  {name}" for name, mean in sorted(means.items(), key=lambda each: -each[1])
-    ]
+    agreements: dict[str, list[float]] = {}
+    for found in cells.values():
+        for name, line in found.items():
+            # The weight's limit is another one for each noise.
+            same = re.sub(r"lambda_max=[^,)]+", "lambda_max", name)
+            agreements.setdefault(same, []).append(line["agreement"])
+    means = [(fmean(all), name) for name, all in agreements.items() if len(all) == len(cells)]
+    said += [f"  {mean:6.2f}  {name}" for mean, name in sorted(means, reverse=True)]
     return "\n".join(said)
 
 

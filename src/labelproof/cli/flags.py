@@ -309,3 +309,12 @@ Config = Annotated[
         rich_help_panel="What is trained",
     ),
 ]
+Factory = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        metavar="PACKAGE.MODULE:FACTORY",
+        help="Allow the code of the run's own network to be run, by naming it.",
+        show_default="no code is run",
+    ),
+]
