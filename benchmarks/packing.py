@@ -26,8 +26,8 @@ from labelproof.experiments.presets import PAPER_LOSSES
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.pack import Job, train_runs
 from labelproof.training.record import versions
+from labelproof.training.runner import Job, train_runs
 
 NETWORKS = {"mnist": "cnn4", "cifar10": "cnn8", "cifar100": "resnet34"}
 AUGMENTATIONS = {

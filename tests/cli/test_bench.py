@@ -19,7 +19,7 @@ from labelproof.cli.exit_codes import TIME_IS_UP
 from labelproof.experiments.grids import plan
 from labelproof.experiments.store import RecordStore
 from labelproof.experiments.tables import make_table
-from labelproof.training.pack import DeviceMemoryError
+from labelproof.training.runner import DeviceMemoryError
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +261,7 @@ def test_mistakes_are_one_line_that_helps(extra: list[str], message: str, tmp_pa
 def test_a_folder_in_which_another_process_trains_is_left_alone(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from labelproof.training.ownership import FolderInUseError
+    from labelproof.training.run_folder import FolderInUseError
 
     def fail(*_: object, **__: object) -> None:
         raise FolderInUseError("another process (pid 1) is at work in runs/a")

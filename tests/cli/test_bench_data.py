@@ -21,7 +21,7 @@ from labelproof.experiments.ray_worker import Labels, Means, train_one
 from labelproof.experiments.store import RecordStore
 from labelproof.experiments.tables import make_table
 from labelproof.training import Job, choose_examples
-from labelproof.training.begun_on import OtherDataError
+from labelproof.training.provenance import OtherDataError
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from trained import labelproof, labelproof_in_two_processes, train_digits
 
-from labelproof.training.ownership import owning
-from labelproof.training.pack import DeviceMemoryError, Event
-from labelproof.training.stopping import StopRequest
+from labelproof.training.run_folder import owning
+from labelproof.training.runner import DeviceMemoryError, Event
+from labelproof.training.stop_request import StopRequest
 from labelproof.verbs import train as command
 
 NOISY = ("--noise", "symmetric:0.4", "--loss", "ce+sr")

@@ -30,7 +30,7 @@ from labelproof.experiments.ray_worker import Labels, Means, train_one
 from labelproof.training import Configuration, Event, Job, StopRequest
 from labelproof.training.execution import choose_execution
 from labelproof.training.metrics import DivergedError
-from labelproof.training.ownership import FolderInUseError, owning
+from labelproof.training.run_folder import FolderInUseError, owning
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None,

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from labelproof.training.ownership import owning
+from labelproof.training.run_folder import owning
 
 
 def filled(epoch: int, size: int = 60_000) -> Checkpoint:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelproof.training.array_file import read_arrays
+from labelproof.training.files import read_arrays
 
 
 def cut(path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labelproof.training.begun_on import OtherDataError, note_data, refuse_other_data
+from labelproof.training.provenance import OtherDataError, note_data, refuse_other_data
 
 
 def test_a_finished_run_says_what_it_is_of(tmp_path: Path) -> None:

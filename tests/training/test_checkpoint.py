@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from labelproof.training import durable
+from labelproof.training import files
 from labelproof.training.checkpoint import (
     Checkpoint,
     check_newest,
@@ -24,7 +24,7 @@ from labelproof.training.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from labelproof.training.ownership import owning
+from labelproof.training.run_folder import owning
 
 PROCESSES = str(Path(__file__).with_name("checkpoint_processes.py"))
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes and locks")
@@ -327,7 +327,7 @@ def test_an_interrupted_save_leaves_what_was_there(
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"labelproof.training.durable.{moment}", interrupt)
+    monkeypatch.setattr(f"labelproof.training.files.{moment}", interrupt)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(tmp_path, "00002", at(2))
     assert epoch_of(load_checkpoint(tmp_path, on_problem=refuse)) in (1, 2)
@@ -350,7 +350,7 @@ def test_all_is_on_the_disk_before_the_name_and_the_name_before_the_removal(
         events.append(f"rename {path.name} {target.name}")
         return rename(path, target)
 
-    monkeypatch.setattr(durable.os, "fsync", told_sync)
+    monkeypatch.setattr(files.os, "fsync", told_sync)
     monkeypatch.setattr(Path, "rename", told_rename)
     save_checkpoint(tmp_path, "00002", at(2), keep=1)
     events = [re.sub(r"(unfinished|removed)-\w+", r"\1", event) for event in events]

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_runs import small, small_digits
 
-from labelproof.training.description import (
+from labelproof.training.provenance import (
     Description,
     describe,
     read_description,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from labelproof.training.durable import write_bytes, write_text
+from labelproof.training.files import write_bytes, write_text
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="files are simpler there")
 
@@ -106,7 +106,7 @@ def test_a_full_disk_is_told_with_the_file_and_the_room(
     def full(handle: int) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("labelproof.training.durable.os.fsync", full)
+    monkeypatch.setattr("labelproof.training.files.os.fsync", full)
     with pytest.raises(
         OSError, match=r"it needs 2,000 bytes, [\d,]+ are free; free some"
     ) as caught:

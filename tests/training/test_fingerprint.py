@@ -10,7 +10,7 @@ from labelproof.data import Dataset, Split, load_dataset, load_digits
 from labelproof.data import images as decoding
 from labelproof.data.decoding import StoredImage
 from labelproof.data.images import ImageFiles
-from labelproof.training.fingerprint import fingerprint
+from labelproof.training.provenance import fingerprint
 
 NAMES = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)]
 

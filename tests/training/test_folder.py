@@ -9,8 +9,8 @@ from small_runs import CPU, StopAfter, kinds, load_small, small, small_run, trai
 
 from labelproof.training import Job, train_runs
 from labelproof.training.checkpoint import load_checkpoint
-from labelproof.training.description import read_description
-from labelproof.training.folder import History, OtherConfigurationError, RunFolder
+from labelproof.training.provenance import read_description
+from labelproof.training.run_folder import History, OtherConfigurationError, RunFolder
 
 
 def names(folder: Path) -> list[str]:
@@ -67,7 +67,7 @@ def test_a_setting_that_an_older_version_did_not_have_was_at_its_default(tmp_pat
 def test_an_epoch_that_was_cut_short_keeps_the_time_it_took(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labelproof.training.active.time.perf_counter", Ticks())
+    monkeypatch.setattr("labelproof.training.runner.time.perf_counter", Ticks())
     train(Job(small(), tmp_path), stop=StopAfter(5))
     checkpoint = load_checkpoint(tmp_path / "checkpoint", on_problem=pytest.fail)
     assert checkpoint is not None

@@ -6,7 +6,7 @@ import pytest
 from small_runs import StopAfter, kinds, small, small_digits, train
 
 from labelproof.training import Configuration, Examples, Job, choose_examples
-from labelproof.training.begun_on import OtherDataError
+from labelproof.training.provenance import OtherDataError
 
 
 def fewer(configuration: Configuration) -> Examples:

@@ -10,7 +10,7 @@ import torch
 from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, small_digits, train
 from torch import Tensor, nn
 
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training import (
     Configuration,
     DeviceMemoryError,
@@ -26,7 +26,7 @@ from labelproof.training.checkpoint import load_checkpoint, load_weights
 
 SIX: list[dict[str, Any]] = [
     {"seed": 1, "epochs": 3, "l1": 1e-3},
-    {"seed": 2, "epochs": 1, "loss": "ce"},
+    {"seed": 2, "epochs": 2, "loss": "ce", "algorithm": "elr(lambda=1)"},
     {"seed": 3, "epochs": 2, "loss": "nl", "augmentation": "crop:1,flip"},
     {"seed": 1, "epochs": 2, "network": "cnn4(width=4)", "noise": "pair:0.3", "l1": 0.01},
     {"seed": 5, "epochs": 1, "algorithm": "co-teaching", "batch_size": 64},
@@ -226,7 +226,7 @@ class Greedy(nn.Module):
 def test_too_little_memory_says_what_to_lower(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("labelproof.training.networks.make_network", lambda *_, **__: Greedy())
+    monkeypatch.setattr("labelproof.training.trainer.make_network", lambda *_, **__: Greedy())
     jobs = [Job(small(seed=seed), tmp_path / str(seed)) for seed in range(4)]
     with pytest.raises(DeviceMemoryError) as failure:
         train(jobs, at_once=at_once)
@@ -247,7 +247,7 @@ def test_too_little_memory_at_the_start_counts_the_run_that_starts(
     def refuse(*_: object, **__: object) -> nn.Module:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
 
-    monkeypatch.setattr("labelproof.training.networks.make_network", refuse)
+    monkeypatch.setattr("labelproof.training.trainer.make_network", refuse)
     with pytest.raises(DeviceMemoryError, match="with 1 run"):
         train(Job(small()))
 

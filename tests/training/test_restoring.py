@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from labelproof.training.checkpoint import Checkpoint
-from labelproof.training.restoring import all_tensors
+from labelproof.training.checkpoint import Checkpoint, all_tensors
 
 
 def test_what_an_earlier_version_kept_of_a_loss_is_passed_over() -> None:

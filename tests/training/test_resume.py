@@ -15,7 +15,7 @@ import pytest
 from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, train
 
 from labelproof.training import Event, Job, StopRequest, read_record, train_runs
-from labelproof.training.folder import OtherConfigurationError
+from labelproof.training.run_folder import OtherConfigurationError
 
 PROCESSES = str(Path(__file__).with_name("training_processes.py"))
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes and signals")
@@ -41,6 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
     "co-teaching": {"algorithm": "co-teaching(ramp=2)"},
     "co-teaching that estimates": {"algorithm": "co-teaching(rate=estimate,ramp=3)"},
     "negative to positive": {"algorithm": "nlnl(negative=1,selective=1)", "loss": "ce"},
+    "early learning": {"algorithm": "elr", "loss": "ce"},
     "average": {"average": 0.9},
     "dropout": {"network": "small_runs:dropping"},
     "adamw": {"optimizer": "adamw", "learning_rate": 0.01},

@@ -13,7 +13,7 @@ from PIL import Image
 from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles
 from labelproof.training import Configuration, Job, choose_examples, choose_execution, train_runs
-from labelproof.training.pack import fits
+from labelproof.training.runner import fits
 
 CONFIGURATION = Configuration(
     "digits",

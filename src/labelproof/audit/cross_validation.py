@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.fitting.watch import Watch
-from labelproof.training.array_file import read_arrays
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.folder import PREDICTIONS, RunFolder
-from labelproof.training.ownership import owning
-from labelproof.training.pack import Event, Job, train_runs
+from labelproof.training.files import read_arrays
 from labelproof.training.record import RunRecord
-from labelproof.training.saved import remove_run
-from labelproof.training.stopping import StopRequest
+from labelproof.training.run_folder import PREDICTIONS, RunFolder, owning, remove_run
+from labelproof.training.runner import Event, Job, train_runs
+from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import back_off
 from labelproof.tuning.validation import Validation, choose_validation
 

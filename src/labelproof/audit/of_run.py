@@ -10,7 +10,7 @@ from labelproof.audit.cross_validation import Predictions
 from labelproof.data.dataset import Dataset
 from labelproof.training.evaluation import CHUNK
 from labelproof.training.examples import choose_examples
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.trained_network import TrainedNetwork
 
 __all__ = ["predict_trained"]
 

@@ -25,12 +25,12 @@ from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
 from labelproof.experiments.ray_engine import RayEngine, share_of_gpu
 from labelproof.experiments.store import RecordStore
 from labelproof.ranges import choose
-from labelproof.training.begun_on import OtherDataError, refuse_other_data
-from labelproof.training.durable import remove_folder
 from labelproof.training.execution import choose_execution
-from labelproof.training.ownership import FolderInUseError
-from labelproof.training.pack import DeviceMemoryError, Job
-from labelproof.training.stopping import StopRequest
+from labelproof.training.files import remove_folder
+from labelproof.training.provenance import OtherDataError, refuse_other_data
+from labelproof.training.run_folder import FolderInUseError
+from labelproof.training.runner import DeviceMemoryError, Job
+from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.progress import RunDisplay
 
 __all__ = ["bench"]
@@ -180,7 +180,7 @@ def bench(
             load.tell_size(dataset)
             # Now and not when it is a run's turn, which may be tomorrow.
             for run in todo:
-                refuse_other_data(_folder(runs, run), lambda: load.mark(dataset))
+                refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
             with trainer.opened() as found:
                 jobs = [Job(resolved(run.configuration, found), _folder(runs, run)) for run in todo]
                 ended = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)

@@ -7,8 +7,7 @@ from dataclasses import replace
 import torch
 
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import choose_device
-from labelproof.training.precision import resolve_precision
+from labelproof.training.execution import choose_device, resolve_precision
 
 __all__ = ["foreseen_name", "resolved"]
 

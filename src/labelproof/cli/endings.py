@@ -9,7 +9,7 @@ import typer
 
 from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
 from labelproof.training.metrics import DivergedError
-from labelproof.training.pack import DeviceMemoryError
+from labelproof.training.runner import DeviceMemoryError
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.train import StoppedError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labelproof.training.checkpoint import LaterFormatError
-from labelproof.training.ownership import FolderInUseError
+from labelproof.training.run_folder import FolderInUseError
 
 __all__ = ["MISTAKES"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from labelproof.training.pack import Event, Job
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event, Job
+from labelproof.training.stop_request import StopRequest
 
 __all__ = ["TimeLimit"]
 

@@ -27,11 +27,11 @@ from labelproof.training import (
     choose_execution,
     train_runs,
 )
+from labelproof.training.batches import ResidentImages
 from labelproof.training.checkpoint import load_weights
-from labelproof.training.durable import remove_folder, settle
 from labelproof.training.evaluation import CHUNK, evaluating
-from labelproof.training.feed import ResidentImages
-from labelproof.training.folder import RunFolder
+from labelproof.training.files import remove_folder, settle
+from labelproof.training.run_folder import RunFolder
 
 __all__ = [
     "BASES",

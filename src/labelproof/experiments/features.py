@@ -17,7 +17,7 @@ from labelproof.training.augmentation import prepare_images
 from labelproof.training.configuration import Configuration
 from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.record import read_record
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.trained_network import TrainedNetwork
 
 __all__ = [
     "MOST_CLASSES",

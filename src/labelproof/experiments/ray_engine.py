@@ -19,12 +19,12 @@ import torch
 
 from labelproof.experiments.ray_cluster import connected, machines, require_ray, runs_at_once
 from labelproof.experiments.ray_worker import Labels, Means, train_one
-from labelproof.losses.own import LOSS_FILES
+from labelproof.losses.names import LOSS_FILES
 from labelproof.ranges import choose, whole, within
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.pack import Event, Job
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event, Job
+from labelproof.training.stop_request import StopRequest
 
 __all__ = ["RayEngine", "WorkerLostError", "share_of_gpu"]
 

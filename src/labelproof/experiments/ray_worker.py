@@ -18,8 +18,8 @@ import torch
 from labelproof.data.dataset import Dataset
 from labelproof.training.examples import Examples
 from labelproof.training.execution import choose_execution
-from labelproof.training.pack import Job, train_runs
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Job, train_runs
+from labelproof.training.stop_request import StopRequest
 from labelproof.version import __version__
 
 __all__ = ["Labels", "Means", "train_one"]

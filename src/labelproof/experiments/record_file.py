@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.folder import METRICS
+from labelproof.training.provenance import BEGUN_ON, MODEL
 from labelproof.training.record import RECORD, RunRecord
-from labelproof.training.saved import BEGUN_ON
+from labelproof.training.run_folder import METRICS
 
 __all__ = ["find_record_files", "read_record_file"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from labelproof.experiments.published_data import is_of_published_data
 from labelproof.experiments.record_file import find_record_files, read_record_file
 from labelproof.training.configuration import PRECISIONS, Configuration
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 from labelproof.training.record import RunRecord
 
 __all__ = ["RecordStore"]

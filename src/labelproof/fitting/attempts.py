@@ -11,16 +11,15 @@ from typing import Any
 
 from labelproof.data.published import is_known
 from labelproof.fitting.watch import Watch
-from labelproof.training.begun_on import OtherDataError
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
-from labelproof.training.durable import write_text
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.ownership import owning
-from labelproof.training.pack import Event, Job, train_runs
-from labelproof.training.saved import ATTEMPTS, SEARCH, remove_run
-from labelproof.training.stopping import StopRequest
+from labelproof.training.files import write_text
+from labelproof.training.provenance import OtherDataError
+from labelproof.training.run_folder import ATTEMPTS, SEARCH, owning, remove_run
+from labelproof.training.runner import Event, Job, train_runs
+from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import back_off
 
 __all__ = ["Attempts", "go_on", "read_attempts", "train_robustly"]

@@ -6,12 +6,12 @@ import torch
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.noise import parse_noise
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import describe
 from labelproof.training.examples import choose_examples
+from labelproof.training.provenance import describe
 
 __all__ = ["check_feasible"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.folder import METRICS
 from labelproof.training.metrics import spread
-from labelproof.training.pack import Event
+from labelproof.training.run_folder import METRICS
+from labelproof.training.runner import Event
 from labelproof.tuning.collapse import collapse, patience_for
 
 __all__ = ["Watch"]

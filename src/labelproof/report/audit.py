@@ -39,8 +39,8 @@ from labelproof.report.audit_words import (
 from labelproof.report.figures import Curve, draw_curves
 from labelproof.report.page import render_page
 from labelproof.report.pictures import heat_picture
-from labelproof.training.durable import write_text
-from labelproof.training.tally import MEMORY
+from labelproof.training.files import write_text
+from labelproof.training.metrics import MEMORY
 
 __all__ = ["write_audit_page"]
 

@@ -1,7 +1,7 @@
-"""Checkpoints: all that a training needs to go on after it was stopped, by whatever.
+"""Checkpoints: everything that a run needs to resume.
 
 A checkpoint is a folder: `weights.safetensors`, `state.safetensors`, and `state.json` with the
-plain values and the checksums of everything. Nothing in it is ever executed when it is read.
+plain values and the checksums of the other two. Reading one never runs code.
 """
 
 from __future__ import annotations
@@ -18,20 +18,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from labelproof.ranges import whole
-from labelproof.training.durable import folders, remove_folder, settle, whole_folder
-from labelproof.training.tensor_file import check_tensors, from_bytes, to_bytes
+from labelproof.training.files import folders, remove_folder, settle, whole_folder
 
 __all__ = [
     "Checkpoint",
     "LaterFormatError",
+    "all_tensors",
+    "can_draw_on",
     "check_newest",
+    "check_tensors",
+    "from_bytes",
     "load_checkpoint",
     "load_weights",
+    "make_checkpoint",
     "newest_whole",
+    "refuse_misfit",
     "save_checkpoint",
+    "to_bytes",
 ]
 
 _FORMAT = 1
@@ -356,3 +365,139 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def check_tensors(argument: str, named: Mapping[str, Tensor]) -> None:
+    """Refuse what such a file cannot hold, before anything is written.
+
+    Args:
+        argument: Its name, for the message.
+        named: Tensors by name.
+
+    Example:
+        >>> check_tensors("weights", {"bias": torch.zeros(2)})
+        >>> check_tensors("weights", {"bias": 0.0})
+        Traceback (most recent call last):
+            ...
+        TypeError: weights: expected a tensor as 'bias', got 0.0 (float)
+    """
+    for name, tensor in named.items():
+        if not isinstance(name, str) or name == "__metadata__":  # which the format keeps for itself
+            raise ValueError(f"{argument}: expected a tensor's name, got {name!r}")
+        if not isinstance(tensor, Tensor):
+            came = f"{tensor!r} ({type(tensor).__name__})"
+            raise TypeError(f"{argument}: expected a tensor as {name!r}, got {came}")
+        dense = tensor.layout is torch.strided and tensor.device.type != "meta"
+        if not dense or tensor.dtype not in (*_FLOATS, *_WHOLE):
+            raise TypeError(
+                f"{argument}: expected a dense tensor of real or whole numbers as {name!r}, got "
+                f"one of {tensor.dtype}, {tensor.layout}, on {tensor.device}"
+            )
+
+
+def to_bytes(named: Mapping[str, Tensor]) -> bytes:
+    """The content of a file with these tensors, from any device and in any memory format.
+
+    In memory, because safetensors' own writer keeps the system's error to itself, makes files for
+    their owner alone, and leaves a file that must be read again for its checksum.
+
+    >>> from_bytes(to_bytes({"bias": torch.zeros(2)}))
+    {'bias': tensor([0., 0.])}
+    """
+    taken: set[int] = set()
+    packed: dict[str, Tensor] = {}
+    for name, tensor in named.items():
+        own = tensor.detach().cpu().contiguous().resolve_neg()
+        if own.untyped_storage().data_ptr() in taken:  # the format knows no shared memory
+            own = own.clone()
+        taken.add(own.untyped_storage().data_ptr())
+        packed[name] = own
+    return save(packed)
+
+
+def from_bytes(content: bytes) -> dict[str, Tensor]:
+    """The tensors of a file, on the CPU, each with memory of its own.
+
+    >>> from_bytes(b"something else")
+    Traceback (most recent call last):
+        ...
+    ValueError: is not a safetensors file (...)
+    """
+    try:
+        return load(content)
+    except SafetensorError as error:
+        raise ValueError(f"is not a safetensors file ({error})") from None
+
+
+def make_checkpoint(
+    tensors: Mapping[str, Tensor], values: dict[str, Any], *, kept: str
+) -> Checkpoint:
+    """A checkpoint of everything that training changes.
+
+    Args:
+        tensors: By name, on the CPU.
+        values: What else there is to remember.
+        kept: What the names of the weights begin with that someone will predict with.
+    """
+    weights, state = {}, {}
+    for name, tensor in tensors.items():
+        if name.startswith(kept):
+            weights[name.removeprefix(kept)] = tensor
+        else:
+            state[name] = tensor
+    return Checkpoint(weights, state, values)
+
+
+def all_tensors(checkpoint: Checkpoint, *, kept: str) -> dict[str, Tensor]:
+    """The tensors that a checkpoint was made of, by the names they had."""
+    weights = {f"{kept}{name}": tensor for name, tensor in checkpoint.weights.items()}
+    # An earlier version also kept what a loss is made with, which follows from the configuration.
+    made_with = ("._weight", "._temperature", ".class_weight", ".vector")
+    state = {
+        name: tensor
+        for name, tensor in checkpoint.state.items()
+        if not (name.startswith("algorithm.loss.") and name.endswith(made_with))
+    }
+    return state | weights
+
+
+def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], network: str) -> None:
+    """Refuse tensors of a checkpoint that are not those of the run, by name and shape.
+
+    Raises:
+        ValueError: One is missing, too many, or of another shape.
+    """
+    for name in [*mine, *found]:
+        there, here = (each[name].shape if name in each else None for each in (found, mine))
+        if there != here:
+            raise ValueError(
+                f"checkpoint: {name} does not fit {network}, which has changed since; choose "
+                "another folder, or start anew with --fresh"
+            )
+
+
+def can_draw_on(
+    found: Mapping[str, Tensor], mine: Mapping[str, Tensor], *, between_epochs: bool
+) -> bool:
+    """Whether random numbers can go on where a checkpoint stood.
+
+    Args:
+        found: The states of generators, as the checkpoint has them.
+        mine: Those of the run.
+        between_epochs: Whether nothing is lost otherwise: an epoch starts from seeds of its own.
+
+    Raises:
+        ValueError: They are of another kind of device, and would be needed.
+    """
+    same = all(name in found and found[name].shape == mine[name].shape for name in mine)
+    if not same and not between_epochs:
+        raise ValueError(
+            "checkpoint: was saved in the middle of an epoch on another kind of device, whose "
+            "random numbers are not to be had here; go on there until the epoch ends, or start "
+            "anew with --fresh"
+        )
+    return same

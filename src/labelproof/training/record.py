@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.training.durable import write_bytes, write_text
+from labelproof.training.files import write_bytes, write_text
 from labelproof.version import __version__
 
 __all__ = ["RunRecord", "read_record", "sizes", "versions", "write_arrays", "write_text"]

@@ -12,8 +12,8 @@ from labelproof.data.dataset import Dataset
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.pack import Event, Job, train_runs
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event, Job, train_runs
+from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import back_off, collapse, patience_for
 from labelproof.tuning.journal import read_journal, write_journal
 from labelproof.tuning.proposal import propose

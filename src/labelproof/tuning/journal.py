@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 from labelproof.tuning.ranking import choose_trial
 from labelproof.tuning.trial import Trial
 from labelproof.version import __version__
