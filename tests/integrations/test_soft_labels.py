@@ -141,8 +141,8 @@ def test_tables_labels_of_text_and_rare_classes() -> None:
     labels = np.where(colour == "red", "warm", "cold").astype(object)
     labels[:40:2] = "cold"
     labels[7] = "odd"  # one row: nothing is known of it, so its label stays
-    for options in ({"fast": True}, {"estimator": RandomForestClassifier(20)}):
-        classifier = RobustClassifier(random_state=0, **options).fit(table, labels)
+    for estimator in ("auto", RandomForestClassifier(20)):
+        classifier = robust(estimator, fast=True).fit(table, labels)
         assert classifier.classes_.tolist() == ["cold", "odd", "warm"]
         assert (classifier.predict(table[50:]) == labels[50:]).all()
     two = np.where(labels == "odd", "odd", "warm")

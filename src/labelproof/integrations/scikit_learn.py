@@ -83,10 +83,10 @@ _OF_NETWORK = (
 class RobustClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that stays right when its training labels are wrong.
 
-    It is a neural network with a robust loss, or any classifier of scikit-learn, trained on how
-    probable each true class is. Rows need not be standardised. A table of pandas may have
-    categories, dates and missing values; images come as they are, `(N, H, W)` or `(N, H, W, C)`, of
-    bytes or of numbers from 0 to 1.
+    For rows it is the blend of classifiers that predicts held-out labels best, for images a neural
+    network with a robust loss. It makes any classifier of scikit-learn robust, too. Rows need not
+    be standardised. A table of pandas may have categories, dates and missing values; images come as
+    they are, `(N, H, W)` or `(N, H, W, C)`, of bytes or of numbers from 0 to 1.
 
     Args:
         loss: What is minimised: a text such as `"gce(q=0.7)"`, a loss of this package, any
@@ -97,9 +97,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             written.
         network: A text such as `"mlp(hidden=100,depth=1)"`, or `"auto"`: one hidden layer of 100
             for rows, and for images `cnn4`, `cnn8` or `resnet18` by their size.
-        estimator: `"auto"` trains linear models, forests, boosting and the network on rows, and
-            keeps those that predict held-out labels best; for images, and where a setting of the
-            network is given, it is the network. `"network"`, or `None`, is the network. A
+        estimator: `"auto"` trains linear models, kernels, forests, networks and boosting on rows,
+            and blends those that predict held-out labels best; for images, and where a setting of
+            the network is given, it is the network. `"network"`, or `None`, is the network. A
             classifier of scikit-learn whose `fit` takes `sample_weight` is made robust: its
             out-of-sample probabilities tell the noise, and it is trained again on the probability
             of each true class.
@@ -121,7 +121,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         device: `"auto"`, `"cpu"`, `"cuda"`, `"mps"`; `auto` is the fastest there is for images, and
             the CPU for rows, whose networks are too small to gain from any other.
         fast: Whether `"auto"` compares only linear models, kernels and one forest, which takes a
-            tenth of the time.
+            fifth of the time.
         n_jobs: How many folds or trees to train at a time, without the network; `-1` is one a core.
         verbose: Whether to print a line for every epoch, or for every candidate.
 
@@ -138,11 +138,14 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         best_validation_score_: The best of the last `fit`, of the weights that are kept.
         n_iter_: Number of epochs.
         weights_: The parameters by name, as arrays.
-        estimator_: The fitted classifier, over the features that the columns of a table became;
-            with `"auto"` a dictionary of those whose mean predicts. This and what follows is there
-            only without the network, and `loss_` to `weights_` only with it.
-        candidates_: After `"auto"`, for each candidate its `agreement` with held-out labels, the
-            standard `error` of it, `seconds`, and whether it was `chosen`.
+        estimator_: The fitted classifiers, over the features that the columns of a table became.
+            This and what follows is there only without the network, and `loss_` to `weights_` only
+            with it.
+        candidates_: Of each candidate by name the `log_loss` of held-out labels, its `agreement`
+            with them, and its `weight` in the mean that predicts.
+        out_of_sample_proba_: How probable each label is for each training row, by models that were
+            not trained on the row, as `labelproof.audit` takes it; rows with a weight of 0 are left
+            out.
         noise_rate_: The estimated share of wrong labels.
         transition_matrix_: How probable each label (column) is for each true class (row).
 
