@@ -28,7 +28,7 @@ from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.fitting.whereabouts import note_places
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.files import remove_folder, settle
+from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.provenance import MODEL, fingerprint
 from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.training.stop_request import StopRequest
@@ -415,4 +415,4 @@ def _remove_runs(folder: Path) -> None:
     if (folder / RUNS).is_dir():
         remove_folder(folder / RUNS)
     # What is left of them where an earlier removal was killed on the way.
-    settle(folder)
+    clear_litter(folder)
