@@ -539,7 +539,9 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
     # 22 steps an epoch: within the second network.
     for steps in (10, 22 * 12 + 40):
         with monkeypatch.context() as patch:
-            patch.setattr("labelproof.verbs.audit.StopRequest", lambda steps=steps: _Stop(steps))
+            patch.setattr(
+                "labelproof.verbs.cross_validation.StopRequest", lambda steps=steps: _Stop(steps)
+            )
             stopped = labelproof(*DIGITS, "--output", folder)
         assert stopped.exit_code == 130
         assert f"Stopped; the same command goes on from {folder}." in stopped.stdout

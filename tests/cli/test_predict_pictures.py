@@ -16,7 +16,7 @@ from labelproof.cli import lines as cli_lines
 from labelproof.data.decoding import decode_image
 from labelproof.data.image_folder import load_folder
 from labelproof.data.notices import DataWarning
-from labelproof.verbs.pictures import find_pictures, load_array
+from labelproof.verbs.predictions import find_pictures, load_array
 
 GREY = (1, 8, 8)
 COLOUR = (3, 32, 32)

@@ -64,7 +64,7 @@ def test_all_tables_of_the_paper_are_compared() -> None:
     assert [(one.table, one.dataset) for one in found] == [
         (name, dataset)
         for name, grid in GRIDS.items()
-        if not name.startswith("sweep-")
+        if not name.startswith("sweep-") and not grid.later
         for dataset in grid.datasets
     ]
     for one in found:

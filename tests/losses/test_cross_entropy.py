@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from labelproof import CrossEntropy, SparseRegularized, as_loss
-from labelproof.losses.reduction import Reduction
+from labelproof.losses.batch import Reduction
 
 SHAPES: list[tuple[int, ...]] = [(7, 5), (1, 5), (4, 5, 3), (2, 5, 3, 2), (2, 5, 1, 3, 2)]
 REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")

@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
 from labelproof import SparseRegularized, as_loss, parse_loss
-from labelproof.losses.inputs import is_plain
+from labelproof.losses.batch import is_plain
 
 LOSSES = [
     *map(parse_loss, ("ce", "ce+sr", "10*nce+mae+sr", "nl(expected=true)", "bitempered+clip")),

@@ -23,7 +23,7 @@ from labelproof.report.audit_words import (
     how,
     limits,
 )
-from labelproof.verbs.audit_words import describe_audit
+from labelproof.verbs.summaries import describe_audit
 
 
 def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:

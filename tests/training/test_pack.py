@@ -10,7 +10,7 @@ import torch
 from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, small_digits, train
 from torch import Tensor, nn
 
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training import (
     Configuration,
     DeviceMemoryError,
@@ -26,7 +26,7 @@ from labelproof.training.checkpoint import load_checkpoint, load_weights
 
 SIX: list[dict[str, Any]] = [
     {"seed": 1, "epochs": 3, "l1": 1e-3},
-    {"seed": 2, "epochs": 1, "loss": "ce"},
+    {"seed": 2, "epochs": 2, "loss": "ce", "algorithm": "elr(lambda=1)"},
     {"seed": 3, "epochs": 2, "loss": "nl", "augmentation": "crop:1,flip"},
     {"seed": 1, "epochs": 2, "network": "cnn4(width=4)", "noise": "pair:0.3", "l1": 0.01},
     {"seed": 5, "epochs": 1, "algorithm": "co-teaching", "batch_size": 64},

@@ -41,6 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
     "co-teaching": {"algorithm": "co-teaching(ramp=2)"},
     "co-teaching that estimates": {"algorithm": "co-teaching(rate=estimate,ramp=3)"},
     "negative to positive": {"algorithm": "nlnl(negative=1,selective=1)", "loss": "ce"},
+    "early learning": {"algorithm": "elr", "loss": "ce"},
     "average": {"average": 0.9},
     "dropout": {"network": "small_runs:dropping"},
     "adamw": {"optimizer": "adamw", "learning_rate": 0.01},

@@ -180,7 +180,7 @@ def bench(
             load.tell_size(dataset)
             # Now and not when it is a run's turn, which may be tomorrow.
             for run in todo:
-                refuse_other_data(_folder(runs, run), lambda: load.mark(dataset))
+                refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
             with trainer.opened() as found:
                 jobs = [Job(resolved(run.configuration, found), _folder(runs, run)) for run in todo]
                 ended = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)

@@ -8,10 +8,15 @@ from pathlib import Path
 from labelproof.cli.lines import told, warn
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import load_dataset
-from labelproof.experiments.published_data import explain_other_size, is_of_published_data
+from labelproof.experiments.published_data import (
+    explain_other_size,
+    find_human_labels,
+    is_of_published_data,
+)
+from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.provenance import fingerprint
+from labelproof.training.provenance import fingerprint, mark_data
 from labelproof.training.record import RunRecord
 
 __all__ = ["BenchData"]
@@ -34,7 +39,10 @@ class BenchData:
     def __call__(self, configuration: Configuration) -> Examples:
         """What a run learns from."""
         with told():
-            return choose_examples(configuration, self.dataset(configuration.data))
+            human = None
+            if parse_noise(configuration.noise).kind == "human":
+                human = find_human_labels(configuration.data, self.root)
+            return choose_examples(configuration, self.dataset(configuration.data), human=human)
 
     @functools.cache  # noqa: B019 (it lives as long as the command)
     def dataset(self, name: str) -> Dataset:
@@ -42,9 +50,14 @@ class BenchData:
         with told():
             return load_dataset(name, root=self.root)
 
+    def mark(self, configuration: Configuration) -> str:
+        """The fingerprint of what a run is trained on."""
+        if parse_noise(configuration.noise).kind == "human":
+            return mark_data(configuration, self(configuration))
+        return self._mark(configuration.data)
+
     @functools.cache  # noqa: B019
-    def mark(self, name: str) -> str:
-        """Its fingerprint; no grid has people's labels, which would be another one's."""
+    def _mark(self, name: str) -> str:
         return fingerprint(self.dataset(name))
 
     def tell_size(self, name: str) -> None:
@@ -64,6 +77,7 @@ class BenchData:
         if is_of_published_data(record):
             return True
         try:
-            return record.data.get("fingerprint") == self.mark(record.configuration["data"])
+            now = self.mark(Configuration.recorded(record.configuration))
+            return record.data.get("fingerprint") == now
         except OSError:  # who wants to train will be told; who wants a list gets it
             return False

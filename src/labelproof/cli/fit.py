@@ -17,7 +17,7 @@ from labelproof.cli.settings import format_settings
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
 from labelproof.verbs.fit import plan_fit
-from labelproof.verbs.fit_words import stem_of
+from labelproof.verbs.summaries import stem_of
 
 __all__ = ["fit"]
 

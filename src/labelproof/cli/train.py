@@ -23,8 +23,8 @@ from labelproof.fitting.recipe import LARGE
 from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
 from labelproof.verbs.inputs import check_labels_file
+from labelproof.verbs.summaries import preview
 from labelproof.verbs.train import TrainPlan, default_folder
-from labelproof.verbs.train_words import preview
 
 __all__ = ["train"]
 

@@ -19,7 +19,7 @@ import torch
 
 from labelproof.experiments.ray_cluster import connected, machines, require_ray, runs_at_once
 from labelproof.experiments.ray_worker import Labels, Means, train_one
-from labelproof.losses.own import LOSS_FILES
+from labelproof.losses.names import LOSS_FILES
 from labelproof.ranges import choose, whole, within
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples

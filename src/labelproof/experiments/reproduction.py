@@ -104,5 +104,5 @@ def compare_all(store: RecordStore) -> list[Comparison]:
         compare(make_table(store, name, dataset))
         for name, grid in GRIDS.items()
         for dataset in grid.datasets
-        if published(name, dataset)
+        if published(name, dataset) and not grid.later
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -35,7 +35,9 @@ class Entry:
     Attributes:
         cell: Its place.
         accuracies: Test accuracy of the last epoch by seed, percent; empty without records.
-        published: The paper's, where it has this cell.
+        published: The paper's, where it has this cell; a later paper's in a later table.
+        best: Test accuracy of the best epoch by seed. Whoever chooses that epoch has looked at the
+            test set, so that it is an upper bound; some papers report it.
 
     Example:
         >>> cell = Cell("symmetric", "mnist", "CE", "0.8")
@@ -47,6 +49,7 @@ class Entry:
     cell: Cell
     accuracies: Mapping[int, float]
     published: Published | None
+    best: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -146,6 +149,7 @@ def make_table(
             run.cell,
             {record.configuration["seed"]: record.final_accuracy for record in records},
             known.get(run.cell.method, {}).get(run.cell.column),
+            {each.configuration["seed"]: max(each.curve["test_accuracy"]) for each in records},
         )
     rows = choose_rows(table, dataset, methods)
     taken = dict.fromkeys(column for _, column in entries)

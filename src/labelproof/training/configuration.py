@@ -13,7 +13,7 @@ from typing import Any
 from labelproof.data.imbalance import parse_imbalance
 from labelproof.losses import format_loss, parse_loss
 from labelproof.losses.syntax import OwnLossError
-from labelproof.models.spec import format_network
+from labelproof.models.text import format_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, flag, suggest, whole, within
 from labelproof.schedules import Schedule, constant, cosine, exponential
@@ -57,7 +57,7 @@ class Configuration:
         data: A dataset's name, or the path of one's own.
         noise: Wrong labels put on it, such as `symmetric:0.6`.
         loss: Such as `ce+sr`; see `labelproof losses`.
-        algorithm: `supervised`, `co-teaching` or `nlnl`, with arguments.
+        algorithm: `supervised`, `co-teaching`, `nlnl` or `elr`, with arguments.
         network: Such as `cnn8`, `resnet34`, or `package.module:factory`.
         epochs: Passes over the training examples.
         batch_size: Examples in a step, over all devices.

@@ -3,14 +3,14 @@
 from labelproof.tuning.collapse import back_off, collapse, patience_for
 from labelproof.tuning.journal import OtherSearchError
 from labelproof.tuning.proposal import default_trials
-from labelproof.tuning.search import Tuning, tune
+from labelproof.tuning.search import Search, tune
 from labelproof.tuning.space import starts
 from labelproof.tuning.trial import Trial
 
 __all__ = [
     "OtherSearchError",
+    "Search",
     "Trial",
-    "Tuning",
     "back_off",
     "collapse",
     "default_trials",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import pandas as pd
 
 from labelproof.data.dataset import Dataset
 from labelproof.losses import format_loss, parse_loss
@@ -19,25 +22,45 @@ from labelproof.tuning.proposal import import_optuna
 from labelproof.tuning.ranking import choose_trial, rank
 from labelproof.tuning.trial import Trial
 
-__all__ = ["Tuning", "tune"]
+__all__ = ["Search", "tune"]
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, repr=False)
+class Search:
     """What a search came to.
 
     Attributes:
         configuration: What all trials have in common; its loss is that of the choice, where there
             is one.
-        trials: All, the best first.
-        choice: The best, or `None` where not a single run was finished.
+        tried: All trials, the best first.
+        choice: The best trial, or `None` if no run was finished.
         stopped: Whether it was stopped before all trials were done.
     """
 
     configuration: Configuration
-    trials: tuple[Trial, ...]
+    tried: tuple[Trial, ...]
     choice: Trial | None
     stopped: bool = False
+
+    @property
+    def best(self) -> Configuration | None:
+        """The configuration with the best loss, for `labelproof.train`; `None` if there is none."""
+        return None if self.choice is None else self.configuration
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        """A row for each trial, the best first; accuracies are in percent, on noisy labels."""
+        names = ("loss", "accuracy", "standard_error", "state", "origin", "why")
+        rows = [{name: getattr(trial, name) for name in names} for trial in self.tried]
+        numbers = pd.Index([trial.number for trial in self.tried], name="trial")
+        return pd.DataFrame(rows, columns=list(names), index=numbers)
+
+    def __repr__(self) -> str:
+        best = "none" if self.choice is None else f"{self.choice.loss}, {self.choice.accuracy:.2f}%"
+        return f"Search({len(self.tried)} trials, best: {best})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>{self.trials.to_html()}"
 
 
 def tune(
@@ -55,7 +78,7 @@ def tune(
     file: Path | None = None,
     stop: StopRequest | None = None,
     on_event: Callable[[Event | Trial], None] | None = None,
-) -> Tuning:
+) -> Search:
     """Choose the loss and its hyperparameters by accuracy on noisy labels that are held out.
 
     No true label and no test example is looked at, also where the dataset has them.
@@ -89,9 +112,9 @@ def tune(
         ...     "digits", noise="symmetric:0.4", network="mlp", epochs=2, learning_rate=0.1
         ... )
         >>> found = tune(load_digits(), setting, trials=2, folds=1)
-        >>> sorted(trial.loss for trial in found.trials)
+        >>> sorted(found.trials["loss"])
         ['ce', 'gce(q=0.7)']
-        >>> found.choice.loss == found.configuration.loss
+        >>> found.choice.loss == found.best.loss
         True
     """
     course = Course(
@@ -117,4 +140,4 @@ def tune(
     chosen = choose_trial(course.trials)
     if chosen is not None:
         configuration = replace(configuration, loss=chosen.loss)
-    return Tuning(configuration, tuple(rank(course.trials)), chosen, stopped)
+    return Search(configuration, tuple(rank(course.trials)), chosen, stopped)

@@ -24,7 +24,7 @@ from labelproof.intervals import wilson_interval
 from labelproof.ranges import suggest
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.inputs import LabelledData, read_data, with_labels
-from labelproof.verbs.pictures import ARRAYS
+from labelproof.verbs.predictions import ARRAYS
 from labelproof.verbs.training_data import TrainingData
 
 __all__ = ["Evaluation", "evaluate_run"]

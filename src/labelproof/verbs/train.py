@@ -28,11 +28,10 @@ from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
-from labelproof.verbs.inputs import LabelledData, is_path, read_data
-from labelproof.verbs.output_folder import choose_folder, take_over
+from labelproof.verbs.inputs import LabelledData, choose_folder, is_path, read_data, take_over
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
-from labelproof.verbs.train_words import already_finished, stopped, summary
+from labelproof.verbs.summaries import already_finished, stopped, summary
 
 __all__ = ["EpochSink", "StoppedError", "TrainPlan", "default_folder", "follow", "train"]
 
@@ -310,4 +309,5 @@ def train(
     )
     plan.run(reporter=reporter, checkpoint_seconds=checkpoint_seconds)
     given = None if is_path(source) else source
-    return load_run(plan.folder, device, given=given, keeper=keeper)
+    network = configuration.network
+    return load_run(plan.folder, device, network=network, given=given, keeper=keeper)

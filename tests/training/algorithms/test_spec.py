@@ -37,6 +37,7 @@ def made(text: str, noise_rate: float | None = None, epochs: int | None = 8) -> 
         ("co-teaching(rate=estimate)", "co-teaching(rate=estimate)"),
         ("CO-TEACHING(exponent=1e0)", "co-teaching(exponent=1)"),
         ("nlnl(selective=0.25,negative=0.5)", "nlnl(negative=0.5,selective=0.25)"),
+        ("ELR(lambda=3.0, beta=.7)", "elr(beta=0.7,lambda=3)"),
         ("nlnl(negative=720, samples=110)", "nlnl(negative=720,samples=110)"),
     ],
 )
@@ -81,7 +82,7 @@ def test_the_runs_noise_rate_serves_where_the_text_gives_none(
     [
         ("co-teching", r"got 'co-teching'; did you mean 'co-teaching'\?"),
         ("coteaching(rate=1)", r"did you mean 'co-teaching'\?"),
-        ("zzz", "expected one of supervised, co-teaching, nlnl, got 'zzz'$"),
+        ("zzz", "expected one of supervised, co-teaching, nlnl, elr, got 'zzz'$"),
         ("", "expected NAME"),
         ("nlnl(", "expected NAME"),
         ("nlnl)", "expected NAME"),

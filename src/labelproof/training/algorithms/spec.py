@@ -12,6 +12,7 @@ from labelproof.losses import Loss
 from labelproof.ranges import suggest
 from labelproof.training.algorithms.base import Algorithm
 from labelproof.training.algorithms.co_teaching import CoTeaching
+from labelproof.training.algorithms.elr import EarlyLearning
 from labelproof.training.algorithms.negative import NegativeToPositive
 from labelproof.training.algorithms.supervised import Supervised
 
@@ -21,6 +22,7 @@ ALGORITHMS: Mapping[str, type[Algorithm]] = {
     "supervised": Supervised,
     "co-teaching": CoTeaching,
     "nlnl": NegativeToPositive,
+    "elr": EarlyLearning,
 }
 """Every algorithm by the name it is written with; its class has a one-line `summary`."""
 
@@ -60,8 +62,8 @@ def parse_algorithm(text: str) -> AlgorithmSpec:
     >>> parse_algorithm("co-teching")
     Traceback (most recent call last):
         ...
-    ValueError: algorithm: expected one of supervised, co-teaching, nlnl, got 'co-teching'; did you
-    mean 'co-teaching'?
+    ValueError: algorithm: expected one of supervised, co-teaching, nlnl, elr, got 'co-teching'; did
+    you mean 'co-teaching'?
     """
     if not isinstance(text, str):
         raise TypeError(f"algorithm: expected a text, got {text!r} ({type(text).__name__})")
