@@ -12,7 +12,7 @@ from trained import labelproof, labelproof_to_its_end, train_digits
 
 from labelproof.data.load import Reading
 from labelproof.experiments.records import RecordStore
-from labelproof.losses.own import LOSS_FILES
+from labelproof.losses.names import LOSS_FILES
 from labelproof.training.configuration import Configuration
 from labelproof.tuning.search import Search
 from labelproof.verbs.run import load_run

@@ -10,7 +10,7 @@ from made_losses import HEAD, TABLE, TAYLOR
 
 from labelproof import format_loss, parse_loss
 from labelproof.losses import LossSyntaxError
-from labelproof.losses.own import LOSS_FILES, known_losses, load_losses
+from labelproof.losses.names import LOSS_FILES, known_losses, load_losses
 
 
 def write(path: Path, *parts: str) -> Path:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from labelproof.cli.data import Root
-from labelproof.cli.flags import LABELS
+from labelproof.cli.flags import LABELS, Factory
 from labelproof.cli.lines import say, told
 from labelproof.data.notices import few
 from labelproof.ranges import choose
@@ -60,6 +60,7 @@ def evaluate(
             help="Leave out images that cannot be read and rows without a label, and say so.",
         ),
     ] = False,
+    network: Factory = None,
 ) -> None:
     """Measure a trained network: accuracy, that of each class, and what is taken for what.
 
@@ -77,7 +78,7 @@ def evaluate(
     """
     choose("format", format, _FORMATS)
     with told():
-        found = load_run(run, device).evaluate(
+        found = load_run(run, device, network=network).evaluate(
             data,
             label=label,
             labels=labels,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labelproof.models.spec import NETWORKS
+from labelproof.models.text import NETWORKS
 from labelproof.training.algorithms.spec import ALGORITHMS
 from labelproof.training.configuration import (
     CLASS_WEIGHTS,
@@ -307,5 +307,14 @@ Config = Annotated[
         help="A TOML file of settings by these names (batch_size = 64), such as --dry-run prints.",
         show_default="none",
         rich_help_panel="What is trained",
+    ),
+]
+Factory = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        metavar="PACKAGE.MODULE:FACTORY",
+        help="Allow the code of the run's own network to be run, by naming it.",
+        show_default="no code is run",
     ),
 ]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from labelproof.losses.own import LOSS_FILES, known_losses
+from labelproof.losses.names import LOSS_FILES, known_losses
 
 __all__ = ["LossFiles"]
 

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import torch
 
-from labelproof.losses.own import LOSS_FILES
+from labelproof.losses.names import LOSS_FILES
 from labelproof.ranges import choose, whole, within
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples

@@ -17,7 +17,8 @@ from labelproof.models import penultimate
 from labelproof.training.augmentation import prepare_images
 from labelproof.training.configuration import Configuration
 from labelproof.training.evaluation import CHUNK, evaluating
-from labelproof.training.record import read_record, write_arrays
+from labelproof.training.files import write_arrays
+from labelproof.training.record import read_record
 from labelproof.training.trained_network import TrainedNetwork
 
 __all__ = [

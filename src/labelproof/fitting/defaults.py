@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from labelproof.losses.writing import format_value
+from labelproof.losses.text import format_value
 from labelproof.ranges import choose, whole
 from labelproof.training.configuration import OPTIMIZERS, Configuration
 

@@ -6,7 +6,7 @@ import torch
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.noise import parse_noise
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration

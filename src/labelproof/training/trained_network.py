@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Images, Rows
-from labelproof.models.spec import make_network
+from labelproof.models.text import format_network, is_factory, make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
 from labelproof.training.batches import standardize
 from labelproof.training.checkpoint import LaterFormatError, newest_whole
@@ -174,25 +175,30 @@ class TrainedNetwork:
             raise ValueError(f"images: expected {wanted}, as the run was trained on, got {shape}")
 
 
-def load_network(folder: str | os.PathLike[str], device: str = "cpu") -> TrainedNetwork:
+def load_network(
+    folder: str | os.PathLike[str], device: str = "cpu", *, network: str | None = None
+) -> TrainedNetwork:
     """Load the network of a run, finished or under way, with the weights of its last checkpoint.
 
-    Weights are read from safetensors, so nothing in the folder is executed; but where the network
-    is a `package.module:factory`, that module is imported and its code run.
+    Nothing in the folder is executed. A network that is a `package.module:factory` is imported only
+    if the caller names it, too.
 
     Args:
         folder: The run's.
         device: `auto`, or a device's name.
+        network: The run's own `package.module:factory`, whose code may be run.
 
     Raises:
         FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
-        ValueError: Its files are damaged, or the weights do not fit the network.
+        ValueError: Its files are damaged, the weights do not fit the network, or the network is a
+            factory that `network` does not name.
 
     Warns:
         UserWarning: The last checkpoint is damaged, and the weights are those of the one before.
     """
     path = Path(folder)
     description = read_description(path)
+    _check_factory(path, description.network, network)
     try:
         name, checkpoint, problems = newest_whole(path / "checkpoint")
     except LaterFormatError as error:
@@ -211,26 +217,42 @@ def load_network(folder: str | os.PathLike[str], device: str = "cpu") -> Trained
         warnings.warn(
             f"{problem}; the weights are those of the earlier checkpoint {name}", stacklevel=2
         )
-    network = make_network(
+    made = make_network(
         description.network,
         num_classes=len(description.class_names),
         input_shape=description.input_shape,
         pretrained=False,
     )
     try:
-        network.load_state_dict(checkpoint.weights)
+        made.load_state_dict(checkpoint.weights)
     except RuntimeError as error:
         first = " ".join(str(error).split("\n\t")[1:2]) or str(error)
         raise ValueError(
             f"{path}: the weights do not fit the network {description.network}: {first.strip()}"
         ) from None
     chosen = choose_device(device)
+    try:
+        configuration = Configuration.recorded(checkpoint.values["configuration"])
+        epochs = int(checkpoint.values["epoch"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: its checkpoint is not that of a run ({error})") from None
     return TrainedNetwork(
         folder=path,
-        configuration=Configuration.recorded(checkpoint.values["configuration"]),
+        configuration=configuration,
         description=description,
-        network=network.to(chosen).eval(),
+        network=made.to(chosen).eval(),
         record=read_record(path),
-        epochs=checkpoint.values["epoch"],
+        epochs=epochs,
         device=chosen,
     )
+
+
+def _check_factory(folder: Path, named: str, allowed: str | None) -> None:
+    """Refuse to import what a folder names and the caller does not: it may be anyone's folder."""
+    if not is_factory(named):
+        return
+    if allowed is None or format_network(allowed) != format_network(named):
+        raise ValueError(
+            f"network: {folder} names {named}, whose code would be run; if you trust it, repeat it "
+            f"with --network {shlex.quote(named)} (network={named!r})"
+        )

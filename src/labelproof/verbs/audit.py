@@ -97,7 +97,7 @@ def audit(
         thousands: See `fit`.
         folds: Number of parts; by default 5 below 10,000 samples, else 3.
         loss: What the networks minimise; by default a loss for the number of classes.
-        network: See `fit`.
+        network: See `fit`; of a run whose network is a `package.module:factory`, that factory.
         epochs: See `fit`.
         noise: See `fit`.
         seed: See `fit`.
@@ -196,11 +196,12 @@ def plan_audit(
         matching = {"--class-names": class_names, "--id": id}
         _refuse(matching, "expected with --probabilities, got it without")
     if of_run:
+        network = training.pop("--network", None)
         _refuse(training, "nothing is trained for an audit of a run")
         _refuse({"--probabilities": probabilities}, f"{data} is a run, which predicts itself")
         _refuse(columns, f"{data} is a run, which knows the labels it was trained on")
         refuse_trained(folder, fresh=fresh)
-        return RunAudit(data, folder, device, human, reading.root)  # pyright: ignore[reportArgumentType]
+        return RunAudit(data, folder, device, network, human, reading.root)  # pyright: ignore[reportArgumentType]
     if probabilities is not None:
         _refuse(training | computing, "nothing is trained for an audit with --probabilities")
         if data is None and labels is None:
@@ -248,6 +249,7 @@ class RunAudit:
     data: Run | str | os.PathLike[str]
     folder: Path
     device: str
+    network: str | None
     human: Path | None
     data_root: str | os.PathLike[str] | None
 
@@ -261,7 +263,7 @@ class RunAudit:
         run = self.data
         if not isinstance(run, Run):
             with reporter.reading():
-                run = load_run(run, self.device)
+                run = load_run(run, self.device, network=self.network)
         found = run.audit(human_labels=self.human, data_root=self.data_root, progress=reporter)
         if page:
             _keep(self.folder, found, fresh=fresh, reporter=reporter)

@@ -190,7 +190,9 @@ class FitPlan:
     def _audit(self, prepared: Dataset, reporter: Reporter) -> None:
         """Ask the run that was trained which of its labels are wrong, and keep the answer."""
         with reporter.reading():
-            run = load_run(self.folder, str(self.execution.device))
+            run = load_run(
+                self.folder, str(self.execution.device), network=self.configuration.network
+            )
         found = ask_run(
             run,
             self.dataset,
@@ -361,7 +363,8 @@ def fit(
         reporter=reporter,
     )
     plan.run(audit=audit, fresh=fresh, reporter=reporter)
-    return load_run(plan.folder, device, given=None if plan.named else data, keeper=keeper)
+    given, network = None if plan.named else data, plan.configuration.network
+    return load_run(plan.folder, device, network=network, given=given, keeper=keeper)
 
 
 def _check_enough(dataset: Dataset, share: float) -> None:

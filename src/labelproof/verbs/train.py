@@ -309,4 +309,5 @@ def train(
     )
     plan.run(reporter=reporter, checkpoint_seconds=checkpoint_seconds)
     given = None if is_path(source) else source
-    return load_run(plan.folder, device, given=given, keeper=keeper)
+    network = configuration.network
+    return load_run(plan.folder, device, network=network, given=given, keeper=keeper)

@@ -14,7 +14,7 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.published import is_known, plain_name
 from labelproof.fitting.recipe import choose_recipe
-from labelproof.losses.own import LOSS_FILES, VERSION
+from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.runner import DeviceMemoryError, Event

@@ -1,4 +1,4 @@
-"""What a loss takes, checked once at the door; everything behind it trusts.
+"""A batch on its way through a loss: checked at the door, turned into outputs, reduced at the end.
 
 The shapes are those of `torch.nn.CrossEntropyLoss`: logits `(C)`, `(N, C)` or `(N, C, d1, ...)`;
 integer targets without the class axis, or class probabilities of the logits' own shape.
@@ -6,20 +6,26 @@ integer targets without the class axis, or class probabilities of the logits' ow
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import torch
 from torch import Tensor
 
 __all__ = [
     "Admitted",
+    "Outputs",
+    "Reduction",
     "admit",
     "admit_logits",
     "check_class_weight",
+    "check_reduction",
     "class_axis",
+    "fit_weight",
     "is_plain",
     "is_probabilities",
     "may_read",
+    "reduce_values",
+    "replace_ignored",
     "working_precision",
 ]
 
@@ -197,3 +203,118 @@ def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int)
             f"{ignore_index}), got {int(target[place])}{at}"
         )
     return False
+
+
+class Outputs:
+    """Logits with the classes on axis 1, and the log-softmax that several losses may share.
+
+    >>> outputs = Outputs(torch.zeros(1, 2))
+    >>> outputs.log_probabilities.exp()
+    tensor([[0.5000, 0.5000]])
+    """
+
+    def __init__(self, logits: Tensor, *, counted: bool = False):
+        self.raw = logits
+        self.counted = counted
+        """Whether every target of the batch is known to be a class that counts."""
+        self._logits: Tensor | None = None
+        self._log_probabilities: Tensor | None = None
+
+    @property
+    def logits(self) -> Tensor:
+        """The logits in working precision, float32 at least, lifted once."""
+        if self._logits is None:
+            self._logits = working_precision(self.raw)
+        return self._logits
+
+    @property
+    def log_probabilities(self) -> Tensor:
+        """Logarithm of the softmax of the logits, computed once."""
+        if self._log_probabilities is None:
+            self._log_probabilities = torch.log_softmax(self.logits, dim=1)
+        return self._log_probabilities
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return self.raw.shape[1]
+
+
+Reduction: TypeAlias = Literal["none", "mean", "sum"]
+
+
+def check_reduction(reduction: str) -> None:
+    """Refuse a reduction that is none of the three."""
+    if reduction not in get_args(Reduction):
+        raise ValueError(f"reduction: expected 'none', 'mean' or 'sum', got {reduction!r}")
+
+
+def fit_weight(class_weight: Tensor, values: Tensor) -> Tensor:
+    """The class weights in the values' precision, and with them on `meta`.
+
+    A loss that is moved there keeps its weights, for which that device has no memory.
+    """
+    device = "meta" if values.device.type == "meta" else class_weight.device
+    return class_weight.to(device, values.dtype)
+
+
+def replace_ignored(target: Tensor, ignore_index: int) -> Tensor:
+    """Point ignored targets at class 0, so that a gather is safe; `reduce_values` drops them."""
+    if is_probabilities(target):
+        return target
+    return torch.where(target == ignore_index, 0, target)
+
+
+def reduce_values(
+    values: Tensor,
+    target: Tensor,
+    *,
+    reduction: Reduction,
+    class_weight: Tensor | None,
+    ignore_index: int,
+    weigh: bool = True,
+    counted: bool = False,
+) -> Tensor:
+    """Weigh the values by class, drop the ignored ones, and reduce.
+
+    The mean is over the examples that count, weighted by class as torch does it. When none
+    counts, since all are ignored or the batch is empty, the mean is 0, not torch's NaN, so that one
+    such batch does not end a run.
+
+    Args:
+        values: One value per example, `(N, ...)`.
+        target: Class indices `(N, ...)` or probabilities `(N, C, ...)`.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        class_weight: Weight of each class, `(C)`, or `None`.
+        ignore_index: Target value that does not count.
+        weigh: Whether the class weights are still to be applied to probability targets.
+        counted: Whether every target is known to count, of which there is at least one.
+    """
+    if counted and class_weight is None:
+        if reduction == "none":
+            return values
+        return values.mean() if reduction == "mean" else values.sum()
+    if is_probabilities(target):
+        if class_weight is not None and weigh:
+            shape = (1, -1) + (1,) * (target.ndim - 2)
+            values = values * (target * fit_weight(class_weight, values).view(shape)).sum(dim=1)
+        if reduction == "none":
+            return values
+        # The sum of no values is 0, and their mean NaN.
+        return values.mean() if reduction == "mean" and values.numel() else values.sum()
+    target = target.long()  # another's loss takes uint8, in which 156 equals -100
+    kept = target != ignore_index
+    weight = None
+    if class_weight is not None:
+        weight = fit_weight(class_weight, values)[replace_ignored(target, ignore_index)] * kept
+        values = values * weight
+    # `where` rather than a product: an ignored example may hold an infinity, and inf * 0 is NaN.
+    values = torch.where(kept, values, 0)
+    if reduction == "none":
+        return values
+    if reduction == "sum":
+        return values.sum()
+    if weight is None:
+        return values.sum() / kept.sum().clamp_min(1)
+    total = weight.sum()
+    return values.sum() / torch.where(total > 0, total, 1)
