@@ -13,9 +13,8 @@ from sklearn.model_selection import GroupKFold, cross_validate
 
 from labelproof import RobustClassifier
 from labelproof.integrations import scikit_learn
-from labelproof.integrations.estimator_admission import admit_examples
-from labelproof.integrations.estimator_examples import make_examples
-from labelproof.integrations.estimator_groups import keep_together
+from labelproof.integrations.estimator_inputs import admit_examples, keep_together
+from labelproof.integrations.estimator_network import make_examples
 
 pandas = pytest.importorskip("pandas")
 clone: Any = _clone
