@@ -176,7 +176,7 @@ def test_groups_that_cannot_be_used_are_refused() -> None:
         quick().fit(features, labels, groups=CUSTOMERS[:9])
     missing = np.where(CUSTOMERS == 3, np.nan, CUSTOMERS)
     for groups in (missing, missing.astype(object).tolist()):
-        with pytest.raises(ValueError, match=r"groups: .* got none in 8 of them: row 24, 25, 26"):
+        with pytest.raises(ValueError, match=r"groups: .* 24, 25, 26"):
             quick().fit(features, labels, groups=groups)
     with pytest.raises(ValueError, match="group"):
         quick().fit(features, labels, groups=np.zeros(480))

@@ -111,11 +111,6 @@ def admit_images(images: NDArray[Any]) -> NDArray[np.uint8]:
     Example:
         >>> admit_images(np.ones((2, 8, 6))).shape
         (2, 1, 8, 6)
-        >>> admit_images(np.full((2, 8, 8, 3), 200.0))
-        Traceback (most recent call last):
-            ...
-        ValueError: X: expected images of uint8, or of numbers from 0 to 1, got float64 from 200 to
-        200; bytes that became floats are divided by 255, or brought back with X.astype("uint8")
     """
     if images.ndim not in (3, 4):
         raise ValueError(
@@ -136,36 +131,20 @@ def admit_images(images: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
+    expected = "X: expected images of uint8, or of numbers from 0 to 1"
     if images.dtype.kind not in "fiub":
-        raise ValueError(
-            f"X: expected images of uint8, or of numbers from 0 to 1, got {images.dtype}"
-        )
+        raise ValueError(f"{expected}, got {images.dtype}")
     low, high = images.min(), images.max()
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError("X: expected images without NaN or infinity, got some")
+        raise ValueError(f"{expected}, got NaN or infinity")
     if images.dtype.kind in "iu" and low >= 0 and high <= 255:
         return images.astype(np.uint8)
     if low < 0 or high > 1:
         raise ValueError(
-            f"X: expected images of uint8, or of numbers from 0 to 1, got {images.dtype} from "
-            f"{low:g} to {high:g}; {_way_back(images, float(low), float(high))}"
+            f"{expected}, got {images.dtype} from {low:g} to {high:g}; scale all images to 0..1 by "
+            "one range, or give windows of measurements as rows: X.reshape(len(X), -1)"
         )
     return np.rint(images.astype(np.float32) * 255).astype(np.uint8)
-
-
-def _way_back(images: NDArray[Any], low: float, high: float) -> str:
-    """How numbers that are no pixels become some; a cast of what is no byte would wrap around."""
-    if low >= 0 and high <= 255:
-        whole = bool((images == np.rint(images)).all())
-        back = ', or brought back with X.astype("uint8")' if whole else ""
-        return f"bytes that became floats are divided by 255{back}"
-    scaled = f"X / {high:g}" if low >= 0 else f"(X - {low:g}) / ({high:g} - {low:g})"
-    # Windows of sensors have three axes too, and are no images.
-    windows = "; rows of moments are given as X.reshape(len(X), -1)" if images.ndim == 3 else ""
-    return (
-        f"bring all of them to that by one range, such as {scaled}, and new images by the same"
-        f"{windows}"
-    )
 
 
 def is_frame(data: Any) -> bool:
@@ -232,63 +211,36 @@ def fill_missing(rows: NDArray[Any], fills: tuple[float, ...]) -> NDArray[Any]:
 
 
 def admit_label_kinds(labels: Any) -> None:
-    """Refuse labels of different kinds, and missing ones, in words that help.
+    """Refuse missing labels, and labels of different kinds.
 
     >>> admit_label_kinds(["cat", "", "dog", "nan"])
     Traceback (most recent call last):
         ...
-    ValueError: y: expected a label for each row, got none ('', 'nan') in 2 of them: row 1, 3;
-    leave those rows out, or rename what is really called so
-    >>> admit_label_kinds(np.array(["cat", 3], dtype=object))
-    Traceback (most recent call last):
-        ...
-    ValueError: y: expected labels of one kind, got int and str, such as 3 and 'cat'; make them
-    all text: [str(label) for label in y]
+    ValueError: y: expected a value for each row, got none in 2 rows: 1, 3; leave those rows out
     """
-    found = np.asarray(labels) if not isinstance(labels, list) else np.array(labels, dtype=object)
+    found = np.array(labels, dtype=object) if isinstance(labels, list) else np.asarray(labels)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
-    refuse_absent("y: expected a label", found, "leave those rows out")
-    if found.dtype.kind != "O" or found.ndim != 1:
-        return
-    values = found.tolist()
-    kinds = {type(value).__name__: value for value in values}
-    if "str" in kinds and len({name == "str" or name.startswith("str") for name in kinds}) > 1:
-        others = sorted(name for name in kinds if not name.startswith("str"))
-        raise ValueError(
-            f"y: expected labels of one kind, got {others[0]} and str, such as "
-            f"{kinds[others[0]]!r} and {kinds['str']!r}; make them all text: "
-            "[str(label) for label in y]"
-        )
+    refuse_absent("y", found)
+    if found.dtype.kind == "O" and found.ndim == 1:
+        kinds = {isinstance(value, str): value for value in found.tolist()}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"y: expected labels of one kind, got text and numbers, such as {kinds[True]!r} "
+                f"and {kinds[False]!r}; make them all text: [str(label) for label in y]"
+            )
 
 
-def refuse_absent(expected: str, values: NDArray[Any], advice: str) -> None:
-    """Refuse texts and objects of which some are missing, or are what is written for that.
-
-    Args:
-        expected: Where they are from and what is taken, the beginning of the message.
-        values: One for each row; numbers are let through.
-        advice: What to do about rows that have none.
-
-    Example:
-        >>> refuse_absent("y: expected a label", np.array(["cat", " "]), "leave those rows out")
-        Traceback (most recent call last):
-            ...
-        ValueError: y: expected a label for each row, got none (' ') in 1 of them: row 1; leave ...
-    """
+def refuse_absent(argument: str, values: NDArray[Any]) -> None:
+    """Refuse texts and objects of which some are missing, or are what is written for that."""
     if values.dtype.kind not in "OUT" or values.ndim != 1:
         return
-    listed = values.tolist()
-    missing = [row for row, value in enumerate(listed) if _is_absent(value)]
-    if not missing:
-        return
-    texts = sorted({listed[row] for row in missing if isinstance(listed[row], str)})
-    written = f" ({few([quoted(text) for text in texts])})" if texts else ""
-    rename = ", or rename what is really called so" if texts else ""
-    raise ValueError(
-        f"{expected} for each row, got none{written} in {len(missing):,} of them: row "
-        f"{few([str(row) for row in missing])}; {advice}{rename}"
-    )
+    missing = [str(row) for row, value in enumerate(values.tolist()) if _is_absent(value)]
+    if missing:
+        raise ValueError(
+            f"{argument}: expected a value for each row, got none in {len(missing):,} rows: "
+            f"{few(missing)}; leave those rows out"
+        )
 
 
 def _is_absent(label: Any) -> bool:
@@ -311,16 +263,8 @@ def merge_duplicates(
     They come back in an order of their own, so that examples that are repeated, examples that are
     weighed and examples in another order are all learned from in the same way.
 
-    Args:
-        rows: `(N, F)`.
-        labels: A class index for each.
-        weight: How much each counts.
-        groups: A number for each; rows of different groups are not taken for one, which could be
-            on either side of a cut between them.
-
-    Returns:
-        The index of a row for each that stays; for each row which of them it became; and how much
-        those that stay count.
+    Rows of different groups are never taken for one. Gives the index of a row for each that stays,
+    for each row which of them it became, and how much those that stay count.
 
     Example:
         >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
@@ -353,7 +297,7 @@ def admit_row_groups(groups: Any, rows: int) -> NDArray[np.int64] | None:
         >>> admit_row_groups(["ann", None, "ann"], 3)
         Traceback (most recent call last):
             ...
-        ValueError: groups: expected a group for each row, got none in 1 of them: row 1; give ...
+        ValueError: groups: expected a value for each row, got none in 1 rows: 1; leave ...
     """
     if groups is None:
         return None
@@ -362,9 +306,7 @@ def admit_row_groups(groups: Any, rows: int) -> NDArray[np.int64] | None:
     )
     if given.dtype.kind == "f":  # a column of numbers in which some are missing
         given = given.astype(object)
-    refuse_absent(
-        "groups: expected a group", given, "give each of those rows one of its own, or leave it out"
-    )
+    refuse_absent("groups", given)
     return admit_groups(given, rows)
 
 
@@ -373,12 +315,7 @@ def keep_together(
 ) -> NDArray[np.int64] | None:
     """A number for each example, the same for those that are never split apart.
 
-    Args:
-        inputs: Rows `(N, F)` or images.
-        groups: A number for each that was given, or `None`.
-
-    Returns:
-        `None` where each is alone.
+    `None` stands for no groups, and comes back where each example is alone.
 
     Example:
         >>> rows = np.arange(30.0)[:, None] % 28
@@ -398,15 +335,10 @@ def keep_together(
 def merge_groups(
     together: NDArray[np.int64] | None, became: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """What stays together once some examples are taken for one.
+    """What stays together once examples are taken for others: for each, which it `became`.
 
-    Args:
-        together: A number for each example of before, or `None`.
-        became: For each of them which it became.
-
-    Example:
-        >>> merge_groups(np.array([0, 1, 1, 3]), np.array([2, 0, 1, 2]))
-        array([0, 0, 2])
+    >>> merge_groups(np.array([0, 1, 1, 3]), np.array([2, 0, 1, 2]))
+    array([0, 0, 2])
     """
     if together is None:
         return None
