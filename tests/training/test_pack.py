@@ -321,4 +321,4 @@ def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:
             if event.kind == "epoch" and (folder / "checkpoint").is_dir():
                 seen += [path.name[:5] for path in (folder / "checkpoint").iterdir()]
         assert sorted(set(seen)) == expected
-        assert max(path.name for path in (folder / "checkpoint").iterdir()) == "00003-0000000"
+        assert max(path.stem for path in (folder / "checkpoint").iterdir()) == "00003-0000000"
