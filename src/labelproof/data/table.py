@@ -19,7 +19,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
-from labelproof.data.columns import Columns, are_numbers, on_threads, row_parts, text_codes
+from labelproof.data.columns import (
+    Columns,
+    are_numbers,
+    code_text,
+    on_threads,
+    row_parts,
+    text_codes,
+)
 from labelproof.data.dataset import Dataset, Rows, Split
 from labelproof.data.duplicates import report_duplicate_rows
 from labelproof.data.images import OnError, check_on_error
@@ -53,7 +60,8 @@ GROUPED = "says which rows belong together"
 
 _LARGEST = 4 << 30
 """Bytes that a gzipped table may unpack to."""
-_BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_BLOCK = 1 << 20
 _SMALLEST_SPREAD = 1e-30
 """A standard deviation below it would be 0, or its inverse infinite, in float32."""
 
@@ -136,7 +144,8 @@ def read_table(
     if not is_table(path):
         raise ValueError(f"path: expected a file that ends in {', '.join(ENDINGS)}, got {place}")
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    content = _unpacked(path, place)
+    packed = path.suffix.lower() == ".gz"
+    content = _unpacked(path, place) if packed else path
     try:
         if kind in (".csv", ".tsv"):
             names = {name.casefold() for name in (*text, *LABELS)}
@@ -146,14 +155,14 @@ def read_table(
                 "thousands": thousands,
                 "on_bad_lines": "error" if on_error == "raise" else "warn",
             }
-            table = _read_csv(path, content, place, separators, names, **options)
+            table = _read_csv(content, place, separators, names, **options)
         elif kind == ".jsonl":
-            table = pd.read_json(BytesIO(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
+            table = pd.read_json(_opened(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
             table.index = pd.RangeIndex(1, len(table) + 1, name="line")
         elif kind == ".parquet":
-            table = pd.read_parquet(BytesIO(content))
+            table = pd.read_parquet(path)
         else:
-            table = pd.read_excel(BytesIO(content))
+            table = pd.read_excel(path)
     except ImportError as error:
         raise ImportError(f"{place}: {error}") from None
     except UnusableSamplesError:
@@ -181,8 +190,6 @@ def _admit_frame(table: Any) -> pd.DataFrame:
 
 
 def _unpacked(path: Path, place: str) -> bytes:
-    if path.suffix.lower() != ".gz":
-        return path.read_bytes()
     limit = min(_LARGEST, 64 << 20 | 100 * path.stat().st_size)
     try:
         with gzip.open(path) as stream:
@@ -194,22 +201,19 @@ def _unpacked(path: Path, place: str) -> bytes:
     return content
 
 
+def _opened(content: Path | bytes) -> Any:
+    """A file for pandas, which reads a path faster than a stream."""
+    return BytesIO(content) if isinstance(content, bytes) else content
+
+
 def _read_csv(
-    path: Path, content: bytes, place: str, separators: str, text: set[str], **options: Any
+    content: Path | bytes, place: str, separators: str, text: set[str], **options: Any
 ) -> pd.DataFrame:
-    written, content = content, _as_utf8(content, place)
-    if b"\0" in content:
-        raise ValueError("expected text, got zero bytes")
-    start = content.rfind(b"\n", 0, len(content) - len(content.lstrip())) + 1
-    blank = content.count(b"\n", 0, start)
-    end = content.find(b"\n", start)
-    first = content[start : None if end < 0 else end].decode("utf-8")
-    if not first.strip():
-        raise ValueError("expected names of columns, but the file is empty")
+    content, blank, first, quoted = _survey(content, place)
     separators = separators.replace(options["decimal"], "")
     options |= {"sep": max(separators, key=first.count), "skiprows": blank}
     header = pd.read_csv(
-        BytesIO(content), header=None, nrows=1, dtype=str, keep_default_na=False, **options
+        _opened(content), header=None, nrows=1, dtype=str, keep_default_na=False, **options
     )
     names = [str(name).strip() for name in header.iloc[0]]
     _check_names(names, place)
@@ -217,13 +221,12 @@ def _read_csv(
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
     columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
     words = {name for name in columns if name.casefold() in text}
-    # pandas reads a file faster than bytes, and both in pieces, unless these differ in type.
-    unchanged = content is written and path.suffix.lower() != ".gz"
+    # In pieces, which is faster, unless these differ in type.
     for in_pieces in (True, False):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             table = pd.read_csv(
-                path if unchanged else BytesIO(content),
+                _opened(content),
                 header=0,
                 names=columns,
                 dtype=dict.fromkeys(words, str),
@@ -244,8 +247,7 @@ def _read_csv(
     if bad:
         notice(f"{place}: {count(len(bad), 'line')} with too many cells left out: {few(bad)}")
     # A cell with a line break in it would shift the lines below: then rows are counted.
-    lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    by_line = len(table) + 1 + blank == lines
+    by_line = not bad and not (quoted and _has_line_breaks(table))
     first_row = 2 + blank if by_line else 1
     word = "line" if by_line else "row"
     table.index = pd.RangeIndex(first_row, first_row + len(table), name=word)
@@ -255,13 +257,41 @@ def _read_csv(
     return table[~empty] if empty.any() else table
 
 
+def _has_line_breaks(table: pd.DataFrame) -> bool:
+    """Whether a cell or a name holds more than one line."""
+    text = table.select_dtypes(include=["object", "string"])
+    words = [*table.columns, *(word for name in text for word in text[name].dropna().unique())]
+    return any("\n" in word for word in words)
+
+
+def _survey(content: Path | bytes, place: str) -> tuple[Path | bytes, int, str, bool]:
+    """Text in UTF-8, how many blank lines come first, the next one, and whether it has quotes."""
+    ascii_only, quoted = True, False
+    stream: Any
+    with BytesIO(content) if isinstance(content, bytes) else content.open("rb") as stream:
+        start = block = stream.read(_BLOCK)
+        encoding = next((_MARKS[mark] for mark in _MARKS if start.startswith(mark)), None)
+        while block and encoding is None:
+            if b"\0" in block:
+                raise ValueError("expected text, got zero bytes")
+            ascii_only = ascii_only and block.isascii()
+            quoted = quoted or b'"' in block
+            block = stream.read(_BLOCK)
+    if encoding or not ascii_only:
+        whole = content if isinstance(content, bytes) else content.read_bytes()
+        recoded = whole.decode(encoding).encode() if encoding else _as_utf8(whole, place)
+        if recoded is not whole:
+            return _survey(recoded, place)
+    blank = start.count(b"\n", 0, len(start) - len(start.lstrip()))
+    first = start.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    if not first:
+        raise ValueError("expected names of columns, but the file is empty")
+    return content, blank, first, quoted
+
+
 def _as_utf8(content: bytes, place: str) -> bytes:
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if content.startswith(mark):
-            return content.decode(encoding).encode()
     try:
-        if not content.isascii():
-            content.decode("utf-8")
+        content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         notice(
@@ -413,6 +443,7 @@ def load_table(
     for argument, names in {"drop": dropped, "group": [group]}.items():
         if column in names:
             raise ValueError(f"{argument}: expected a column beside the labels, got {column!r}")
+    table, coded = code_text(table)
     codes, words = name_codes(table[column])
     if (codes < 0).any():
         _report_unlabelled(table, codes < 0, column, place, on_error)
@@ -440,7 +471,7 @@ def load_table(
         _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
         if features:
             # Unusable cells are reported once, when all rows are encoded.
-            columns = Columns.learn(train[kept], place=place, on_error="quiet")
+            columns = Columns.learn(train[kept], place=place, on_error="quiet", coded=coded)
             columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
     rows = np.empty((len(table), 0), np.float32)
     if columns is not None:
@@ -572,6 +603,13 @@ def read_features(
     return columns.encode(table, place=place, on_error=on_error), row_names(table)
 
 
+def _sum_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    # First as fewer, longer rows: NumPy is slow to add short ones.
+    if rows.size and len(rows) % 64 == 0:
+        rows = rows.reshape(len(rows) // 64, -1).sum(axis=0).reshape(64, -1)
+    return rows.sum(axis=0)
+
+
 def dataset_from_rows(
     name: str, splits: Mapping[str, Split], class_names: Sequence[str], columns: Columns | None
 ) -> Dataset:
@@ -582,7 +620,7 @@ def dataset_from_rows(
     def sums(part: slice) -> NDArray[np.float64]:
         # From the first row: a constant feature has no spread at all, whatever its rounding.
         moved = rows[part] - first
-        return np.stack([moved.sum(axis=0), np.einsum("ij,ij->j", moved, moved)])
+        return np.stack([_sum_rows(moved), _sum_rows(np.square(moved, out=moved))])
 
     parts = on_threads(sums, row_parts(len(rows)), rows=len(rows))
     shift, squares = np.sum(parts, axis=0) / len(rows)
