@@ -8,8 +8,7 @@ from made_images import write_images
 
 from labelproof.data import Dataset, Split, load_dataset, load_digits
 from labelproof.data import images as decoding
-from labelproof.data.decoding import StoredImage
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, StoredImage
 from labelproof.training.fingerprint import fingerprint
 
 NAMES = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)]

@@ -18,8 +18,6 @@ from labelproof.data.classes import UnusableSamplesError
 from labelproof.data.notices import count, few, notice, quoted
 from labelproof.ranges import suggest
 
-__all__ = ["Column", "Columns", "are_numbers", "code_text", "on_threads", "row_parts", "text_codes"]
-
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -225,12 +223,6 @@ class Columns:
             leave_out: Leave out columns without information.
             coded: Columns of text that `code_text` made categories.
 
-        Raises:
-            ValueError: A column mixes numbers and text or has an infinite value, or no column can
-                be used.
-
-        Warns:
-            DataWarning: Columns are left out, or cells are treated as missing.
         """
 
         def work(item: tuple[Any, pd.Series]) -> tuple[Column | str, str]:
@@ -284,16 +276,7 @@ class Columns:
     def encode(
         self, table: pd.DataFrame, *, place: str = "table", on_error: str = "raise"
     ) -> NDArray[np.float32]:
-        """Turn a table into rows of features, `(N, F)`, all finite.
-
-        Args:
-            table: Rows with the columns in use, in any order.
-            place: The table's name in messages.
-            on_error: As for `learn`.
-
-        Raises:
-            ValueError: A column is missing, or has cells of another kind.
-        """
+        """Turn a table with the columns in use, in any order, into rows of features, `(N, F)`."""
         names = [str(name) for name in table.columns]
         lacking = [name for name in self.names if name not in names]
         if lacking:
@@ -332,11 +315,7 @@ class Columns:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Columns:
-        """The columns that `as_values` describes.
-
-        Raises:
-            ValueError: These are no such values.
-        """
+        """The columns that `as_values` describes."""
         try:
             columns = []
             for entry in values["columns"]:

@@ -13,8 +13,6 @@ from labelproof.data.columns import Columns
 from labelproof.data.dataset import Rows
 from labelproof.data.notices import few, notice, readable
 
-__all__ = ["find_leaks", "report_leaks"]
-
 _EXCEPTIONS = 0.01
 """Share of rows that a leaking column may get wrong: a single measurement hardly ever predicts 99%
 of the labels, and some of these are wrong."""

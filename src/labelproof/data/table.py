@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import warnings
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from labelproof.data.cifar import read_gzip
 from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
 from labelproof.data.columns import (
     Columns,
@@ -27,14 +27,13 @@ from labelproof.data.columns import (
     row_parts,
     text_codes,
 )
-from labelproof.data.dataset import Dataset, Rows, Split
+from labelproof.data.dataset import Dataset, Split
 from labelproof.data.duplicates import report_duplicate_rows
 from labelproof.data.images import OnError, check_on_error
 from labelproof.data.leaks import report_leaks
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import (
     joined_groups,
-    report_likely_groups,
     report_shared_groups,
     split_name,
     splittable,
@@ -125,9 +124,6 @@ def read_table(
         A DataFrame. Its index says where each row is in the file, and the index's name what that
         is: a `line` of a text file, a `row` of any other. `attrs["path"]` is the file.
 
-    Raises:
-        ValueError: The file is malformed.
-
     Example:
         >>> file = getfixture("tmp_path") / "table.csv"
         >>> _ = file.write_text("size;class\n3,5;cat\n\n4,0;NA\n")
@@ -144,8 +140,9 @@ def read_table(
     if not is_table(path):
         raise ValueError(f"path: expected a file that ends in {', '.join(ENDINGS)}, got {place}")
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    packed = path.suffix.lower() == ".gz"
-    content = _unpacked(path, place) if packed else path
+    content = path
+    if path.suffix.lower() == ".gz":
+        content = read_gzip(path, min(_LARGEST, 64 << 20 | 100 * path.stat().st_size))
     try:
         if kind in (".csv", ".tsv"):
             names = {name.casefold() for name in (*text, *LABELS)}
@@ -187,18 +184,6 @@ def _admit_frame(table: Any) -> pd.DataFrame:
     names = [str(name).strip() for name in table.columns]
     _check_names(names, "table")
     return table.set_axis(names, axis=1)
-
-
-def _unpacked(path: Path, place: str) -> bytes:
-    limit = min(_LARGEST, 64 << 20 | 100 * path.stat().st_size)
-    try:
-        with gzip.open(path) as stream:
-            content = stream.read(limit + 1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{place}: cannot be unpacked by gzip: {error}") from None
-    if len(content) > limit:
-        raise ValueError(f"{place}: unpacks to more than 100 times its size; unpack it first")
-    return content
 
 
 def _opened(content: Path | bytes) -> Any:
@@ -386,30 +371,20 @@ def load_table(
 
     Args:
         source: A file or a DataFrame, as for [`read_table`][labelproof.data.read_table].
-        label: The label column. Without it, the one called `label`, `class`, `target`, `category`,
-            `y`, `outcome` or `species`.
+        label: As for [`load_dataset`][labelproof.data.load_dataset].
         on_error: For rows without a label, and text and infinite values between numbers: `"raise"`
             raises and names the first few, `"skip"` leaves the rows out and treats the cells as
             missing, with a warning.
         like: Columns and class names learned elsewhere, to read further rows of the same kind; some
             of the classes may be missing here.
         drop: Columns that are not features.
-        group: The column that says which rows belong together, such as a patient: they are never
-            split apart. It is not a feature.
-        decimal: The decimal point of numbers in text.
-        thousands: The separator of thousands in text.
+        group: The column that says which rows belong together; it is not a feature.
+        decimal: As for `read_table`.
+        thousands: Likewise.
         features: Read features; without them rows have labels and names alone.
 
     Returns:
         A dataset in memory, with the rows in the table's order. Its labels count as not clean.
-
-    Raises:
-        ValueError: The table is malformed or has nothing to learn from, its labels cannot be
-            classes, or it has unusable cells.
-
-    Warns:
-        DataWarning: Columns, rows or cells were left out, rows are duplicates, or a column seems
-            to leak the label.
 
     Example:
         >>> table = getfixture("tmp_path") / "fruit.csv"
@@ -487,8 +462,6 @@ def load_table(
             report_leaks(place, columns, rows[in_train], labels[in_train], class_names)
         if groups is not None:
             report_shared_groups(place, str(group), groups, splits)
-        elif features:
-            report_likely_groups(place, train[kept])
         together = joined_groups(
             None if groups is None else groups.iloc[in_train],
             None if copies is None else copies[in_train],
@@ -568,39 +541,6 @@ def _check_labels(
         rare = [name for name, rows in zip(names, counts, strict=True) if rows == least]
         if rare:
             notice(f"{place}: {count(len(rare), 'class', 'classes')} {words}: {few(rare)}")
-
-
-def read_features(
-    source: TableSource, columns: Columns, *, on_error: OnError = "raise"
-) -> tuple[Rows, Sequence[str]]:
-    r"""Read new rows of a table by a run's columns; labels are not needed.
-
-    Args:
-        source: A table as for `load_table`.
-        columns: How columns become features, learned in training.
-        on_error: For text and infinite values between numbers, as for `load_table`.
-
-    Returns:
-        The rows, `(N, F)`, and a name for each: `line 2`, `line 3`, ...
-
-    Raises:
-        ValueError: The table is malformed, lacks a column or a row, or has cells of another kind.
-
-    Example:
-        >>> columns = Columns.learn(pd.DataFrame({"size": [1.0, 2.0, 3.0]}))
-        >>> table = getfixture("tmp_path") / "new.csv"
-        >>> _ = table.write_text("name,size\nfirst,7\nsecond,9\n")
-        >>> rows, names = read_features(table, columns)
-        >>> rows.tolist(), list(names)
-        ([[7.0], [9.0]], ['line 2', 'line 3'])
-    """
-    check_on_error(on_error)
-    options = {"decimal": columns.decimal, "thousands": columns.thousands}
-    table = read_table(source, on_error=on_error, **options)
-    place = table_place(table)
-    if not len(table):
-        raise ValueError(f"{place}: expected a row for each example, got none")
-    return columns.encode(table, place=place, on_error=on_error), row_names(table)
 
 
 def _sum_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:

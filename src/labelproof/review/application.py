@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
-from labelproof.data.decoding import UnreadableImageError
+from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
 from labelproof.report.audit_words import caution, export_name

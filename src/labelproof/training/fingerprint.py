@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.decoding import StoredImage
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, StoredImage
 
 __all__ = ["fingerprint"]
 

@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from labelproof.data.arrays import FEATURES, read_arrays
-from labelproof.data.decoding import SUFFIXES, Mode, UnreadableImageError, decode_image
 from labelproof.data.image_folder import report_other_files
 from labelproof.data.image_table import listed_images
-from labelproof.data.images import examine_images
+from labelproof.data.images import (
+    SUFFIXES,
+    Mode,
+    UnreadableImageError,
+    decode_image,
+    examine_images,
+)
 from labelproof.data.notices import count, few, readable
 from labelproof.data.table import is_table
 
