@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from labelproof.fitting.defaults import choose_setting
+from labelproof.fitting.recipe import choose_setting
 from labelproof.integrations.estimator_admission import Form, admit_examples, admit_inputs
 from labelproof.integrations.estimator_collapse import CollapseWarning, train_backing_off
 from labelproof.integrations.estimator_examples import make_examples

@@ -19,10 +19,9 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.runner import DeviceMemoryError, Event
 from labelproof.training.stop_request import StopRequest
-from labelproof.tuning.journal import remove_journal
 from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials
-from labelproof.tuning.trial import Trial
+from labelproof.tuning.trial import Trial, remove_journal
 from labelproof.tuning.validation import count_folds
 from labelproof.verbs.inputs import (
     LabelledData,
