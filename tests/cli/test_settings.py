@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelproof.cli import flags
+from labelproof.cli import options
 from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset, Split
 from labelproof.experiments.presets import PAPER_LOSSES, paper_configuration
@@ -144,4 +144,4 @@ def test_every_setting_is_a_flag() -> None:
 
     names = {field.name for field in dataclasses.fields(Configuration)}
     assert names <= set(inspect.signature(train).parameters)
-    assert flags.Data is not None
+    assert options.Data is not None

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.audit.findings import FEWEST
+from labelproof.audit.predictions import Predictions
 from labelproof.data.dataset import Dataset
 from labelproof.fitting.recipe import Inputs
 from labelproof.training.checkpoint import load_checkpoint
@@ -31,26 +32,7 @@ from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import Watch, back_off
 from labelproof.tuning.validation import Validation, choose_validation
 
-__all__ = ["CrossValidation", "Predictions", "audit_loss"]
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What networks say about samples.
-
-    Attributes:
-        logits: `(N, C)`, float32.
-        index: Each sample's place in the training split, `(N)`, rising.
-        given: The labels as they came, `(N)`.
-        curves: For each run behind it, its metrics by epoch.
-        unseen: Of a network that was trained on these samples, those that it was not, `(N)`.
-    """
-
-    logits: NDArray[np.float32]
-    index: NDArray[np.int64]
-    given: NDArray[np.int64]
-    curves: Sequence[Mapping[str, Sequence[float]]] = ()
-    unseen: NDArray[np.bool_] | None = None
+__all__ = ["CrossValidation", "audit_loss"]
 
 
 class CrossValidation:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -13,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.audit.cross_validation import Predictions
 from labelproof.data.arrays import as_words, read_arrays
 from labelproof.data.classes import order_classes
 from labelproof.data.dataset import Dataset
@@ -28,6 +28,7 @@ __all__ = [
     "LogProbabilities",
     "MatchedPredictions",
     "PredictionSource",
+    "Predictions",
     "Table",
     "admit_logits",
     "admit_temperature",
@@ -80,6 +81,25 @@ class LogProbabilities:
         chosen = np.array(self.probabilities[part], dtype=np.float32)
         np.maximum(chosen, np.float32(_SMALLEST), out=chosen)
         return np.log(chosen, out=chosen)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What networks say about samples.
+
+    Attributes:
+        logits: `(N, C)`, float32.
+        index: Each sample's place in the training split, `(N)`, rising.
+        given: The labels as they came, `(N)`.
+        curves: For each run behind it, its metrics by epoch.
+        unseen: Of a network that was trained on these samples, those that it was not, `(N)`.
+    """
+
+    logits: NDArray[np.float32]
+    index: NDArray[np.int64]
+    given: NDArray[np.int64]
+    curves: Sequence[Mapping[str, Sequence[float]]] = ()
+    unseen: NDArray[np.bool_] | None = None
 
 
 class MatchedPredictions(NamedTuple):

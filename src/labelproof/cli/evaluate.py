@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from labelproof.cli.console import say, told
 from labelproof.cli.data import Root
-from labelproof.cli.flags import LABELS, Factory
-from labelproof.cli.lines import say, told
+from labelproof.cli.options import LABELS, Factory
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.verbs.evaluation import Evaluation

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.lines import Terminal
-from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.settings import format_settings
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
@@ -32,12 +31,12 @@ def fit(
             ".parquet), a file of arrays (.npz), or a dataset's name.",
         ),
     ],
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -59,11 +58,11 @@ def fit(
             rich_help_panel="What is trained",
         ),
     ] = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
+    network: options.RecipeNetwork = None,
+    epochs: options.RecipeEpochs = None,
+    batch_size: options.RecipeBatchSize = None,
+    learning_rate: options.RecipeLearningRate = None,
+    augmentation: options.RecipeAugmentation = None,
     balanced: Annotated[
         bool,
         typer.Option(
@@ -81,23 +80,23 @@ def fit(
             rich_help_panel="What is trained",
         ),
     ] = 0.1,
-    noise: flags.Rehearsal = None,
-    seed: flags.Seed = None,
-    device: flags.Device = "auto",
-    workers: flags.Workers = None,
-    image_memory: flags.ImageMemory = None,
+    noise: options.Rehearsal = None,
+    seed: options.Seed = None,
+    device: options.Device = "auto",
+    workers: options.Workers = None,
+    image_memory: options.ImageMemory = None,
     audit: Annotated[
         bool,
         typer.Option(
             "--audit/--no-audit",
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Ask the network at the end which labels are wrong, and write a page about it.",
         ),
     ] = True,
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="The run's folder.",
             show_default="DATA-fit; DATA-LABELS-fit",
         ),
@@ -106,17 +105,17 @@ def fit(
         bool,
         typer.Option(
             "--fresh",
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Remove the run that is in the folder; start anew.",
         ),
     ] = False,
-    strict: flags.Strict = False,
+    strict: options.Strict = False,
     data_root: Root = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Train nothing; print the recipe as a file that 'labelproof train' reads.",
         ),
     ] = False,

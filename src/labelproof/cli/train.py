@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import Terminal, ending, warn
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.lines import Terminal, warn
-from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.scalars import Scalars
 from labelproof.cli.settings import choose_configuration, format_settings, read_settings
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
@@ -26,58 +26,58 @@ from labelproof.verbs.inputs import check_labels_file
 from labelproof.verbs.summaries import preview
 from labelproof.verbs.train import TrainPlan, default_folder
 
-__all__ = ["train"]
+__all__ = ["Scalars", "train"]
 
 
 def train(
-    data: flags.Data = None,
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
-    noise: flags.Noise = None,
-    loss: flags.LossText = None,
+    data: options.Data = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
+    noise: options.Noise = None,
+    loss: options.LossText = None,
     loss_file: LossFiles = None,
-    preset: flags.Preset = None,
-    config: flags.Config = None,
-    network: flags.NetworkText = None,
-    epochs: flags.Epochs = None,
-    batch_size: flags.BatchSize = None,
-    optimizer: flags.OptimizerName = None,
-    learning_rate: flags.LearningRate = None,
-    schedule: flags.ScheduleText = None,
-    momentum: flags.Momentum = None,
-    nesterov: flags.Nesterov = None,
-    weight_decay: flags.WeightDecay = None,
-    clip_norm: flags.ClipNorm = None,
-    augmentation: flags.AugmentationText = None,
-    algorithm: flags.AlgorithmText = None,
-    precision: flags.Precision = None,
-    average: flags.Average = None,
-    imbalance: flags.ImbalanceText = None,
-    seed: flags.Seed = None,
-    validation: flags.Validation = None,
-    class_weight: flags.ClassWeight = None,
-    l1: flags.L1 = None,
-    l1_on: flags.L1On = None,
-    l1_before_clipping: flags.L1BeforeClipping = None,
-    device: flags.Device = "auto",
+    preset: options.Preset = None,
+    config: options.Config = None,
+    network: options.NetworkText = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    optimizer: options.OptimizerName = None,
+    learning_rate: options.LearningRate = None,
+    schedule: options.ScheduleText = None,
+    momentum: options.Momentum = None,
+    nesterov: options.Nesterov = None,
+    weight_decay: options.WeightDecay = None,
+    clip_norm: options.ClipNorm = None,
+    augmentation: options.AugmentationText = None,
+    algorithm: options.AlgorithmText = None,
+    precision: options.Precision = None,
+    average: options.Average = None,
+    imbalance: options.ImbalanceText = None,
+    seed: options.Seed = None,
+    validation: options.Validation = None,
+    class_weight: options.ClassWeight = None,
+    l1: options.L1 = None,
+    l1_on: options.L1On = None,
+    l1_before_clipping: options.L1BeforeClipping = None,
+    device: options.Device = "auto",
     compile: Annotated[
         bool | None,
         typer.Option(
             "--compile/--no-compile",
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Whether network and loss are compiled, which takes a minute at the start.",
             show_default="on CUDA",
         ),
     ] = None,
-    workers: flags.Workers = None,
+    workers: options.Workers = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="The run's folder.",
             show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION, with --labels and their name",
         ),
@@ -86,7 +86,7 @@ def train(
         float,
         typer.Option(
             min=0,
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Time between two checkpoints; longer where one takes so long that it would cost "
             "more than a hundredth of the time. 0 writes one after every epoch.",
         ),
@@ -95,17 +95,17 @@ def train(
         bool,
         typer.Option(
             "--fresh",
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Remove the run that is in the folder; start anew.",
         ),
     ] = False,
     data_root: Root = None,
-    human_labels: flags.HumanLabels = None,
+    human_labels: options.HumanLabels = None,
     skip_unreadable: Annotated[
         bool,
         typer.Option(
             "--skip-unreadable",
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Leave out images that cannot be read and rows without a label, and say so.",
         ),
     ] = False,
@@ -113,7 +113,7 @@ def train(
         bool,
         typer.Option(
             "--tensorboard",
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Write TensorBoard's event files into the folder.",
         ),
     ] = False,
@@ -121,7 +121,7 @@ def train(
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=flags.HOW,
+            rich_help_panel=options.HOW,
             help="Train nothing; print all settings as a file that --config reads.",
         ),
     ] = False,
@@ -209,3 +209,42 @@ def train(
             checkpoint_seconds=checkpoint_seconds,
             sink=Scalars(folder) if tensorboard else None,
         )
+
+
+class Scalars:
+    """Writes each epoch's metrics, under `tensorboard/` of the run's folder.
+
+    Args:
+        folder: The run's.
+
+    Raises:
+        ImportError: TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: Path):
+        if importlib.util.find_spec("tensorboard") is None:
+            raise ImportError(
+                "--tensorboard: expected the package tensorboard, which is not installed; get it "
+                "with pip install 'labelproof[tensorboard]'"
+            )
+        self.folder = folder / "tensorboard"
+        self._writer: Any = None
+
+    def start(self, epoch: int) -> None:
+        """Begin; what was written of this epoch and later ones by an earlier course is dropped."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(self.folder), purge_step=epoch)
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Write an epoch."""
+        epoch = int(metrics["epoch"])
+        for name, value in metrics.items():
+            if name != "epoch":
+                self._writer.add_scalar(name, value, epoch)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """End the files."""
+        if self._writer is not None:
+            self._writer.close()

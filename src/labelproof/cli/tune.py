@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 import labelproof
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import DIVERGED, Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.exit_codes import DIVERGED
-from labelproof.cli.lines import Terminal
-from labelproof.cli.loss_file import LossFiles
 
 __all__ = ["tune"]
 
@@ -62,22 +60,22 @@ def tune(
             "--prune/--no-prune", help="Whether settings that are clearly behind are let go early."
         ),
     ] = True,
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
-    seed: flags.Seed = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
+    network: options.RecipeNetwork = None,
+    epochs: options.RecipeEpochs = None,
+    batch_size: options.RecipeBatchSize = None,
+    learning_rate: options.RecipeLearningRate = None,
+    augmentation: options.RecipeAugmentation = None,
+    seed: options.Seed = None,
     at_once: Annotated[
         int, typer.Option(min=1, help="Runs at a time, which fill a GPU; more take more memory.")
     ] = 1,
-    device: flags.Device = "auto",
+    device: options.Device = "auto",
     output: Annotated[
         Path, typer.Option(help="The file of the search, written after every run.")
     ] = Path("tuning.json"),
