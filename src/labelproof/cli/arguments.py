@@ -1,4 +1,4 @@
-"""The flag for losses of the user's own, of every command that takes a loss."""
+"""Arguments as they are typed: losses of your own, seeds, names, and the file to write."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ LossFiles = Annotated[
     list[Path] | None,
     typer.Option(
         "--loss-file",
+        rich_help_panel="More options",
         metavar="FILE",
-        help="A Python file with losses of your own by name, LOSSES = {'mine': MyLoss}, which can "
-        "then be written like any other. Its code is run. Several times for several files; "
-        f"{LOSS_FILES} in the environment does the same.",
+        help="A Python file with losses of your own, LOSSES = {'mine': MyLoss}. Its code is run. "
+        f"Repeatable; {LOSS_FILES} in the environment does the same.",
         show_default=False,
         callback=_make_known,
         is_eager=True,

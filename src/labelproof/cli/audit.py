@@ -42,6 +42,7 @@ def audit(
     class_names: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=options.MORE,
             metavar="FILE|NAMES",
             help="With --probabilities: the class of each column, where the labels do not have "
             "all classes; a file with a name a line, or names with commas between.",
@@ -72,7 +73,6 @@ def audit(
             help="Parts the data are cut into; each is predicted by a network that was trained on "
             "the others.",
             show_default="5 below 10,000 samples, else 3",
-            rich_help_panel="What is trained",
         ),
     ] = None,
     loss: Annotated[
@@ -80,15 +80,14 @@ def audit(
         typer.Option(
             help="What the networks minimise; 'labelproof losses' lists all.",
             show_default="gce, set for the number of classes",
-            rich_help_panel="What is trained",
         ),
     ] = None,
     loss_file: LossFiles = None,
-    network: options.RecipeNetwork = None,
-    epochs: options.RecipeEpochs = None,
-    batch_size: options.RecipeBatchSize = None,
-    learning_rate: options.RecipeLearningRate = None,
-    augmentation: options.RecipeAugmentation = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
     noise: options.Rehearsal = None,
     seed: options.Seed = None,
     device: options.Device = "auto",
@@ -97,20 +96,11 @@ def audit(
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=options.HOW,
             help="The audit's folder.",
             show_default="NAME-OF-THE-DATA-audit; RUN/audit",
         ),
     ] = None,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            rich_help_panel=options.HOW,
-            help="Remove the audit that is in the folder, but for the decisions of a review; "
-            "start anew.",
-        ),
-    ] = False,
+    fresh: options.Fresh = False,
     strict: options.Strict = False,
     human_labels: options.HumanLabels = None,
     data_root: Root = None,
@@ -118,7 +108,6 @@ def audit(
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=options.HOW,
             help="Write nothing; say what would be done and, on a CPU, how long it may take.",
         ),
     ] = False,

@@ -50,6 +50,7 @@ Root = Annotated[
     Path | None,
     typer.Option(
         "--data-root",
+        rich_help_panel="More options",
         envvar=ROOT_VARIABLE,
         help="Folder of all datasets that have a name.",
         show_default="the user's cache folder",

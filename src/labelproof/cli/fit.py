@@ -44,40 +44,39 @@ def fit(
             "all. auto tries several on a part of the labels that is held out, which takes many "
             "times as long (see 'labelproof tune').",
             show_default="ce+sr, set for the length of the training",
-            rich_help_panel="What is trained",
         ),
     ] = None,
     loss_file: LossFiles = None,
     trials: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=options.MORE,
             min=1,
             help="With --loss auto: how many settings to try. More than eight need Optuna (pip "
             "install 'labelproof\\[tune]').",
             show_default="12, without Optuna 8",
-            rich_help_panel="What is trained",
         ),
     ] = None,
-    network: options.RecipeNetwork = None,
-    epochs: options.RecipeEpochs = None,
-    batch_size: options.RecipeBatchSize = None,
-    learning_rate: options.RecipeLearningRate = None,
-    augmentation: options.RecipeAugmentation = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
     balanced: Annotated[
         bool,
         typer.Option(
             "--balanced",
+            rich_help_panel=options.MORE,
             help="Let every class count the same, however many examples it has.",
-            rich_help_panel="What is trained",
         ),
     ] = False,
     validation: Annotated[
         float,
         typer.Option(
+            rich_help_panel=options.MORE,
             min=0.01,
             max=0.5,
             help="Share of the training examples that is held out to validate on.",
-            rich_help_panel="What is trained",
         ),
     ] = 0.1,
     noise: options.Rehearsal = None,
@@ -89,33 +88,23 @@ def fit(
         bool,
         typer.Option(
             "--audit/--no-audit",
-            rich_help_panel=options.HOW,
             help="Ask the network at the end which labels are wrong, and write a page about it.",
         ),
     ] = True,
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=options.HOW,
             help="The run's folder.",
             show_default="DATA-fit; DATA-LABELS-fit",
         ),
     ] = None,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            rich_help_panel=options.HOW,
-            help="Remove the run that is in the folder; start anew.",
-        ),
-    ] = False,
+    fresh: options.Fresh = False,
     strict: options.Strict = False,
     data_root: Root = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=options.HOW,
             help="Train nothing; print the recipe as a file that 'labelproof train' reads.",
         ),
     ] = False,

@@ -379,7 +379,7 @@ def explain_divergence(
     if isinstance(loss, SparseRegularized):
         helps.append("a smaller lambda0")
     if configuration.precision != "float32":
-        helps.append("--precision float32")
+        helps.append("--set precision=float32")
     return (
         f"the loss is not a number any more since step {within + 1} of epoch {epoch + 1} ({said}); "
         f"what often helps: {', '.join(helps)}"

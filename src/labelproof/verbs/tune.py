@@ -38,6 +38,10 @@ from labelproof.verbs.train import StoppedError
 __all__ = ["describe", "next_command", "search", "tune"]
 
 
+_FLAGS = ("noise", "network", "epochs", "batch_size", "learning_rate", "augmentation", "seed")
+"""Settings that commands have an option for."""
+
+
 def tune(
     data: LabelledData,
     label: str | None = None,
@@ -293,10 +297,9 @@ def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> s
         for file in os.environ.get(LOSS_FILES, "").split(os.pathsep):
             words += ["--loss-file", file]
     for name, value in named.items():
-        words += [
-            f"--{name.replace('_', '-')}",
-            f"{value:g}" if isinstance(value, float) else str(value),
-        ]
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        flag = f"--{name.replace('_', '-')}"
+        words += [flag, text] if name in _FLAGS else ["--set", f"{name}={text.lower()}"]
     return shlex.join(words)
 
 
