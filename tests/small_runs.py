@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 from torch import nn
 
 from labelproof.data import load_digits
@@ -16,6 +17,7 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Event, Examples, Execution, Job, StopRequest
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import EpochPlan, ResidentImages, plan_epoch
+from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.examples import choose_examples
 from labelproof.training.runner import train_runs
 from labelproof.training.trainer import Trainer
@@ -121,10 +123,11 @@ def kinds(events: Iterable[Event]) -> list[str]:
 
 def outcome(folder: Path) -> dict[str, bytes]:
     """The bytes that two runs of one configuration have in common, however they came about."""
-    last = max((folder / "checkpoint").iterdir())
+    kept = load_checkpoint(folder / "checkpoint", on_problem=print)
+    assert kept is not None
     return {
         "metrics": (folder / "metrics.jsonl").read_bytes(),
-        "weights": (last / "weights.safetensors").read_bytes(),
-        "state": (last / "state.safetensors").read_bytes(),
+        "weights": save(kept.weights),
+        "state": save(kept.state),
         "predictions": (folder / "predictions.npz").read_bytes(),
     }

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training.kernels.convolution import (
     CONVOLUTIONS,
     default_convolution,

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training.configuration import Configuration
 from labelproof.training.export import KEY, export_run
 from labelproof.training.provenance import Description

@@ -10,7 +10,7 @@ import torch
 from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, small_digits, train
 from torch import Tensor, nn
 
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training import (
     Configuration,
     DeviceMemoryError,
@@ -321,4 +321,4 @@ def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:
             if event.kind == "epoch" and (folder / "checkpoint").is_dir():
                 seen += [path.name[:5] for path in (folder / "checkpoint").iterdir()]
         assert sorted(set(seen)) == expected
-        assert max(path.name for path in (folder / "checkpoint").iterdir()) == "00003-0000000"
+        assert max(path.stem for path in (folder / "checkpoint").iterdir()) == "00003-0000000"

@@ -13,7 +13,7 @@ from torch import nn
 
 from labelproof.data.dataset import Dataset
 from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training import DivergedError, Execution
 from labelproof.training.augmentation import gather_images, parse_augmentation
 from labelproof.training.metrics import MEMORY

@@ -23,8 +23,13 @@ from numpy.typing import NDArray
 
 from labelproof.audit.findings import Estimate, Findings
 from labelproof.data.dataset import Dataset
-from labelproof.training.files import read_arrays, remove_folder, write_bytes, write_text
-from labelproof.training.record import write_arrays
+from labelproof.training.files import (
+    read_arrays,
+    remove_folder,
+    write_arrays,
+    write_bytes,
+    write_text,
+)
 from labelproof.training.run_folder import LOCK
 
 __all__ = [

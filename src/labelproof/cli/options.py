@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labelproof.models.spec import NETWORKS
+from labelproof.models.text import NETWORKS
 
 MORE = "More options"
 _FITS = "what fits the data"

@@ -9,7 +9,7 @@ import numpy as np
 
 from labelproof.data.classes import CIFAR10, CIFAR100, DIGITS
 from labelproof.experiments.features import MOST_CLASSES, Embedding
-from labelproof.training.record import write_arrays
+from labelproof.training.files import write_arrays
 
 __all__ = ["read_embeddings", "select_embeddings", "shown_classes", "write_embeddings"]
 

@@ -21,7 +21,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles
 from labelproof.losses.text import format_value
 from labelproof.models.pretrained import LIBRARIES
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, whole
 from labelproof.training.augmentation import parse_augmentation

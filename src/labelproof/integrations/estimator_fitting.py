@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from labelproof.losses import Loss
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training.batches import DeviceInputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples

@@ -13,7 +13,7 @@ from typing import Any
 from labelproof.data.imbalance import parse_imbalance
 from labelproof.losses import format_loss, parse_loss
 from labelproof.losses.syntax import OwnLossError
-from labelproof.models.spec import format_network
+from labelproof.models.text import format_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, flag, suggest, whole, within
 from labelproof.schedules import Schedule, constant, cosine, exponential

@@ -228,7 +228,7 @@ class Backlog:
         """Count what has come together."""
         if not self._kept:
             return
-        kept, self._kept = self._kept, []
+        kept = self._kept
         before = self._first % self.places
         sizes = [0] * before + [each.target.shape[0] for each in kept]
         sizes += [0] * (self.places - len(sizes))
@@ -250,6 +250,8 @@ class Backlog:
         for place in range(before, before + len(kept)):
             of_step = [losses[place] * sizes[place], *steps[place]]
             sums = [old + new for old, new in zip(sums, of_step, strict=True)]
+        # Together, at the end: an error on the way leaves all steps to be counted.
+        self._kept = []
         self.tally.sums.copy_(torch.tensor(sums, dtype=self.tally.sums.dtype))
         self.tally.count += len(kept)
 
@@ -284,7 +286,7 @@ def _wide(values: Tensor) -> Tensor:
 
 
 class DivergedError(ArithmeticError):
-    """The loss was not a number any more."""
+    """Training diverged: the loss is NaN or infinite."""
 
 
 @dataclass(frozen=True)
@@ -368,7 +370,7 @@ def spread(counts: Sequence[int]) -> float:
 def explain_divergence(
     step: int, steps_per_epoch: int, configuration: Configuration, loss: Loss
 ) -> str:
-    """Say at which step a loss stopped being a number, and what had been set then."""
+    """Say at which step training diverged, and what was set then."""
     epoch, within = divmod(step, max(steps_per_epoch, 1))
     names = {"learning_rate": "learning rate", "weight": "lambda", "temperature": "tau"}
     said = ", ".join(
@@ -381,6 +383,6 @@ def explain_divergence(
     if configuration.precision != "float32":
         helps.append("--set precision=float32")
     return (
-        f"the loss is not a number any more since step {within + 1} of epoch {epoch + 1} ({said}); "
-        f"what often helps: {', '.join(helps)}"
+        f"training diverged: the loss is NaN since step {within + 1} of epoch {epoch + 1} "
+        f"({said}); what often helps: {', '.join(helps)}"
     )

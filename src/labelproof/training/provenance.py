@@ -26,7 +26,7 @@ from labelproof.noise import parse_noise
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.files import folders, write_text
+from labelproof.training.files import read_json, write_text
 from labelproof.training.record import RECORD, read_record
 
 __all__ = [
@@ -118,12 +118,43 @@ def read_description(folder: Path) -> Description:
             "'labelproof train' make such folders"
         )
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        for name in ("input_shape", "class_names", "mean", "std"):
-            values[name] = tuple(values[name])
-        return Description(**values)
+        return _checked_description(read_json(path))
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path}: not a description of a network ({error})") from None
+
+
+def _checked_description(values: Any) -> Description:
+    if not isinstance(values, dict):
+        raise TypeError(f"expected an object, got {type(values).__name__}")
+    for name, kind in (
+        ("input_shape", int),
+        ("class_names", str),
+        ("mean", (int, float)),
+        ("std", (int, float)),
+    ):
+        entries = values[name]
+        plain = isinstance(entries, list) and all(
+            isinstance(each, kind) and not isinstance(each, bool) for each in entries
+        )
+        if not (plain and entries):
+            raise ValueError(f"{name}: got {str(entries)[:50]!r}")
+        values[name] = tuple(entries)
+    description = Description(**values)
+    shape, channels = description.input_shape, len(description.mean)
+    fits = {
+        "network": isinstance(description.network, str),
+        "input_shape": len(shape) in (1, 3) and all(0 < side < 1 << 24 for side in shape),
+        "class_names": len(description.class_names) >= 2,
+        "mean": channels == shape[0],
+        "std": len(description.std) == shape[0] and all(each > 0 for each in description.std),
+        "crop": type(description.crop) is int and description.crop >= 0,
+        "columns": description.columns is None or isinstance(description.columns, dict),
+        "label": description.label is None or isinstance(description.label, str),
+    }
+    for name, right in fits.items():
+        if not right:
+            raise ValueError(f"{name}: got {str(getattr(description, name))[:50]!r}")
+    return description
 
 
 _WHOLE = 64 << 20
@@ -276,7 +307,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
             ...
         labelproof.training.provenance.OtherDataError: ... holds a run on other data: ...
     """
-    if not (folder / RECORD).exists() and not folders(folder / "checkpoint"):
+    if not (folder / RECORD).exists() and not any((folder / "checkpoint").glob("*")):
         return
     noted = read_note(folder)
     if noted is not None and noted != fingerprint():
@@ -321,7 +352,7 @@ def read_note(folder: Path) -> str | None:
     """
     path = folder / BEGUN_ON
     try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["fingerprint"])
+        return str(read_json(path)["fingerprint"])
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError) as error:

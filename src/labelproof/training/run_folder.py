@@ -15,18 +15,25 @@ import contextlib
 import errno
 import json
 import os
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import filelock
 import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from labelproof.training.configuration import Configuration
-from labelproof.training.files import remove_folder, write_text
+from labelproof.training.files import (
+    clear_litter,
+    is_litter,
+    remove_folder,
+    sync,
+    write_arrays,
+    write_text,
+)
 from labelproof.training.provenance import (
     BEGUN_ON,
     MODEL,
@@ -34,7 +41,7 @@ from labelproof.training.provenance import (
     read_description,
     write_description,
 )
-from labelproof.training.record import RECORD, RunRecord, read_record, write_arrays
+from labelproof.training.record import RECORD, RunRecord, read_record
 from labelproof.training.trainer import Trainer
 
 __all__ = [
@@ -148,20 +155,11 @@ class RunFolder:
     def add(self, metrics: Mapping[str, float], timing: Mapping[str, float]) -> None:
         """Append an epoch."""
         for name, entry in ((METRICS, metrics), (TIMING, timing)):
-            try:
-                with (self.path / name).open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(entry) + "\n")
-            except OSError as error:
-                # On a full disk this may be what fails first, and Python's message has no place.
-                explained = type(error)(
-                    f"{self.path / name}: cannot be written ({error.strerror}); the run can go on "
-                    f"from its last checkpoint in {self.checkpoints}, if there is one"
-                )
-                explained.errno = error.errno
-                raise explained from error
+            with self._explained(name), (self.path / name).open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(entry) + "\n")
 
     def save(self, checkpoint: Checkpoint, history: History) -> None:
-        """Write a run's checkpoint, with what it has come to so far."""
+        """Write a run's checkpoint, with its metrics so far."""
         values = checkpoint.values | {
             "metrics": history.metrics,
             "timing": history.timing,
@@ -169,13 +167,48 @@ class RunFolder:
         }
         complete = Checkpoint(checkpoint.weights, checkpoint.state, values)
         name = f"{values['epoch']:05}-{values['step']:07}"
-        save_checkpoint(self.checkpoints, name, complete)
+        with self._removal_explained():
+            save_checkpoint(self.checkpoints, name, complete)
 
     def finish(self, record: RunRecord, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-        """Write the predictions and, last of all, the record."""
-        if arrays:
-            write_arrays(self.path / PREDICTIONS, arrays)
-        write_text(self.path / RECORD, record.as_json())
+        """Write the predictions and, last of all, the record.
+
+        Everything else is on the disk by then: a run that is finished is whole, even after a power
+        cut.
+        """
+        with self._removal_explained():
+            if arrays:
+                write_arrays(self.path / PREDICTIONS, arrays, make_parents=False)
+            for name in (METRICS, TIMING):
+                sync(self.path / name)
+            sync(self.path.parent)
+            write_text(self.path / RECORD, record.as_json(), make_parents=False)
+
+    @contextlib.contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        try:
+            with self._removal_explained():
+                yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            # On a full disk this may be what fails first, and Python's message has no path.
+            explained = type(error)(
+                f"{self.path / name}: cannot be written ({error.strerror}); the run can resume "
+                f"from its last checkpoint in {self.checkpoints}, if there is one"
+            )
+            explained.errno = error.errno
+            raise explained from error
+
+    @contextlib.contextmanager
+    def _removal_explained(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{self.path}: this folder, or a file in it, was removed or moved while the run "
+                "was training, so nothing more can be saved there"
+            ) from error
 
     def _check(self, configuration: Configuration, found: Mapping[str, Any]) -> None:
         wanted = configuration.as_values()
@@ -196,7 +229,8 @@ class RunFolder:
             )
 
     def _write_lines(self, name: str, entries: Sequence[Mapping[str, float]]) -> None:
-        write_text(self.path / name, "".join(json.dumps(entry) + "\n" for entry in entries))
+        lines = "".join(json.dumps(entry) + "\n" for entry in entries)
+        write_text(self.path / name, lines, make_parents=False)
 
 
 LOCK = ".lock"
@@ -220,11 +254,11 @@ class FolderInUseError(RuntimeError):
 def owning(folder: Path) -> Iterator[None]:
     """Be the only process that trains in a folder, for the length of the block.
 
-    The lock goes with the process, however that ends. Where the system has no such locks (Windows,
-    some network file systems), nothing is checked.
+    The lock ends with the process, however that ends. A file system without locks is not checked.
+    What writers that were killed left in the folder is removed.
 
     Args:
-        folder: Where the training writes; made where it is not there.
+        folder: Where the training writes; made if it does not exist.
 
     Raises:
         FolderInUseError: Another process is at work there.
@@ -235,32 +269,42 @@ def owning(folder: Path) -> Iterator[None]:
         ...     (folder / ".lock").exists()
         True
     """
+    path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK).open("a+b", buffering=0)
+        # A folder from elsewhere may have a link there, which must not lead anyone to write.
+        if path.is_symlink() or (path.exists() and (path.stat().st_nlink > 1 or path.is_dir())):
+            raise ValueError(
+                f"{path}: expected labelproof's own lock file, got something else; remove it"
+            )
+        lock = filelock.FileLock(path, timeout=0)
+        lock.acquire()
+    except filelock.Timeout:
+        pid = path.read_text(errors="replace").strip() if path.is_file() else ""
+        process = f"another process (pid {pid})" if pid else "another process"
+        raise FolderInUseError(
+            f"{process} is at work in {folder}; wait for it to end, or choose another folder",
+            process,
+        ) from None
+    except NotImplementedError:  # a file system without locks
+        lock = contextlib.nullcontext()
     except (FileExistsError, NotADirectoryError):
         raise _not_a_folder(folder) from None
+    except PermissionError as error:
+        raise PermissionError(f"{folder}: not allowed to write here ({error.strerror})") from error
     except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno != errno.EROFS:
             raise
         raise PermissionError(f"{folder}: not allowed to write here ({error.strerror})") from error
-    with lock:
-        if not _lock(lock.fileno()):
-            lock.seek(0)
-            pid = lock.read().decode(errors="replace").strip()
-            process = f"another process (pid {pid})" if pid else "another process"
-            raise FolderInUseError(
-                f"{process} is at work in {folder}; wait for it to end, or choose another folder",
-                process,
-            )
+    try:
+        clear_litter(folder)
         # Only for the other's message, so a full disk is no reason to stop here.
         with contextlib.suppress(OSError):
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n".encode())
-        try:
-            yield
-        finally:
-            _unlock(lock.fileno())
+            path.write_text(f"{os.getpid()}\n")
+        yield
+    finally:
+        if isinstance(lock, filelock.BaseFileLock):
+            lock.release()
 
 
 def refuse_file(folder: Path) -> None:
@@ -278,31 +322,6 @@ def _not_a_folder(folder: Path) -> NotADirectoryError:
     )
 
 
-def _lock(handle: int) -> bool:
-    """Whether the lock is ours, or there are no locks here."""
-    if sys.platform == "win32":
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks, where refusing would be wrong each time
-        return True
-    return True
-
-
-def _unlock(handle: int) -> None:
-    """Let go also for processes forked meanwhile, which closing the file alone would not."""
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    with contextlib.suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_UN)
-
-
 def check_removable(folder: Path) -> None:
     """Refuse a folder that is not a run's, so that nothing else is ever removed for one.
 
@@ -317,8 +336,10 @@ def check_removable(folder: Path) -> None:
     if not folder.exists():
         return
     known = {*_FILES, *_FOLDERS, LOCK}
-    if folder.is_dir() and {path.name for path in folder.iterdir()} <= known:
-        return
+    if folder.is_dir():
+        names = {path.name for path in folder.iterdir()}
+        if {name for name in names if not is_litter(name)} <= known:
+            return
     try:
         read_description(folder)
     except (OSError, ValueError):
@@ -343,6 +364,7 @@ def remove_run(folder: Path, *, keep: Collection[str] = ()) -> None:
         []
     """
     check_removable(folder)
+    clear_litter(folder)
     # The record first: without its other files a run must not seem to be finished.
     for name in _FILES:
         if name not in keep:

@@ -100,7 +100,8 @@ class ActiveRun:
         self.held = ExitStack()
         self.history = History()
         self.pending: deque[Any] = deque()
-        self.between_steps = False
+        # Whether the run is between two steps, with everything in place that a checkpoint holds.
+        self.consistent = False
         self.over = False
 
     def start(
@@ -159,7 +160,7 @@ class ActiveRun:
             if self.run.step == self.run.steps:
                 # Saved after an epoch's last step because its evaluation was cut short.
                 yield from self._end_epoch()
-            self.between_steps = True
+            self.consistent = True
 
     @functools.cached_property
     def mark(self) -> str:
@@ -168,14 +169,27 @@ class ActiveRun:
 
     def advance(self) -> Iterator[Event]:
         """One step, and what follows from it."""
-        self.between_steps = False
+        yield from self._guard(self._advance())
+
+    def _advance(self) -> Iterator[Event]:
         try:
-            last = self.run.advance()
-            self.between_steps = True
-            if last:
+            if self.run.advance():
                 yield from self._end_epoch()
         except DivergedError as error:
             yield self._fail(error)
+        except Exception:
+            # An epoch whose evaluation failed can still be saved after its last step.
+            self.consistent = self.run.step == self.run.steps
+            raise
+
+    def _guard(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Pass events on; an error or Ctrl-C between them leaves the run marked inconsistent."""
+        self.consistent = False
+        for event in events:
+            self.consistent = True
+            yield event
+            self.consistent = False
+        self.consistent = True
 
     def _end_epoch(self) -> Iterator[Event]:
         run = self.run
@@ -192,6 +206,9 @@ class ActiveRun:
 
     def stop(self) -> Iterator[Event]:
         """Save where the run stands."""
+        yield from self._guard(self._stop())
+
+    def _stop(self) -> Iterator[Event]:
         try:
             yield from self._collect(all=True)
             self._save()
@@ -202,21 +219,26 @@ class ActiveRun:
         yield Event(self.job, "stopped", (self.run.epoch, self.run.step))
 
     def abandon(self) -> Iterator[Event]:
-        """Let the run go where it stands, keeping nothing more of it than is on disk."""
+        """Abandon the run where it stands; nothing more of it is saved."""
         self.close()
         yield Event(self.job, "abandoned", self.run.epoch)
 
     def rescue(self) -> None:
-        """Save where the run stands, because something else went wrong; say nothing."""
-        with contextlib.suppress(Exception):
-            # In the middle of a step, some of its tensors may have moved and others not.
-            if self.between_steps and not self.over and self.execution.world_size == 1:
-                for _ in self.stop():
-                    pass
-        self.close()
+        """Save where the run stands, because something else went wrong; say nothing.
+
+        A run that was interrupted in the middle of a step or of saving, where some of its tensors
+        may have moved and others not, is left at its last checkpoint.
+        """
+        try:
+            with contextlib.suppress(Exception):
+                if self.consistent and not self.over and self.execution.world_size == 1:
+                    for _ in self.stop():
+                        pass
+        finally:
+            self.close()
 
     def close(self) -> None:
-        """Let go of the folder, of whatever decodes images and of recorded graphs."""
+        """Release the folder, the processes that decode images, and recorded graphs."""
         self.over = True
         self.held.close()
 

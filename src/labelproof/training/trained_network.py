@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Images, Rows
-from labelproof.models.spec import format_network, is_factory, make_network
+from labelproof.models.text import format_network, is_factory, make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
 from labelproof.training.batches import standardize
 from labelproof.training.checkpoint import LaterFormatError, newest_whole
@@ -231,13 +231,18 @@ def load_network(
             f"{path}: the weights do not fit the network {description.network}: {first.strip()}"
         ) from None
     chosen = choose_device(device)
+    try:
+        configuration = Configuration.recorded(checkpoint.values["configuration"])
+        epochs = int(checkpoint.values["epoch"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: its checkpoint is not that of a run ({error})") from None
     return TrainedNetwork(
         folder=path,
-        configuration=Configuration.recorded(checkpoint.values["configuration"]),
+        configuration=configuration,
         description=description,
         network=made.to(chosen).eval(),
         record=read_record(path),
-        epochs=checkpoint.values["epoch"],
+        epochs=epochs,
         device=chosen,
     )
 

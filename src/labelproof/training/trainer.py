@@ -17,7 +17,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from labelproof.losses import Loss, parse_loss
 from labelproof.models.network import Network
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training.algorithms import make_algorithm
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import DeviceInputs, EpochPlan, Labels, Share, plan_epoch

@@ -23,7 +23,7 @@ from labelproof.report.audit import write_audit_page
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.files import remove_folder, settle
+from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.provenance import fingerprint
 from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.training.runner import Job, train_runs
@@ -331,4 +331,4 @@ def _remove_runs(folder: Path) -> None:
     if (folder / RUNS).is_dir():
         remove_folder(folder / RUNS)
     # What is left of them where an earlier removal was killed on the way.
-    settle(folder)
+    clear_litter(folder)

@@ -27,6 +27,7 @@ from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import Execution
+from labelproof.training.files import is_litter
 from labelproof.training.provenance import MODEL
 from labelproof.training.record import RECORD
 from labelproof.training.run_folder import (
@@ -244,7 +245,7 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
         raise ValueError(f"--output: expected a folder for {kind}, got -; nothing is printed there")
     if not folder.is_dir():
         return
-    names = {entry.name for entry in folder.iterdir()} - {LOCK}
+    names = {entry.name for entry in folder.iterdir() if not is_litter(entry.name)} - {LOCK}
     if not names or names & _OURS[kind]:
         return
     others = [each for each, files in _OURS.items() if names & files]

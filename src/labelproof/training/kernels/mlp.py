@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from labelproof.losses.gradient import has_gradient, mean_and_gradient
-from labelproof.models.chain import fits, linear_layers, listened_to, pass_back, pass_on
-from labelproof.models.mlp import MLP
+from labelproof.models.mlp import MLP, fits, linear_layers, listened_to, pass_back, pass_on
 from labelproof.training.algorithms import Algorithm, Supervised
 from labelproof.training.algorithms.base import Seen
 from labelproof.training.batches import Feed, Fetched

@@ -9,15 +9,22 @@ from os import PathLike
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.noise.confusions import CONFUSIONS, IN_TURN, REFERENCE_CONFUSIONS
 from labelproof.noise.human import HUMAN_LABELS, human_labels
 from labelproof.noise.instance import corrupt_by_instance
-from labelproof.noise.labels import NoisyLabels, corrupt
-from labelproof.noise.matrices import asymmetric_matrix, pair_matrix, symmetric_matrix
+from labelproof.noise.matrices import (
+    CONFUSIONS,
+    IN_TURN,
+    REFERENCE_CONFUSIONS,
+    asymmetric_matrix,
+    pair_matrix,
+    symmetric_matrix,
+)
+from labelproof.noise.sampling import NoisyLabels, corrupt
 from labelproof.ranges import within
 from labelproof.seeds import Seed
 
 __all__ = ["KINDS", "NoiseSpec", "parse_noise"]
+
 
 _BY_MATRIX = ("symmetric", "asymmetric", "asymmetric-reference", "pair")
 

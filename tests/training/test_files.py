@@ -7,11 +7,13 @@ import os
 import stat
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from labelproof.training.files import write_bytes, write_text
+from labelproof.training.files import read_arrays, write_arrays, write_bytes, write_text
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="files are simpler there")
 
@@ -21,14 +23,14 @@ def names(folder: Path) -> list[str]:
 
 
 @posix_only
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o444])
-def test_a_file_keeps_its_permissions(mode: int, tmp_path: Path) -> None:
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     file = tmp_path / "predictions.csv"
     file.write_text("old")
-    file.chmod(mode)
-    write_text(file, "new")
-    assert file.read_text() == "new"
-    assert stat.S_IMODE(file.stat().st_mode) == mode
+    for mode in (0o600, 0o640, 0o666, 0o444):
+        file.chmod(mode)
+        write_text(file, f"{mode}")
+        assert file.read_text() == f"{mode}"
+        assert stat.S_IMODE(file.stat().st_mode) == mode
     assert names(tmp_path) == ["predictions.csv"]
 
 
@@ -96,10 +98,10 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         write_text(tmp_path, "text")
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_told_with_the_file_and_the_room(
-    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    code = errno.ENOSPC
     file = tmp_path / "predictions.csv"
     file.write_text("old")
 
@@ -133,3 +135,69 @@ def test_a_long_name_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 250)
     write_text(path, "text")
     assert path.read_text() == "text"
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    text, arrays = tmp_path / "deep" / "page.html", tmp_path / "predictions.npz"
+    write_text(text, "old")
+    write_arrays(arrays, {"labels": np.arange(3)})
+    with pytest.raises(UnicodeEncodeError):
+        write_text(text, "new \ud800")
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        write_arrays(arrays, {"labels": np.array([object()], dtype=object)})
+    assert text.read_text() == "old"
+    assert read_arrays(arrays)["labels"].tolist() == [0, 1, 2]
+    assert names(tmp_path) == ["deep", "predictions.npz"]
+    with pytest.raises(FileNotFoundError):
+        write_text(tmp_path / "removed" / "record.json", "", make_parents=False)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:300])
+
+
+def objects(path: Path) -> None:
+    np.savez(path, held=np.array([{}], dtype=object))
+
+
+def one_array(path: Path) -> None:
+    with path.open("wb") as stream:
+        np.save(stream, np.arange(3))
+
+
+def other_arrays(path: Path) -> None:
+    np.savez(path, logits=np.arange(3))
+
+
+def text(path: Path) -> None:
+    path.write_text("lost and found")
+
+
+@pytest.mark.parametrize("damage", [cut, objects, one_array, other_arrays, text])
+def test_damaged_arrays_are_told_in_a_line_that_names_the_file(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "predictions.npz"
+    np.savez_compressed(path, held=np.arange(1000), logits=np.ones((50, 3)))
+    damage(path)
+    with pytest.raises(ValueError, match=r"^predictions\.npz: not a whole file") as caught:
+        read_arrays(path, ["held"])
+    assert "pickle" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_any_damage_to_arrays_is_one_kind_of_error(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.npz"
+    np.savez(path, held=np.arange(3), logits=np.ones((2, 2)))
+    whole, draw = path.read_bytes(), np.random.default_rng(1)
+    refused = 0
+    for _ in range(200):
+        damaged = bytearray(whole)
+        for place in draw.integers(0, len(whole), 3):
+            damaged[place] = draw.integers(256)
+        path.write_bytes(damaged)
+        try:
+            read_arrays(path)
+        except ValueError:
+            refused += 1
+    assert refused > 50

@@ -26,14 +26,14 @@ from torch import nn
 
 from labelproof.losses.syntax import nearest
 from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
-from labelproof.models.foreign import call_factory
 from labelproof.models.mlp import MLP
 from labelproof.models.network import Network
-from labelproof.models.pretrained import LIBRARIES, make_pretrained
+from labelproof.models.pretrained import LIBRARIES, call_factory, make_pretrained
 from labelproof.models.resnet import ResNet
 from labelproof.ranges import whole
 
 __all__ = ["NETWORKS", "NetworkFamily", "format_network", "is_factory", "make_network"]
+
 
 _CALL = re.compile(r"([\w.:/-]+)\s*(?:\((.*)\))?", re.ASCII | re.DOTALL)
 _ARGUMENT = re.compile(r"([a-z_]\w*)\s*=\s*(\d{1,9}|true|false)", re.ASCII | re.IGNORECASE)
