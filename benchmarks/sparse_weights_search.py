@@ -58,7 +58,7 @@ from labelproof.experiments.presets import (
     SPARSE_WEIGHTS,
     paper_noise,
 )
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.losses import SparseRegularized, format_loss, parse_loss
 from labelproof.losses.syntax import LossSyntaxError
 from labelproof.schedules import Exponential

@@ -18,6 +18,7 @@ from labelproof.cli.data import Root
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import count
+from labelproof.experiments.cluster import RayEngine, share_of_gpu
 from labelproof.experiments.engines import ENGINES, Engine, LocalEngine
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
 from labelproof.experiments.published_data import (
@@ -25,8 +26,7 @@ from labelproof.experiments.published_data import (
     find_human_labels,
     is_of_published_data,
 )
-from labelproof.experiments.ray_engine import RayEngine, share_of_gpu
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
