@@ -59,8 +59,7 @@ from labelproof.experiments.presets import (
     paper_noise,
 )
 from labelproof.experiments.records import RecordStore
-from labelproof.losses import SparseRegularized, format_loss, parse_loss
-from labelproof.losses.syntax import LossSyntaxError
+from labelproof.losses import LossSyntaxError, SparseRegularized, format_loss, parse_loss
 from labelproof.schedules import Exponential
 from labelproof.training import (
     Configuration,

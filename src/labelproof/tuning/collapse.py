@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from labelproof.losses import format_loss, parse_loss
-from labelproof.losses.text import format_value
 from labelproof.ranges import whole, within
+from labelproof.text import format_value
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.metrics import spread
