@@ -58,9 +58,8 @@ from labelproof.experiments.presets import (
     SPARSE_WEIGHTS,
     paper_noise,
 )
-from labelproof.experiments.store import RecordStore
-from labelproof.losses import SparseRegularized, format_loss, parse_loss
-from labelproof.losses.syntax import LossSyntaxError
+from labelproof.experiments.records import RecordStore
+from labelproof.losses import LossSyntaxError, SparseRegularized, format_loss, parse_loss
 from labelproof.schedules import Exponential
 from labelproof.training import (
     Configuration,

@@ -17,7 +17,7 @@ from typer.testing import Result
 
 from labelproof.cli.exit_codes import TIME_IS_UP
 from labelproof.experiments.grids import plan
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import make_table
 from labelproof.training.runner import DeviceMemoryError
 

@@ -53,7 +53,7 @@ def test_an_unknown_flag_suggests_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--noise", "sym:0.4"], "expected KIND:RATE"),
+        (["--noise", "sym:0.4"], "symmetric:RATE"),
         (["--seeds", "one"], "expected whole numbers"),
         (["--seeds", "1,1"], "expected different numbers"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from shared_data import REPOSITORY
 
 from labelproof.experiments.grids import GRIDS
-from labelproof.experiments.paper import published
+from labelproof.experiments.presets import published
 
 SHARED = REPOSITORY.parent / "shared" / "paper"
 NAMES = {

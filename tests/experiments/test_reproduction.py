@@ -7,10 +7,16 @@ from hypothesis import strategies as st
 from made_records import RECORDS, fill_table
 
 from labelproof.experiments.grids import GRIDS, Cell
-from labelproof.experiments.paper import Published, published
-from labelproof.experiments.reproduction import compare, compare_all, reproduces, tolerance
-from labelproof.experiments.store import RecordStore
-from labelproof.experiments.tables import Entry, make_table
+from labelproof.experiments.presets import Published, published
+from labelproof.experiments.records import RecordStore
+from labelproof.experiments.tables import (
+    Entry,
+    compare,
+    compare_all,
+    make_table,
+    reproduces,
+    tolerance,
+)
 
 CELL = Cell("symmetric", "mnist", "CE", "0.8")
 

@@ -16,7 +16,7 @@ from trained import labelproof
 
 from labelproof.audit.estimate import Estimate
 from labelproof.audit.folder import REVIEW, Audit
-from labelproof.review.store import Decisions
+from labelproof.review.decisions import Decisions
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

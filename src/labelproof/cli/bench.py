@@ -20,10 +20,10 @@ from labelproof.cli.seeds import parse_seeds
 from labelproof.cli.time_limit import TimeLimit
 from labelproof.cli.typed_names import split_names
 from labelproof.data.notices import count
+from labelproof.experiments.cluster import RayEngine, share_of_gpu
 from labelproof.experiments.engines import ENGINES, Engine, LocalEngine
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
-from labelproof.experiments.ray_engine import RayEngine, share_of_gpu
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.ranges import choose
 from labelproof.training.execution import choose_execution
 from labelproof.training.files import remove_folder

@@ -14,10 +14,10 @@ from labelproof.cli.typed_names import split_names
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
 from labelproof.experiments.published_data import is_of_published_data
-from labelproof.experiments.reproduction import compare_all
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import (
     ResultTable,
+    compare_all,
     count_of_other_data,
     count_rehearsals,
     count_settled,

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from labelproof.losses.text import format_value
 from labelproof.ranges import choose, whole
+from labelproof.text import format_value
 from labelproof.training.configuration import OPTIMIZERS, Configuration
 
 __all__ = [

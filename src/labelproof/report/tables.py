@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from labelproof.experiments.grids import GRIDS
-from labelproof.experiments.reproduction import compare
-from labelproof.experiments.tables import Entry, ResultTable
+from labelproof.experiments.tables import Entry, ResultTable, compare
 from labelproof.report.page import render_page
 from labelproof.report.titles import DATASETS, TABLES
 
@@ -69,7 +68,7 @@ def table_markdown(table: ResultTable) -> str:
 
     Example:
         >>> from pathlib import Path
-        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.records import RecordStore
         >>> from labelproof.experiments.tables import make_table
         >>> no_records = RecordStore(Path("nowhere"))
         >>> empty = make_table(no_records, "sweep-tau", "cifar10")
@@ -107,7 +106,7 @@ def table_latex(table: ResultTable) -> str:
 
     Example:
         >>> from pathlib import Path
-        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.records import RecordStore
         >>> from labelproof.experiments.tables import make_table
         >>> no_records = RecordStore(Path("nowhere"))
         >>> empty = make_table(no_records, "sweep-tau", "cifar10")
@@ -164,7 +163,7 @@ def table_html(table: ResultTable) -> str:
 
     Example:
         >>> from pathlib import Path
-        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.records import RecordStore
         >>> from labelproof.experiments.tables import make_table
         >>> no_records = RecordStore(Path("nowhere"))
         >>> empty = make_table(no_records, "sweep-tau", "cifar10")
@@ -187,7 +186,7 @@ def table_csv(table: ResultTable) -> str:
 
     Example:
         >>> from pathlib import Path
-        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.records import RecordStore
         >>> from labelproof.experiments.tables import make_table
         >>> no_records = RecordStore(Path("nowhere"))
         >>> empty = make_table(no_records, "symmetric", "mnist")

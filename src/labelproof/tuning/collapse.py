@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from labelproof.losses import format_loss, parse_loss
-from labelproof.losses.text import format_value
 from labelproof.ranges import whole, within
+from labelproof.text import format_value
 
 __all__ = ["back_off", "collapse", "few_classes", "patience_for"]
 

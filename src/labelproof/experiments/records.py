@@ -1,4 +1,4 @@
-"""Records in their files: which files those are, and what is in one or is wrong with it."""
+"""Finished runs by their configuration: a folder of small records, one file a run."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import dataclasses
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from labelproof.training.configuration import Configuration
+from labelproof.experiments.published_data import is_of_published_data
+from labelproof.training.configuration import PRECISIONS, Configuration
+from labelproof.training.files import write_text
 from labelproof.training.provenance import BEGUN_ON, MODEL
 from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import METRICS
 
-__all__ = ["find_record_files", "read_record_file"]
+__all__ = ["RecordStore", "find_record_files", "read_record_file"]
 
 _NEWER = "perhaps a newer labelproof wrote it"
 _PARTS = {
@@ -166,3 +169,111 @@ def _is_number(value: Any) -> bool:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+class RecordStore:
+    """Records under a folder at any depth, one JSON file each.
+
+    New ones are grouped by dataset; those of other places are merged by copying them into the
+    folder, whatever they are called. Two of one configuration and precision are one: where they
+    differ, the one counts that lies where `add` would write it, or else the first by its path. No
+    time decides, for copying changes it.
+
+    Args:
+        folder: Where they are; it need not exist.
+
+    Example:
+        >>> store = RecordStore(getfixture("tmp_path"))
+        >>> run = Configuration("digits", epochs=1)
+        >>> store.find(run) is None
+        True
+        >>> values = {**run.as_values(), "precision": "bf16"}
+        >>> record = RunRecord(run.name, values, 0.0, {"test_accuracy": [91.5]}, 1.0, {})
+        >>> print(store.add(record).relative_to(store.folder).as_posix())
+        digits/digits-ce-s1-...json
+        >>> [found.final_accuracy for found in store.seeds(run)]
+        [91.5]
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._records: dict[str, list[RunRecord]] | None = None
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        for records in self._known().values():
+            yield from records
+
+    def find(self, configuration: Configuration) -> RunRecord | None:
+        """The record of exactly this configuration; with precision `auto`, of any precision.
+
+        One of the published data comes before one of others under their name.
+        """
+        for record in self._of(configuration):
+            if record.configuration["seed"] == configuration.seed:
+                return record
+        return None
+
+    def seeds(self, configuration: Configuration) -> list[RunRecord]:
+        """The records of a configuration with any seed: one for each seed, in their order.
+
+        With precision `auto` a seed that has records of several precisions gives the widest. What
+        was trained on other data than the published ones, under their name, is left out.
+        """
+        found: dict[int, RunRecord] = {}
+        for record in self._of(configuration):
+            if is_of_published_data(record):
+                found.setdefault(record.configuration["seed"], record)
+        return [found[seed] for seed in sorted(found)]
+
+    def settled(self, configuration: Configuration) -> list[int]:
+        """The seeds for which `seeds` had to choose between records, of several precisions."""
+        counts = Counter(
+            record.configuration["seed"]
+            for record in self._of(configuration)
+            if is_of_published_data(record)
+        )
+        return sorted(seed for seed, count in counts.items() if count > 1)
+
+    def add(self, record: RunRecord) -> Path:
+        """Keep a record, in the place of one of the same configuration."""
+        path = self._place(record)
+        write_text(path, record.as_json())
+        self._records = None
+        return path
+
+    def _place(self, record: RunRecord) -> Path:
+        # Data of one's own are a path, whose last part will do: the name has a hash of it all.
+        folder = Path(str(record.configuration["data"])).name or "data"
+        return self.folder / folder / f"{record.name}.json"
+
+    def _of(self, configuration: Configuration) -> list[RunRecord]:
+        return [
+            record
+            for record in self._known().get(_key(configuration.as_values()), [])
+            if configuration.precision in ("auto", record.configuration["precision"])
+        ]
+
+    def _known(self) -> dict[str, list[RunRecord]]:
+        if self._records is None:
+            read = [(path, read_record_file(path)) for path in find_record_files(self.folder)]
+            # What `add` wrote comes first, or a bench that trains anew would never be done.
+            read.sort(key=lambda each: each[0] != self._place(each[1]))
+            found: dict[tuple[str, int, tuple[bool, int]], RunRecord] = {}
+            for _, record in read:
+                values = record.configuration
+                found.setdefault((_key(values), values["seed"], _rank(record)), record)
+            self._records = {}
+            for (key, _, _), record in found.items():
+                self._records.setdefault(key, []).append(record)
+            for records in self._records.values():
+                records.sort(key=_rank)
+        return self._records
+
+
+def _rank(record: RunRecord) -> tuple[bool, int]:
+    return not is_of_published_data(record), PRECISIONS.index(record.configuration["precision"])
+
+
+def _key(values: dict[str, Any]) -> str:
+    kept = {name: value for name, value in values.items() if name not in ("seed", "precision")}
+    return json.dumps(kept, sort_keys=True)
