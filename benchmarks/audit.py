@@ -46,7 +46,7 @@ from labelproof.training import (
     choose_execution,
     train_runs,
 )
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 from labelproof.training.record import versions
 
 RESULTS = Path(__file__).parent / "results"

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 from labelproof.training.record import versions
 
 RESULTS = Path(__file__).parent / "results"

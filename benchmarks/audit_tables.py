@@ -28,7 +28,7 @@ from sklearn.model_selection import cross_val_predict
 from labelproof import RobustClassifier
 from labelproof.audit import audit_labels, audit_loss
 from labelproof.fitting.recipe import Inputs
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 from labelproof.training.record import versions
 
 RESULTS = Path(__file__).parent / "results"

@@ -3,9 +3,9 @@
     python benchmarks/layers.py --dataset cifar10 --packed 1,8 --output layers.json
 
 Trains the same runs on a GPU with torch's own ReLU and pooling and with those of
-`labelproof.training.fusible`, in turns within one process, on random images of the dataset's shape;
-each number is the median over the turns. `--inductor` sets options of torch's compiler, for both
-sides.
+`labelproof.training.kernels.fusible`, in turns within one process, on random images of the
+dataset's shape; each number is the median over the turns. `--inductor` sets options of torch's
+compiler, for both sides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kernels import configure
 from packing import SHAPES
 from training import counts, images_per_second, paper_engine
 
-from labelproof.training import networks
+from labelproof.training import trainer
 from labelproof.training.execution import choose_execution
 from labelproof.training.record import versions
 
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @contextmanager
 def plain_layers() -> Iterator[None]:
     """Inside, networks are made with torch's own layers, and compiled with its own options."""
-    with patch.object(networks, "make_fusible", lambda network: network):
+    with patch.object(trainer, "make_fusible", lambda network: network):
         yield
 
 

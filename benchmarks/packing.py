@@ -20,14 +20,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import save
 
 from labelproof.data import Dataset, Split, load_dataset
 from labelproof.experiments.presets import PAPER_LOSSES
+from labelproof.training.checkpoint import load_weights
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.pack import Job, train_runs
 from labelproof.training.record import versions
+from labelproof.training.runner import Job, train_runs
 
 NETWORKS = {"mnist": "cnn4", "cifar10": "cnn8", "cifar100": "resnet34"}
 AUGMENTATIONS = {
@@ -98,9 +100,9 @@ def outcomes(
         checkpoint_seconds=1e9,
     ):
         if event.kind == "finished" and event.job.folder is not None:
-            weights = next(event.job.folder.glob("checkpoint/*/weights.safetensors"))
+            weights = save(load_weights(event.job.folder / "checkpoint"))
             metrics = (event.job.folder / "metrics.jsonl").read_bytes()
-            done[event.job.configuration.name] = (weights.read_bytes(), metrics)
+            done[event.job.configuration.name] = (weights, metrics)
             print(f"  {event.value.name}: {event.value.final_accuracy:.2f}%", flush=True)
     return done, time.perf_counter() - start
 

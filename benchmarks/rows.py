@@ -31,8 +31,8 @@ from threadpoolctl import threadpool_limits
 
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Examples, Execution
-from labelproof.training.rows import ResidentRows
-from labelproof.training.run import Run
+from labelproof.training.batches import ResidentRows
+from labelproof.training.trainer import Trainer
 
 CLASSES = 10
 BATCH = 200
@@ -105,12 +105,12 @@ def make_epochs(
             clip_norm=0.0,
         )
         examples = Examples(dataset, np.arange(len(rows)), labels, None, 0.0)
-        run = Run(configuration, examples, resident, Execution(CPU))
+        run = Trainer(configuration, examples, resident, Execution(CPU))
         epochs[loss] = lambda run=run: train_epoch(run)
     return epochs
 
 
-def train_epoch(run: Run) -> dict[str, float]:
+def train_epoch(run: Trainer) -> dict[str, float]:
     run.begin()
     while not run.advance():
         pass

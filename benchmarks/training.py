@@ -32,12 +32,12 @@ from labelproof import parse_loss
 from labelproof.data import Dataset
 from labelproof.experiments.presets import paper_configuration
 from labelproof.models import make_network
+from labelproof.training.batches import ResidentImages
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.feed import ResidentImages
 from labelproof.training.record import versions
-from labelproof.training.run import Run
+from labelproof.training.trainer import Trainer
 
 MATRIX_RATE = 790e12
 """Operations a second of a large bf16 matrix product on an H200, as measured."""
@@ -110,14 +110,14 @@ class Engine:
         self.configuration = configuration
         self.examples = choose_examples(configuration, data)
         self.images = ResidentImages(data, execution.device)
-        self.runs: list[Run] = []
+        self.runs: list[Trainer] = []
         self.megabytes: list[float] = []
 
     def grow(self, count: int) -> None:
         """Have so many runs ready."""
         while len(self.runs) < count:
             before = self._memory()
-            run = Run(self.configuration, self.examples, self.images, self.execution)
+            run = Trainer(self.configuration, self.examples, self.images, self.execution)
             run.prepare()
             run.begin()
             self.runs.append(run)

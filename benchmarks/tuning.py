@@ -37,7 +37,7 @@ from labelproof.training import (
     choose_execution,
     train_runs,
 )
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 from labelproof.training.record import versions
 from labelproof.tuning import Trial, tune
 
@@ -180,7 +180,7 @@ def measure(
         )
         if found.stopped or found.choice is None:
             raise SystemExit("stopped" if found.stopped else "no run was finished")
-        cell["trials"] = [trial.as_values() for trial in found.trials]
+        cell["trials"] = [trial.as_values() for trial in found.tried]
         cell["choice"] = found.choice.loss
         cell["seconds"]["search"] = round(time.perf_counter() - begun, 1)
         save()

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 from torch import nn
 
 from labelproof.data import load_digits
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Event, Examples, Execution, Job, StopRequest
 from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.batches import EpochPlan, ResidentImages, plan_epoch
+from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.examples import choose_examples
-from labelproof.training.feed import EpochPlan, ResidentImages, plan_epoch
-from labelproof.training.pack import train_runs
-from labelproof.training.run import Run
+from labelproof.training.runner import train_runs
+from labelproof.training.trainer import Trainer
 
 CPU = Execution(torch.device("cpu"), convolution="torch")
 
@@ -62,14 +64,14 @@ def load_small(configuration: Configuration) -> Examples:
 
 def small_run(
     configuration: Configuration, execution: Execution = CPU, dataset: Dataset | None = None
-) -> Run:
+) -> Trainer:
     """A run that nothing has been done to yet."""
     dataset = dataset or small_digits()
     images = ResidentImages(dataset, execution.device)
-    return Run(configuration, choose_examples(configuration, dataset), images, execution)
+    return Trainer(configuration, choose_examples(configuration, dataset), images, execution)
 
 
-def plan_of(run: Run, epoch: int) -> EpochPlan:
+def plan_of(run: Trainer, epoch: int) -> EpochPlan:
     """What chance decides in an epoch of a run."""
     return plan_epoch(
         run.examples.used,
@@ -80,7 +82,7 @@ def plan_of(run: Run, epoch: int) -> EpochPlan:
     )
 
 
-def train_epoch(run: Run) -> dict[str, float]:
+def train_epoch(run: Trainer) -> dict[str, float]:
     """One epoch, and its metrics."""
     run.begin()
     while not run.advance():
@@ -121,10 +123,11 @@ def kinds(events: Iterable[Event]) -> list[str]:
 
 def outcome(folder: Path) -> dict[str, bytes]:
     """The bytes that two runs of one configuration have in common, however they came about."""
-    last = max((folder / "checkpoint").iterdir())
+    kept = load_checkpoint(folder / "checkpoint", on_problem=print)
+    assert kept is not None
     return {
         "metrics": (folder / "metrics.jsonl").read_bytes(),
-        "weights": (last / "weights.safetensors").read_bytes(),
-        "state": (last / "state.safetensors").read_bytes(),
+        "weights": save(kept.weights),
+        "state": save(kept.state),
         "predictions": (folder / "predictions.npz").read_bytes(),
     }

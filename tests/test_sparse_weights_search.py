@@ -14,7 +14,7 @@ from small_runs import SMALL, small_digits
 from test_benchmarks import load
 
 from labelproof.data import Split
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.losses import SparseRegularized, parse_loss
 from labelproof.training import Configuration, choose_examples
 
@@ -89,10 +89,12 @@ def test_a_final_run_learns_from_all_samples_and_leaves_a_record(tmp_path: Path)
 @pytest.mark.parametrize("name", search.PLANS)
 def test_plans_are_runs_of_one_network(name: str) -> None:
     known = [entry for entry in search.PLANS[name] if "+sr(" in entry["loss"]]
-    runs = [search.configure(entry, final=name == "final") for entry in known]
+    final = name in ("final", "frozen")
+    weights = dict.fromkeys((("cifar10", entry["noise"]) for entry in known), 2.0)
+    runs = [search.configure(search.limited(entry, weights), final=final) for entry in known]
     assert len(set(runs)) == len(runs) > 5
     assert len({search.compiled_parts(each)["network"] for each in runs}) == 1
-    assert {each.validation for each in runs} == {0.0 if name == "final" else 0.1}
+    assert {each.validation for each in runs} == {0.0 if final else 0.1}
     # Side by side with what it shares compiled code with.
     order = [tuple(search.compiled_parts(each).values()) for each in search.grouped(runs)]
     assert sum(a != b for a, b in itertools.pairwise(order)) == len(set(order)) - 1
@@ -108,6 +110,24 @@ def test_in_fewer_epochs_the_penalty_grows_as_far() -> None:
         ends.append(loss.weight_schedule(each.epochs))
     assert short.epochs == 60
     assert ends[0] == pytest.approx(ends[1])
+
+
+def test_the_weight_stops_where_estimated_labels_no_longer_free_a_wrong_output(
+    tmp_path: Path,
+) -> None:
+    mild, strong = (search.largest_weight((1 - rate) * np.eye(3) + rate / 3) for rate in (0.3, 0.9))
+    assert 1 < strong < mild / 2
+    entries = [{**ENTRIES[0], "loss": search.sparse()}]
+    (line,) = run(tmp_path, entries=entries)
+    weights = search.limits(tmp_path / "log.jsonl")
+    weight = search.largest_weight(line["transition"])
+    assert weights == {("digits", ENTRIES[0]["noise"]): weight}
+    entry = search.limited({**entries[0], "limit": 3}, weights)
+    loss = parse_loss(search.configure(entry, final=True).loss)
+    assert isinstance(loss, SparseRegularized)
+    assert loss.weight_schedule(10_000) == pytest.approx(3 * weight, rel=0.01)
+    with pytest.raises(ValueError, match="--estimates"):
+        search.limited({**entries[0], "limit": 3}, {})
 
 
 def test_the_table_ranks_with_the_error_of_a_paired_comparison() -> None:

@@ -45,11 +45,13 @@ if TYPE_CHECKING:
     )
     from labelproof.schedules import constant, cosine, exponential, linear
     from labelproof.training.configuration import Configuration
-    from labelproof.training.pack import train_runs
+    from labelproof.training.runner import train_runs
     from labelproof.verbs.audit import audit
     from labelproof.verbs.fit import fit
+    from labelproof.verbs.review import review
     from labelproof.verbs.run import Run, load_run
     from labelproof.verbs.train import train
+    from labelproof.verbs.tune import tune
 
 __all__ = [
     "Configuration",
@@ -81,10 +83,12 @@ __all__ = [
     "load_run",
     "lp_norm",
     "parse_loss",
+    "review",
     "sharpen",
     "smoothing_vector",
     "train",
     "train_runs",
+    "tune",
 ]
 
 _ELSEWHERE = {
@@ -92,11 +96,12 @@ _ELSEWHERE = {
     "Configuration": "labelproof.training.configuration",
     "fit": "labelproof.verbs.fit",
     "train": "labelproof.verbs.train",
-    "train_runs": "labelproof.training.pack",
+    "train_runs": "labelproof.training.runner",
+    "tune": "labelproof.verbs.tune",
     **dict.fromkeys(("Run", "load_run"), "labelproof.verbs.run"),
     **dict.fromkeys(("constant", "cosine", "exponential", "linear"), "labelproof.schedules"),
 }
-_PACKAGES = ("audit", "losses", "schedules")
+_PACKAGES = ("audit", "losses", "review", "schedules")
 
 
 if not TYPE_CHECKING:  # which knows the names, and would otherwise take any other for one

@@ -10,12 +10,12 @@ import pytest
 from small_runs import CPU, StopAfter, small, small_digits
 
 from labelproof.audit import audit_logits
-from labelproof.audit.conclusion import conclude
 from labelproof.audit.cross_validation import CrossValidation, Predictions
+from labelproof.audit.labels import conclude
 from labelproof.training import choose_examples
-from labelproof.training.pack import Event
 from labelproof.training.record import read_record
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event
+from labelproof.training.stop_request import StopRequest
 
 EPOCHS = 12
 LEARNS = small(loss="gce(q=0.7)", epochs=EPOCHS, batch_size=16)

@@ -12,7 +12,7 @@ from trained import labelproof
 from labelproof.audit import audit_loss
 from labelproof.audit.folder import Audit
 from labelproof.fitting.recipe import Inputs
-from labelproof.losses.spec import parse_loss
+from labelproof.losses.text import parse_loss
 
 
 def q_of(counts: list[int]) -> float:

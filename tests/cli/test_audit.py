@@ -19,7 +19,7 @@ from labelproof.audit import Audit, open_samples
 from labelproof.audit.folder import AUDIT, PAGE, REVIEW, RUNS, SAMPLES, SETTINGS, SUSPECTS
 from labelproof.cli.main import run as program
 from labelproof.data import load_digits
-from labelproof.training.ownership import owning
+from labelproof.training.run_folder import owning
 
 DIGITS = (
     *("audit", "digits", "--noise", "symmetric:0.2", "--epochs", "12", "--batch-size", "32"),
@@ -539,7 +539,9 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
     # 22 steps an epoch: within the second network.
     for steps in (10, 22 * 12 + 40):
         with monkeypatch.context() as patch:
-            patch.setattr("labelproof.verbs.audit.StopRequest", lambda steps=steps: _Stop(steps))
+            patch.setattr(
+                "labelproof.verbs.cross_validation.StopRequest", lambda steps=steps: _Stop(steps)
+            )
             stopped = labelproof(*DIGITS, "--output", folder)
         assert stopped.exit_code == 130
         assert f"Stopped; the same command goes on from {folder}." in stopped.stdout

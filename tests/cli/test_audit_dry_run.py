@@ -12,11 +12,10 @@ import pytest
 from PIL import Image
 from trained import labelproof, train_digits
 
-from labelproof.data import load_dataset
 from labelproof.data.images import ImageFiles
-from labelproof.training.configuration import Configuration
-from labelproof.training.execution import choose_execution
-from labelproof.verbs import audit_forecast
+from labelproof.data.load import Reading
+from labelproof.verbs import cross_validation
+from labelproof.verbs.cross_validation import plan_cross_validation
 from labelproof.verbs.progress import Reporter
 
 SMALL = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "3", "--device", "cpu")
@@ -86,12 +85,21 @@ def test_a_forecast_is_of_all_samples_folds_and_epochs(
         for number in range(20):
             image = Image.new("RGB", (20, 20), (shade + number,) * 3)
             image.save(tmp_path / label / f"{number}.png")
-    configuration = Configuration(
-        "shades",
-        network="cnn4(width=4,hidden=16)",
-        augmentation="resized-crop:16",
-        epochs=7,
-        batch_size=5,
+    plan = plan_cross_validation(
+        str(tmp_path),
+        Reading(),
+        {
+            "network": "cnn4(width=4,hidden=16)",
+            "augmentation": "resized-crop:16",
+            "epochs": 7,
+            "batch_size": 5,
+        },
+        folder=tmp_path / "audit",
+        folds=3,
+        device="cpu",
+        workers=0,
+        image_memory=image_memory,
+        reporter=Reporter(),
     )
     trained_on: list[type] = []
 
@@ -101,19 +109,12 @@ def test_a_forecast_is_of_all_samples_folds_and_epochs(
         return prepared
 
     ticks = iter(range(1000))
-    decode = audit_forecast.decode_images
-    monkeypatch.setattr(audit_forecast, "decode_images", look)
+    decode = cross_validation.decode_images
+    monkeypatch.setattr(cross_validation, "decode_images", look)
     # Of this module alone: the engine looks at the clock as well.
     clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    monkeypatch.setattr(audit_forecast, "time", clock)
-    seconds = audit_forecast.forecast(
-        load_dataset(tmp_path),
-        configuration,
-        folds=3,
-        execution=choose_execution("cpu", workers=0),
-        reporter=Reporter(),
-        image_memory=image_memory,
-    )
+    monkeypatch.setattr(cross_validation, "time", clock)
+    seconds = plan._forecast(Reporter())
     assert trained_on == [ImageFiles if image_memory == 0 else np.ndarray]
     # A second, by this clock, for 10 of 40 images before the training, and one in an epoch of it.
     assert seconds == 40 / 10 + 40 / 10 * 2 * 7

@@ -43,7 +43,7 @@ def killed(*_: object, **__: object) -> None:
 def test_what_was_trained_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
     with monkeypatch.context() as context:
-        context.setattr("labelproof.verbs.audit_folder.write_audit_page", killed)
+        context.setattr("labelproof.verbs.cross_validation.write_audit_page", killed)
         assert audit(file, folder)[0] != 0
     kept = (folder / AUDIT).read_bytes()
     # The networks are gone by now, so that nothing may put at risk what came out of them.
@@ -66,7 +66,7 @@ def test_the_page_is_made_while_no_one_else_can_write_there(
     def meanwhile(*_: object, **__: object) -> None:
         refused.append(audit(file, folder, "--fresh")[1])
 
-    monkeypatch.setattr("labelproof.verbs.audit_folder.write_audit_page", meanwhile)
+    monkeypatch.setattr("labelproof.verbs.cross_validation.write_audit_page", meanwhile)
     assert audit(file, folder)[0] == 0
     assert "wait for it to end" in str(refused[0])
     assert (folder / AUDIT).exists()
@@ -77,7 +77,7 @@ def test_folds_whose_removal_was_cut_short_are_removed(
 ) -> None:
     file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
     with monkeypatch.context() as context:
-        context.setattr("labelproof.training.durable.shutil.rmtree", lambda *_, **__: None)
+        context.setattr("labelproof.training.files.shutil.rmtree", lambda *_, **__: None)
         assert audit(file, folder)[0] == 0
     assert list(folder.glob(".removed-*"))
     assert audit(file, folder)[0] == 0

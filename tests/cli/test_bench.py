@@ -15,11 +15,11 @@ from made_records import fill_table, write_tiny_mnist
 from trained import labelproof
 from typer.testing import Result
 
-from labelproof.cli.exit_codes import TIME_IS_UP
+from labelproof.cli.console import TIME_IS_UP
 from labelproof.experiments.grids import plan
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import make_table
-from labelproof.training.pack import DeviceMemoryError
+from labelproof.training.runner import DeviceMemoryError
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def test_a_record_that_was_lost_is_taken_from_the_kept_run(data: Path, tmp_path:
 def test_a_loss_that_breaks_stops_no_other_and_is_told(data: Path, tmp_path: Path) -> None:
     result = bench(data, tmp_path, "--methods", "1e38*ce CE")
     assert result.exit_code == 3
-    assert "the loss is not a number any more" in result.output
+    assert "training diverged" in result.output
     assert [record["configuration"]["loss"] for record in records(tmp_path).values()] == ["ce"]
 
 
@@ -261,7 +261,7 @@ def test_mistakes_are_one_line_that_helps(extra: list[str], message: str, tmp_pa
 def test_a_folder_in_which_another_process_trains_is_left_alone(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from labelproof.training.ownership import FolderInUseError
+    from labelproof.training.run_folder import FolderInUseError
 
     def fail(*_: object, **__: object) -> None:
         raise FolderInUseError("another process (pid 1) is at work in runs/a")

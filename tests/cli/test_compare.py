@@ -7,7 +7,7 @@ from made_records import made_record
 from trained import labelproof_to_its_end
 
 from labelproof.training.configuration import Configuration
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 
 DIGITS = Configuration("digits", epochs=1)
 

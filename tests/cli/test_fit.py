@@ -20,9 +20,9 @@ from labelproof.data.images import sample_names
 from labelproof.data.load import load_dataset
 from labelproof.training.configuration import Configuration
 from labelproof.training.export import KEY
-from labelproof.training.pack import Event, Job
 from labelproof.training.record import read_record
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event, Job
+from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.train import follow
 

@@ -10,12 +10,13 @@ from made_losses import HEAD, TABLE, TAYLOR
 from made_records import write_tiny_mnist
 from trained import labelproof, labelproof_to_its_end, train_digits
 
-from labelproof.cli.tune_next import next_command
-from labelproof.experiments.store import RecordStore
-from labelproof.losses.own import LOSS_FILES
+from labelproof.data.load import Reading
+from labelproof.experiments.records import RecordStore
+from labelproof.losses.names import LOSS_FILES
 from labelproof.training.configuration import Configuration
-from labelproof.tuning.search import Tuning
+from labelproof.tuning.search import Search
 from labelproof.verbs.run import load_run
+from labelproof.verbs.tune import next_command
 
 CODE = "\n".join([HEAD, TAYLOR, TABLE])
 
@@ -64,15 +65,15 @@ def test_it_joins_a_table_by_being_named(tmp_path: Path, mine: Path) -> None:
     assert sorted(loss.partition("@")[0] for loss in losses) == ["ce", "series"]
 
 
-def test_the_command_after_a_search_names_the_file() -> None:
+def test_the_command_after_a_search_names_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     own, plain = (
-        Tuning(Configuration.recorded({"data": "photos", "loss": loss}), (), None)
+        Search(Configuration.recorded({"data": "photos", "loss": loss}), (), None)
         for loss in ("mine@0a1b2c", "ce")
     )
-    files = [Path("my losses.py"), Path("more.py")]
-    named = next_command(own, {}, loss_files=files)
+    monkeypatch.setenv(LOSS_FILES, os.pathsep.join(["my losses.py", "more.py"]))
+    named = next_command(own, {}, Reading())
     assert named.endswith("--loss mine@0a1b2c --loss-file 'my losses.py' --loss-file more.py")
-    assert "--loss-file" not in next_command(plain, {}, loss_files=files)
+    assert "--loss-file" not in next_command(plain, {}, Reading())
 
 
 def test_losses_lists_it_and_checks_what_is_written_with_it(mine: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from trained import labelproof
 
 from labelproof.data.dataset import Dataset, Split
-from labelproof.verbs.fit_words import describe_data
+from labelproof.verbs.summaries import describe_data
 
 QUICK = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "1", "--device", "cpu")
 

@@ -5,8 +5,8 @@ import pytest
 from rich.console import Console
 
 from labelproof.training.configuration import Configuration
-from labelproof.training.pack import Event, Job
 from labelproof.training.record import RunRecord
+from labelproof.training.runner import Event, Job
 from labelproof.verbs.progress import RunDisplay, duration
 
 

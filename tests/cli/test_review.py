@@ -13,9 +13,9 @@ from review.served import Program
 from trained import labelproof, labelproof_to_its_end
 
 from labelproof.audit.folder import REVIEW, Audit
+from labelproof.review.decisions import Decisions
 from labelproof.review.standing import Review
-from labelproof.review.store import Decisions
-from labelproof.training.ownership import FolderInUseError, owning
+from labelproof.training.run_folder import FolderInUseError, owning
 
 
 @pytest.fixture

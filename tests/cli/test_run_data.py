@@ -236,7 +236,7 @@ def test_a_run_and_an_audit_that_were_begun_go_on_with_data_that_were_moved(
 
     command = (*MLP, "--folds", "2", "--output", "audit")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labelproof.verbs.audit.conclude", killed)
+        patch.setattr("labelproof.verbs.cross_validation.conclude", killed)
         assert isinstance(labelproof("audit", moved, *command).exception, MemoryError)
     again = moved.rename(here / "again.csv")
     result = labelproof("audit", again, *command)

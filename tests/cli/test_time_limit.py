@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from labelproof.cli.time_limit import TimeLimit
+from labelproof.cli.bench import TimeLimit
 from labelproof.training.configuration import Configuration
-from labelproof.training.pack import Event, Job
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event, Job
+from labelproof.training.stop_request import StopRequest
 
 
 class Clock:

@@ -8,9 +8,9 @@ from small_runs import StopAfter
 from trained import labelproof
 from typer.testing import Result
 
-from labelproof.cli import tune as command
-from labelproof.training.pack import DeviceMemoryError
-from labelproof.tuning.proposal import import_optuna
+from labelproof.training.runner import DeviceMemoryError
+from labelproof.tuning.space import import_optuna
+from labelproof.verbs import tune as command
 
 QUICK = ("--network", "mlp(hidden=16,depth=1,batch_norm=true)", "--epochs", "2", "--folds", "1")
 NOISY = ("--noise", "symmetric:0.4", "--learning-rate", "0.1")
@@ -108,7 +108,7 @@ def test_stopped_it_says_what_is_best_and_goes_on(
         stopped = tune_digits(tmp_path)
     assert stopped.exit_code == 130
     assert "Chosen: ce, which" in stopped.stdout
-    assert "Stopped; the same command goes on from" in stopped.stdout
+    assert "Stopped; the same command resumes from" in stopped.stdout
     again = tune_digits(tmp_path)
     assert again.exit_code == 0
     assert again.stdout == finished[1].stdout

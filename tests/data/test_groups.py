@@ -18,7 +18,7 @@ from labelproof.data.notices import DataWarning
 from labelproof.data.splits import admit_groups, folds, hold_out, joined_groups
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
-from labelproof.training.fingerprint import fingerprint
+from labelproof.training.provenance import fingerprint
 from labelproof.tuning.validation import choose_validation
 
 CUT = settings(max_examples=60, deadline=None)

@@ -11,7 +11,7 @@ from labelproof.data.notices import DataWarning
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
 from labelproof.report.comparison import COMPARISONS
 from labelproof.training.configuration import Configuration
-from labelproof.training.durable import write_text
+from labelproof.training.files import write_text
 from labelproof.training.record import RunRecord
 
 DIGITS = Configuration("digits", noise="symmetric:0.4", epochs=2)

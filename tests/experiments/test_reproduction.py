@@ -7,10 +7,16 @@ from hypothesis import strategies as st
 from made_records import RECORDS, fill_table
 
 from labelproof.experiments.grids import GRIDS, Cell
-from labelproof.experiments.paper import Published, published
-from labelproof.experiments.reproduction import compare, compare_all, reproduces, tolerance
-from labelproof.experiments.store import RecordStore
-from labelproof.experiments.tables import Entry, make_table
+from labelproof.experiments.presets import Published, published
+from labelproof.experiments.records import RecordStore
+from labelproof.experiments.tables import (
+    Entry,
+    compare,
+    compare_all,
+    make_table,
+    reproduces,
+    tolerance,
+)
 
 CELL = Cell("symmetric", "mnist", "CE", "0.8")
 
@@ -64,7 +70,7 @@ def test_all_tables_of_the_paper_are_compared() -> None:
     assert [(one.table, one.dataset) for one in found] == [
         (name, dataset)
         for name, grid in GRIDS.items()
-        if not name.startswith("sweep-")
+        if not name.startswith("sweep-") and not grid.later
         for dataset in grid.datasets
     ]
     for one in found:

@@ -8,8 +8,7 @@ from made_records import RECORDS, made_record
 
 from labelproof.experiments.grids import plan
 from labelproof.experiments.presets import paper_configuration
-from labelproof.experiments.record_file import find_record_files
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore, find_record_files
 from labelproof.training.configuration import Configuration
 
 RUN = Configuration("mnist", noise="symmetric:0.4")

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from made_records import RECORDS, fill_table, made_record
 
 from labelproof.experiments.grids import GRIDS, Cell, plan
-from labelproof.experiments.paper import Published, published
-from labelproof.experiments.presets import paper_configuration
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.presets import Published, paper_configuration, published
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import (
     Entry,
     ResultTable,

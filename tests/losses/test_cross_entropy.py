@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
-import pytest
 import torch
 import torch.nn.functional as F
 from losses.catalogue import batch
@@ -12,13 +12,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from labelproof import CrossEntropy, SparseRegularized, as_loss
-from labelproof.losses.reduction import Reduction
+from labelproof.losses.batch import Reduction
 
 SHAPES: list[tuple[int, ...]] = [(7, 5), (1, 5), (4, 5, 3), (2, 5, 3, 2), (2, 5, 1, 3, 2)]
 REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")
-every_reduction = pytest.mark.parametrize("reduction", REDUCTIONS)
-every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
-either_precision = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 F_LOSS = torch.nn.CrossEntropyLoss()
 weight = torch.tensor([0.2, 1.0, 3.0, 0.0, 0.7], dtype=torch.float64)
 
@@ -38,41 +35,39 @@ def compare(ours: CrossEntropy, theirs: dict[str, object], logits: Tensor, targe
     assert_close(slopes[0], slopes[1], rtol=tolerance, atol=tolerance)
 
 
-@every_shape
-@every_reduction
-@either_precision
-def test_class_indices(shape: tuple[int, ...], reduction: Reduction, dtype: torch.dtype):
-    logits, label = batch(*shape, dtype=dtype)
-    compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits, label)
-    for class_weight, ignored in itertools.product((None, weight.to(dtype)), (-100, 2)):
-        theirs = {"reduction": reduction, "weight": class_weight, "ignore_index": ignored}
-        ours = CrossEntropy(reduction=reduction, weight=class_weight, ignore_index=ignored)
-        some = label.clone()
-        some.view(-1)[:1] = 1  # one example counts, or torch's mean is NaN
-        compare(ours, theirs, logits, some)
+def every_setting() -> Iterator[tuple[tuple[int, ...], Reduction, torch.dtype]]:
+    return itertools.product(SHAPES, REDUCTIONS, (torch.float32, torch.float64))
 
 
-@every_shape
-@every_reduction
-@either_precision
-def test_class_probabilities(shape: tuple[int, ...], reduction: Reduction, dtype: torch.dtype):
-    logits, _ = batch(*shape, dtype=dtype)
-    share = torch.softmax(batch(*shape, seed=1, dtype=dtype)[0], dim=1)
-    for class_weight in (None, weight.to(dtype)):
-        ours = CrossEntropy(reduction=reduction, weight=class_weight)
-        compare(ours, {"reduction": reduction, "weight": class_weight}, logits, share)
+def test_class_indices():
+    for shape, reduction, dtype in every_setting():
+        logits, label = batch(*shape, dtype=dtype)
+        compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits, label)
+        for class_weight, ignored in itertools.product((None, weight.to(dtype)), (-100, 2)):
+            theirs = {"reduction": reduction, "weight": class_weight, "ignore_index": ignored}
+            ours = CrossEntropy(reduction=reduction, weight=class_weight, ignore_index=ignored)
+            some = label.clone()
+            some.view(-1)[:1] = 1  # one example counts, or torch's mean is NaN
+            compare(ours, theirs, logits, some)
 
 
-@every_reduction
-@either_precision
-def test_single_example(reduction: Reduction, dtype: torch.dtype):
-    logits, label = batch(dtype=dtype)
-    theirs = {"reduction": reduction, "weight": weight.to(dtype)}
-    ours = CrossEntropy(reduction=reduction, weight=weight.to(dtype))
-    counted = torch.tensor(2)
-    compare(ours, theirs, logits[0], counted)
-    compare(ours, theirs, logits[0], torch.softmax(logits[1], dim=0))
-    compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits[0], label[0])
+def test_class_probabilities():
+    for shape, reduction, dtype in every_setting():
+        logits, _ = batch(*shape, dtype=dtype)
+        share = torch.softmax(batch(*shape, seed=1, dtype=dtype)[0], dim=1)
+        for class_weight in (None, weight.to(dtype)):
+            ours = CrossEntropy(reduction=reduction, weight=class_weight)
+            compare(ours, {"reduction": reduction, "weight": class_weight}, logits, share)
+
+
+def test_single_example():
+    for _, reduction, dtype in every_setting():
+        logits, label = batch(dtype=dtype)
+        theirs = {"reduction": reduction, "weight": weight.to(dtype)}
+        ours = CrossEntropy(reduction=reduction, weight=weight.to(dtype))
+        compare(ours, theirs, logits[0], torch.tensor(2))
+        compare(ours, theirs, logits[0], torch.softmax(logits[1], dim=0))
+        compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits[0], label[0])
 
 
 INTEGERS = [
@@ -81,10 +76,10 @@ INTEGERS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-def test_any_integer_type_is_an_index(dtype: torch.dtype):
+def test_any_integer_type_is_an_index():
     logits, label = batch()
-    assert torch.equal(CrossEntropy()(logits, label.to(dtype)), CrossEntropy()(logits, label))
+    for dtype in INTEGERS:
+        assert torch.equal(CrossEntropy()(logits, label.to(dtype)), CrossEntropy()(logits, label))
 
 
 def test_autocast_leaves_the_loss_in_single_precision():

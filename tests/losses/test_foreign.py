@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from labelproof import CrossEntropy, Normalized, SparseRegularized, as_loss, lp_norm, sharpen
 from labelproof.losses import Outputs
-from labelproof.losses.reduction import Reduction
+from labelproof.losses.batch import Reduction
 
 REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")
 every_reduction = pytest.mark.parametrize("reduction", REDUCTIONS)

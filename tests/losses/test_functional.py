@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import torch
 from losses.catalogue import batch
 from torch import Tensor
@@ -50,42 +51,38 @@ PAIRS: list[tuple[Callable[..., Tensor], Callable[..., Loss], list[dict[str, Any
 ]
 
 
-@pytest.mark.parametrize(
-    ("function", "module", "options"),
-    [
-        pytest.param(function, module, options, id=f"{function.__name__}-{options}")
-        for function, module, choices in PAIRS
-        for options in choices
-    ],
-)
-def test_function_is_module(
-    function: Callable[..., Tensor], module: Callable[..., Loss], options: dict[str, Any]
-):
+def test_function_is_module():
     logits, label = batch(3, 5, 2)
     share = torch.softmax(batch(3, 5, 2, seed=1)[0], dim=1)
-    loss = module(reduction="none", **options)
-    for target in (label, share):
-        inputs = [logits.clone().requires_grad_() for _ in range(2)]
-        values = function(inputs[0], target, **options), loss(inputs[1], target)
-        assert values[0].shape == label.shape
-        assert torch.equal(values[0], values[1])
-        slopes = [
-            torch.autograd.grad(value.sum(), source)[0]
-            for value, source in zip(values, inputs, strict=True)
-        ]
-        assert torch.equal(slopes[0], slopes[1])
+    for function, module, choices in PAIRS:
+        for options, target in itertools.product(choices, (label, share)):
+            found, expected = (
+                value_and_gradient(
+                    lambda given, each=each, target=target: each(given, target), logits
+                )
+                for each in (
+                    functools.partial(function, **options),
+                    module(reduction="none", **options),
+                )
+            )
+            assert found[0].shape == label.shape
+            assert_close(found, expected, rtol=0, atol=0, msg=f"{function.__name__}{options}")
 
 
-@pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("clamp", [None, 0.05])
-def test_sparse_regularization_is_sharpen_and_lp_norm(normalize: bool, clamp: float | None):
+def value_and_gradient(cost: Callable[[Tensor], Tensor], logits: Tensor) -> tuple[Tensor, Tensor]:
+    given = logits.clone().requires_grad_()
+    value = cost(given)
+    return value.detach(), torch.autograd.grad(value.sum(), given)[0]
+
+
+def test_sparse_regularization_is_sharpen_and_lp_norm():
     logits, label = batch(3, 5, 2)
-    sharp = sharpen(logits, temperature=0.3, normalize=normalize)
-    penalty = lp_norm(torch.log_softmax(sharp, dim=1), p=0.4, clamp=clamp)
-    loss = SparseRegularized(
-        CrossEntropy(reduction="none"), 0.3, 0.4, 2.5, normalize=normalize, clamp=clamp
-    )
-    assert_close(loss(logits, label), cross_entropy(sharp, label) + 2.5 * penalty)
+    for normalize, clamp in itertools.product((True, False), (None, 0.05)):
+        sharp = sharpen(logits, temperature=0.3, normalize=normalize)
+        penalty = lp_norm(torch.log_softmax(sharp, dim=1), p=0.4, clamp=clamp)
+        base = CrossEntropy(reduction="none")
+        loss = SparseRegularized(base, 0.3, 0.4, 2.5, normalize=normalize, clamp=clamp)
+        assert_close(loss(logits, label), cross_entropy(sharp, label) + 2.5 * penalty)
 
 
 def test_sharpen_and_lp_norm_take_a_single_example():

@@ -24,7 +24,7 @@ from labelproof import (
     sharpen,
 )
 from labelproof.losses import sparse_rate
-from labelproof.losses.reduction import Reduction
+from labelproof.losses.batch import Reduction
 
 
 def scheduled() -> SparseRegularized:

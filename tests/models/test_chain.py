@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from labelproof.models import MLP
-from labelproof.models.chain import chain, fits, linear_layers
+from labelproof.models.mlp import chain, fits, linear_layers
 
 
 def network(hidden: tuple[int, ...] = (7, 5), dtype: torch.dtype = torch.float64) -> MLP:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from labelproof.models import make_network
-from labelproof.models.spec import format_network
+from labelproof.models.text import format_network
 
 
 def installed(library: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from labelproof.noise import HUMAN_LABELS, human_labels, parse_noise
-from labelproof.noise.confusions import SUPER_CLASSES
+from labelproof.noise.matrices import SUPER_CLASSES
 
 ROOT = Path(__file__).parents[2]
 CLEAN = np.array([0, 1, 2, 1], dtype=np.uint8)

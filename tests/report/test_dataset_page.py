@@ -54,7 +54,10 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
     assert "link" not in page.tags
     assert page.sources
     assert all(source.startswith("data:image/") for source in page.sources)
-    assert "http" not in page.text
+    assert "http:" not in page.text
+    assert "https:" not in page.text
+    assert "script-src" not in page.text
+    assert "default-src 'none'" in page.text
     assert "@import" not in page.text
 
 

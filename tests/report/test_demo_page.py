@@ -53,6 +53,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
     tags = Tags()
     tags.feed(page)
     assert "script" not in tags.names
+    assert "default-src 'none'" in page
     assert tags.names.count("svg") == 3
     assert all(source.startswith(("#", "data:")) for source in tags.sources)
     assert "+25.0" in page

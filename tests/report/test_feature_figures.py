@@ -1,7 +1,7 @@
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from labelproof.experiments.features import Embedding
+from labelproof.experiments.embeddings import Embedding
 from labelproof.losses import format_loss, parse_loss
 from labelproof.report.feature_figures import draw_embeddings
 from labelproof.report.loss_labels import loss_labels

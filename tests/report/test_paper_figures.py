@@ -8,9 +8,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from labelproof.experiments.features import Embedding
+from labelproof.experiments.embeddings import Embedding
 from labelproof.experiments.grids import plan
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.report.feature_figures import draw_embeddings
 from labelproof.report.paper_figures import FIGURES, SUFFIXES, draw_figure, save_figure
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_records import RECORDS, fill_table
+from made_records import RECORDS, fill_table, made_record
 
-from labelproof.experiments.grids import GRIDS, Cell
-from labelproof.experiments.paper import Published
-from labelproof.experiments.reproduction import compare_all
-from labelproof.experiments.store import RecordStore
-from labelproof.experiments.tables import Entry, ResultTable, make_table
+from labelproof.experiments.grids import GRIDS, Cell, plan
+from labelproof.experiments.presets import Published
+from labelproof.experiments.records import RecordStore
+from labelproof.experiments.tables import Entry, ResultTable, compare_all, make_table
 from labelproof.report.reproduction import list_missing, list_outside, share_of_cells, summary
 from labelproof.report.tables import (
     FORMATS,
@@ -167,13 +166,13 @@ def test_csv_has_a_line_for_each_cell_and_nothing_where_nothing_is(store: Record
     rows = list(csv.DictReader(io.StringIO(table_csv(table))))
     assert list(rows[0]) == [
         *("table", "dataset", "method", "column"),
-        *("mean", "std", "n", "paper_mean", "paper_std", "difference"),
+        *("mean", "std", "n", "paper_mean", "paper_std", "difference", "best_mean", "best_std"),
     ]
     assert len(rows) == 15
     found = {(row["method"], row["column"]): row for row in rows}
     assert list(found["CE", "0.6"].values()) == [
         *("symmetric", "cifar10", "CE", "0.6"),
-        *("39.55", "0.7071", "2", "38.7", "0.53", "0.85"),
+        *("39.55", "0.7071", "2", "38.7", "0.53", "0.85", "39.55", "0.7071"),
     ]
     assert [found["CE", "0.2"][name] for name in ("mean", "std", "n", "difference")] == [
         *("", "", "0", "")
@@ -187,7 +186,7 @@ def test_csv_survives_a_comma_in_a_name() -> None:
     name = 'gce(q=0.7,clamp=1e-7)"'
     rows = list(csv.reader(io.StringIO(table_csv(made_table(name)))))
     assert rows[1][2] == name
-    assert {len(row) for row in rows} == {10}
+    assert {len(row) for row in rows} == {12}
 
 
 @given(st.floats(-100, 100))
@@ -265,3 +264,26 @@ def test_the_committed_records_make_every_format() -> None:
         made = make_table(store, table, dataset)
         for write in FORMATS.values():
             assert write(made)
+
+
+def test_a_later_table_shows_the_best_epoch_beside_the_last_and_what_others_published(
+    tmp_path: Path,
+) -> None:
+    store = RecordStore(tmp_path)
+    (run,) = plan("beyond", "cifar10", methods=["JAL-CE"], columns=["sym-0.8"])
+    store.add(made_record(run.configuration, [66.0, 64.5]))
+    made = make_table(store, "beyond", "cifar10", methods=["JAL-CE", "ELR"], columns=["sym-0.8"])
+    assert markdown_cells(table_markdown(made))[2:] == [
+        ["JAL-CE", "last", "64.50 (1)"],
+        ["", "best", "66.00 (1)"],
+        ["", "published", "65.43"],
+        ["ELR", "last", "–"],
+    ]
+    (line,) = [row for row in csv.DictReader(io.StringIO(table_csv(made))) if row["mean"]]
+    assert (line["mean"], line["best_mean"]) == ("64.5", "66")
+    # It is no table of the paper, so nothing in it reproduces or fails to.
+    assert not {found.table for found in compare_all(store)} & {"beyond", "human"}
+    assert "agree" not in finding(made)
+    # Runs that were trained before there was such a table are in it.
+    ours = make_table(RecordStore(RECORDS), "beyond", "cifar10", methods=["CE+SR+l1"])
+    assert all(entry.n for entry in ours.entries.values())

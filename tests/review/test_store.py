@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labelproof.review.store import Decisions
+from labelproof.review.decisions import Decisions
 
 
 @pytest.fixture

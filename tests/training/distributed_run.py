@@ -24,7 +24,7 @@ from labelproof.training import (
     choose_execution,
 )
 from labelproof.training.distributed import launched, share_gradients, taking_part
-from labelproof.training.pack import train_runs
+from labelproof.training.runner import train_runs
 
 
 def train_one_after_the_other(network: str, runs: Sequence[tuple[Path, int]]) -> None:

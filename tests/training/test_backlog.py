@@ -11,11 +11,10 @@ from small_runs import small, small_run, train_epoch
 from labelproof import parse_loss
 from labelproof.training.algorithms import Supervised
 from labelproof.training.algorithms.base import Batch
-from labelproof.training.backlog import Backlog
-from labelproof.training.feed import Fetched
-from labelproof.training.run import Run
+from labelproof.training.batches import Fetched
+from labelproof.training.metrics import Backlog, Tally
 from labelproof.training.step import judge
-from labelproof.training.tally import Tally
+from labelproof.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 CLASSES, BATCH = 5, 11
@@ -128,7 +127,7 @@ def test_many_classes_wait_for_fewer_steps() -> None:
     assert (few.places, many.places, most.places) == (64, 2, 1)
 
 
-def waits(run: Run) -> bool:
+def waits(run: Trainer) -> bool:
     return run.tally.backlog is not None
 
 

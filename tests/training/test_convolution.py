@@ -9,8 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from labelproof.models.spec import make_network
-from labelproof.training.convolution import CONVOLUTIONS, default_convolution, use_convolution
+from labelproof.models.text import make_network
+from labelproof.training.kernels.convolution import (
+    CONVOLUTIONS,
+    default_convolution,
+    use_convolution,
+)
 
 
 def kinds(network: nn.Module) -> set[str]:

@@ -9,12 +9,12 @@ import pytest
 import torch
 from small_runs import CPU, small, small_digits, small_run, train_epoch
 
-from labelproof.training.direct import make_direct
+from labelproof.training.batches import ResidentImages
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution
-from labelproof.training.feed import ResidentImages
-from labelproof.training.optimization import Optimizer
-from labelproof.training.run import Run
+from labelproof.training.kernels.mlp import make_direct
+from labelproof.training.optimizer import Optimizer
+from labelproof.training.trainer import Trainer
 
 MLP = "mlp(hidden=16,depth=2)"
 
@@ -78,9 +78,9 @@ def test_examples_that_count_differently() -> None:
     weight = np.linspace(0, 2, len(examples.dataset.train)).astype(np.float32)
     weighed = type(examples)(**{**vars(examples), "weight": weight})
 
-    def run_of(chosen: Any) -> Run:
+    def run_of(chosen: Any) -> Trainer:
         images = ResidentImages(chosen.dataset, CPU.device)
-        return Run(configuration, chosen, images, CPU)
+        return Trainer(configuration, chosen, images, CPU)
 
     direct, traced, alike = run_of(weighed), run_of(weighed), run_of(examples)
     assert direct.plain.direct is not None

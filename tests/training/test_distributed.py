@@ -15,7 +15,6 @@ from torch import nn
 from training.distributed_run import train_one_after_the_other
 
 from labelproof.training.checkpoint import load_weights
-from labelproof.training.description import describe
 from labelproof.training.distributed import (
     SynchronizedBatchNorm,
     count_batches,
@@ -23,7 +22,8 @@ from labelproof.training.distributed import (
     taking_part,
 )
 from labelproof.training.execution import choose_execution
-from labelproof.training.networks import make_networks
+from labelproof.training.provenance import describe
+from labelproof.training.trainer import make_networks
 
 SCRIPT = Path(__file__).with_name("distributed_run.py")
 

@@ -21,7 +21,7 @@ def test_without_noise_or_imbalance_everything_is_as_it_came() -> None:
     assert examples.noise_rate == 0
 
 
-@pytest.mark.filterwarnings("ignore::labelproof.noise.learnability.UnlearnableClassWarning")
+@pytest.mark.filterwarnings("ignore::labelproof.noise.UnlearnableClassWarning")
 @pytest.mark.parametrize("noise", ["symmetric:0.4", "pair:0.3:exact", "instance:0.3"])
 @pytest.mark.parametrize("imbalance", ["none", "long-tailed:0.1", "step:0.2"])
 def test_noise_is_put_on_the_examples_that_are_used(noise: str, imbalance: str) -> None:
@@ -71,7 +71,7 @@ def test_the_dataset_is_left_as_it_was() -> None:
 
 
 def test_human_labels_come_from_their_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    from labelproof.noise.spec import NoiseSpec
+    from labelproof.noise.text import NoiseSpec
 
     dataset = small_digits()
     asked = {}

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import Description
 from labelproof.training.export import KEY, export_run
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.provenance import Description
+from labelproof.training.trained_network import TrainedNetwork
 
 SHAPES = {"cnn4(width=4)": (1, 8, 8), "cnn8(width=4)": (3, 16, 16), "mlp(hidden=8)": (3, 4, 5)}
 

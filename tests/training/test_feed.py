@@ -16,7 +16,7 @@ from labelproof.training.augmentation import (
     parse_augmentation,
     prepare_images,
 )
-from labelproof.training.feed import (
+from labelproof.training.batches import (
     EpochPlan,
     Labels,
     ResidentFeed,

@@ -9,15 +9,15 @@ from torch._dynamo.backends.common import aot_autograd
 
 from labelproof.models import make_network
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import Description
 from labelproof.training.execution import Execution
-from labelproof.training.fusible import (
+from labelproof.training.kernels.fusible import (
     FusibleMaxPool2d,
     FusibleReLU,
     fusing_options,
     make_fusible,
 )
-from labelproof.training.networks import make_networks
+from labelproof.training.provenance import Description
+from labelproof.training.trainer import make_networks
 
 # torch's own, while it traces any function with a gradient of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelproof.training.configuration import Configuration
-from labelproof.training.learning_rate import LearningRate, parse_learning_rate
+from labelproof.training.configuration import Configuration, LearningRate, parse_learning_rate
 
 steady = settings(deadline=None, derandomize=True)
 

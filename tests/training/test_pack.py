@@ -10,7 +10,7 @@ import torch
 from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, small_digits, train
 from torch import Tensor, nn
 
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
 from labelproof.training import (
     Configuration,
     DeviceMemoryError,
@@ -26,7 +26,7 @@ from labelproof.training.checkpoint import load_checkpoint, load_weights
 
 SIX: list[dict[str, Any]] = [
     {"seed": 1, "epochs": 3, "l1": 1e-3},
-    {"seed": 2, "epochs": 1, "loss": "ce"},
+    {"seed": 2, "epochs": 2, "loss": "ce", "algorithm": "elr(lambda=1)"},
     {"seed": 3, "epochs": 2, "loss": "nl", "augmentation": "crop:1,flip"},
     {"seed": 1, "epochs": 2, "network": "cnn4(width=4)", "noise": "pair:0.3", "l1": 0.01},
     {"seed": 5, "epochs": 1, "algorithm": "co-teaching", "batch_size": 64},
@@ -226,14 +226,14 @@ class Greedy(nn.Module):
 def test_too_little_memory_says_what_to_lower(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("labelproof.training.networks.make_network", lambda *_, **__: Greedy())
+    monkeypatch.setattr("labelproof.training.trainer.make_network", lambda *_, **__: Greedy())
     jobs = [Job(small(seed=seed), tmp_path / str(seed)) for seed in range(4)]
     with pytest.raises(DeviceMemoryError) as failure:
         train(jobs, at_once=at_once)
     message = str(failure.value)
     assert f"with {at_once} run" in message
     assert "CUDA out of memory" in message
-    for word in ("--batch-size", "--network", "--precision bf16"):
+    for word in ("--batch-size", "--network", "--set precision=bf16"):
         assert word in message
     assert ("the runs at a time (3)" in message) == (at_once == 3)
     # The folders are free again, and what was saved is there.
@@ -247,7 +247,7 @@ def test_too_little_memory_at_the_start_counts_the_run_that_starts(
     def refuse(*_: object, **__: object) -> nn.Module:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
 
-    monkeypatch.setattr("labelproof.training.networks.make_network", refuse)
+    monkeypatch.setattr("labelproof.training.trainer.make_network", refuse)
     with pytest.raises(DeviceMemoryError, match="with 1 run"):
         train(Job(small()))
 
@@ -321,4 +321,4 @@ def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:
             if event.kind == "epoch" and (folder / "checkpoint").is_dir():
                 seen += [path.name[:5] for path in (folder / "checkpoint").iterdir()]
         assert sorted(set(seen)) == expected
-        assert max(path.name for path in (folder / "checkpoint").iterdir()) == "00003-0000000"
+        assert max(path.stem for path in (folder / "checkpoint").iterdir()) == "00003-0000000"

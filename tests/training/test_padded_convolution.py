@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from labelproof.training.padded_convolution import PaddedConv2d, pad_convolutions
+from labelproof.training.kernels.convolution import PaddedConv2d, pad_convolutions
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def test_outputs_and_gradients_are_those_of_the_plain_layer(
 
 
 def test_the_calls_of_the_device_have_multiples_of_eight(monkeypatch: pytest.MonkeyPatch) -> None:
-    from labelproof.training import padded_convolution
+    from labelproof.training.kernels import convolution
 
     shapes = []
-    convolve = padded_convolution.F.conv2d
+    convolve = convolution.F.conv2d
 
     def told(input: torch.Tensor, weight: torch.Tensor, *rest: Any) -> torch.Tensor:
         shapes.append((input.shape[1], *weight.shape[:2]))
         return convolve(input, weight, *rest)
 
-    monkeypatch.setattr(padded_convolution.F, "conv2d", told)
+    monkeypatch.setattr(convolution.F, "conv2d", told)
     pad_convolutions(nn.Sequential(nn.Conv2d(3, 12, 3), nn.Conv2d(12, 196, 1)))(
         torch.zeros(1, 3, 5, 5)
     )

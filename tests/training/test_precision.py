@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from labelproof.training.configuration import PRECISIONS
-from labelproof.training.precision import TYPES, autocast, resolve_precision
+from labelproof.training.execution import TYPES, autocast, resolve_precision
 
 
 def test_every_precision_has_numbers() -> None:

@@ -7,9 +7,17 @@ import torch
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Examples, Execution
 from labelproof.training.augmentation import Augmentation, parse_augmentation
-from labelproof.training.feed import EpochPlan, Fetched, Labels, ResidentFeed, Share, plan_epoch
-from labelproof.training.rows import ResidentRows, RowFeed
-from labelproof.training.run import Run
+from labelproof.training.batches import (
+    EpochPlan,
+    Fetched,
+    Labels,
+    ResidentFeed,
+    ResidentRows,
+    RowFeed,
+    Share,
+    plan_epoch,
+)
+from labelproof.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 NONE = Augmentation()
@@ -137,12 +145,12 @@ def test_a_run_that_goes_on_from_within_an_epoch_comes_to_the_same_bytes(
         learning_rate=0.01,
     )
 
-    def start() -> Run:
+    def start() -> Trainer:
         given = dataset.train.labels
         examples = Examples(dataset, np.arange(90), given, np.roll(given, 1), 0.5)
-        return Run(configuration, examples, ResidentRows(dataset, CPU), Execution(CPU))
+        return Trainer(configuration, examples, ResidentRows(dataset, CPU), Execution(CPU))
 
-    def finish(run: Run) -> list[dict[str, float]]:
+    def finish(run: Trainer) -> list[dict[str, float]]:
         found = []
         while not run.finished:
             run.begin()

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from labelproof import CrossEntropy
 from labelproof.training.algorithms import Batch, CoTeaching, Supervised
-from labelproof.training.feed import Fetched
-from labelproof.training.run import Run
+from labelproof.training.batches import Fetched
+from labelproof.training.metrics import Tally
 from labelproof.training.step import Average, judge
-from labelproof.training.tally import Tally
+from labelproof.training.trainer import Trainer
 
 
 def test_memory_is_counted_as_it_is_defined() -> None:
@@ -91,7 +91,7 @@ def test_what_is_kept_of_an_averaged_run_is_the_average() -> None:
         assert torch.equal(checkpoint.state[f"network0.{name}"], run.networks[0].state_dict()[name])
 
 
-def distance(first: Run, second: Run, index: int = 0) -> float:
+def distance(first: Trainer, second: Trainer, index: int = 0) -> float:
     """Of two runs' weights, over how far the first one's moved."""
     pairs = zip(
         first.networks[index].parameters(), second.networks[index].parameters(), strict=True
@@ -140,7 +140,7 @@ class Deaf(nn.Module):
 def test_a_parameter_that_is_not_used_stays_and_stops_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("labelproof.training.networks.make_network", lambda *_, **__: Deaf(10))
+    monkeypatch.setattr("labelproof.training.trainer.make_network", lambda *_, **__: Deaf(10))
     run = small_run(small(weight_decay=0), CPU, small_digits())
     train_epoch(run)
     network = run.networks[0]

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save
 
 from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles
 from labelproof.training import Configuration, Job, choose_examples, choose_execution, train_runs
-from labelproof.training.pack import fits
+from labelproof.training.checkpoint import load_weights
+from labelproof.training.runner import fits
 
 CONFIGURATION = Configuration(
     "digits",
@@ -61,8 +63,8 @@ def outcome(
         )
     )
     assert events[-1].kind == "finished"
-    weights = next(folder.glob("checkpoint/*/weights.safetensors"))
-    return weights.read_bytes(), (folder / "metrics.jsonl").read_bytes()
+    weights = save(load_weights(folder / "checkpoint"))
+    return weights, (folder / "metrics.jsonl").read_bytes()
 
 
 def test_files_give_the_bytes_of_arrays(tmp_path: Path, digits: tuple[Dataset, Dataset]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from labelproof.training.tally import MEMORY, SEEN, Tally
+from labelproof.training.metrics import MEMORY, SEEN, Tally
 
 CPU = torch.device("cpu")
 

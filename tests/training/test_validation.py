@@ -12,12 +12,12 @@ import torch
 from small_runs import CPU, small, small_digits, train
 
 from labelproof.training import Examples, Job
+from labelproof.training.batches import ResidentImages
 from labelproof.training.evaluation import predict_logits
 from labelproof.training.examples import balanced_weights, choose_examples
-from labelproof.training.feed import ResidentImages
 from labelproof.training.metrics import spread
-from labelproof.training.pack import Event, train_runs
-from labelproof.training.run import Run
+from labelproof.training.runner import Event, train_runs
+from labelproof.training.trainer import Trainer
 
 
 def test_what_is_held_out_is_neither_learned_from_nor_chosen_by_the_truth() -> None:
@@ -86,7 +86,7 @@ def test_a_run_is_let_go_when_it_is_hopeless_and_the_next_takes_its_place() -> N
     assert [each[:2] for each in said] == [(1, "finished"), (2, "abandoned"), (3, "finished")]
 
 
-def run_with(weight: np.ndarray | None, copies: np.ndarray | None = None) -> Run:
+def run_with(weight: np.ndarray | None, copies: np.ndarray | None = None) -> Trainer:
     """One full-batch step on digits that count as told, or that are there as often."""
     dataset = small_digits(40, 10)
     if copies is not None:
@@ -110,7 +110,7 @@ def run_with(weight: np.ndarray | None, copies: np.ndarray | None = None) -> Run
         epochs=1,
         clip_norm=0.0,
     )
-    run = Run(configuration, examples, ResidentImages(dataset, CPU.device), CPU)
+    run = Trainer(configuration, examples, ResidentImages(dataset, CPU.device), CPU)
     run.begin()
     assert run.advance()
     return run
@@ -146,7 +146,7 @@ def test_an_algorithm_that_cannot_weigh_says_so() -> None:
     configuration = small(algorithm="co-teaching(rate=0.2)", class_weight="balanced")
     examples = choose_examples(configuration, small_digits())
     with pytest.raises(ValueError, match="supervised"):
-        Run(configuration, examples, ResidentImages(small_digits(), CPU.device), CPU)
+        Trainer(configuration, examples, ResidentImages(small_digits(), CPU.device), CPU)
 
 
 def test_logits_come_in_order() -> None:
@@ -154,7 +154,7 @@ def test_logits_come_in_order() -> None:
     configuration = small(validation=0.25)
     examples = choose_examples(configuration, dataset)
     images = ResidentImages(dataset, CPU.device)
-    run = Run(configuration, examples, images, CPU)
+    run = Trainer(configuration, examples, images, CPU)
     logits = predict_logits(run.evaluated, images.held_batches(run.held, 7), precision="float32")
     whole = predict_logits(run.evaluated, images.held_batches(run.held, 1000), precision="float32")
     torch.testing.assert_close(logits, whole)

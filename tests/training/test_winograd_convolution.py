@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from labelproof.training.convolution import CONVOLUTIONS, default_convolution, use_convolution
-from labelproof.training.unfolded import unfolded_backward, unfolded_forward
-from labelproof.training.winograd import winograd_backward, winograd_forward
-from labelproof.training.winograd_convolution import WinogradConv2d
+from labelproof.training.kernels.convolution import (
+    CONVOLUTIONS,
+    default_convolution,
+    use_convolution,
+)
+from labelproof.training.kernels.winograd import (
+    WinogradConv2d,
+    unfolded_backward,
+    unfolded_forward,
+    winograd_backward,
+    winograd_forward,
+)
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)
 
@@ -29,7 +37,7 @@ KERNELS = {
 @pytest.fixture(autouse=True)
 def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels are tested on images that are too small to be worth them."""
-    monkeypatch.setattr("labelproof.training.winograd_convolution._LEAST_WORK", 0)
+    monkeypatch.setattr("labelproof.training.kernels.winograd._LEAST_WORK", 0)
 
 
 def gradients(layer: nn.Module, images: Tensor) -> list[Tensor]:

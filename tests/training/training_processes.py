@@ -6,17 +6,17 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
-from small_runs import CPU, load_small, outcome, small
+from small_runs import CPU, load_small, small
 
 from labelproof.training import Configuration, Job, StopRequest, train_runs
 from labelproof.training.checkpoint import load_checkpoint
@@ -64,14 +64,14 @@ def whole(folder: Path) -> float:
 
 def place(folder: Path) -> str:
     """Where the newest checkpoint stands; empty before there is one."""
-    checkpoint = load_checkpoint(folder / "checkpoint", on_problem=print)
+    checkpoint = load_checkpoint(folder / "checkpoint", on_problem=lambda _: None)
     return "" if checkpoint is None else f"{checkpoint.values['epoch']}"
 
 
-def kill(folder: Path, rounds: int) -> None:
-    """Kill a run at random moments, over and over; print how it died and where it stood."""
+def kill(folder: Path, rounds: int, took: float) -> list[list[Any]]:
+    """Kill a run at random moments, over and over; give how it died and where it stood."""
     draw = random.Random(3)  # noqa: S311
-    took = whole(folder)
+    said: list[list[Any]] = []
     for round_ in range(rounds):
         child, heard = fork(folder / "killed")
         with os.fdopen(heard) as stream:
@@ -81,16 +81,16 @@ def kill(folder: Path, rounds: int) -> None:
                 stream.readline()
             time.sleep(draw.uniform(0, took / CONFIGURATION.epochs))
             os.kill(child, signal.SIGKILL)
-            print(json.dumps([wait(child), place(folder / "killed")]), flush=True)
+            said.append([wait(child), place(folder / "killed")])
     child, heard = fork(folder / "killed")
     with os.fdopen(heard) as stream:
         stream.read()
-    print(json.dumps([wait(child), place(folder / "killed")]), flush=True)
+    return [*said, [wait(child), place(folder / "killed")]]
 
 
-def ask(folder: Path) -> None:
+def ask(folder: Path) -> list[list[Any]]:
     """Ask a run to end, by either signal, and let it finish later."""
-    whole(folder)
+    said: list[list[Any]] = []
     for asked, epochs in ((signal.SIGTERM, 2), (signal.SIGINT, 6)):
         mine = folder / asked.name
         child, heard = fork(mine)
@@ -103,11 +103,11 @@ def ask(folder: Path) -> None:
         with os.fdopen(heard) as stream:
             rest = stream.read().split()
         assert wait(child) == 0
-        said = [asked.name, code, epochs, [event.strip() for event in events], rest]
-        print(json.dumps(said), flush=True)
+        said.append([asked.name, code, epochs, [event.strip() for event in events], rest])
+    return said
 
 
-def both(folder: Path) -> None:
+def both(folder: Path) -> list[Any]:
     """Train where another process trains already."""
     child, heard = fork(folder)
     with os.fdopen(heard) as stream:
@@ -119,50 +119,12 @@ def both(folder: Path) -> None:
             message = str(error)
         left = stream.read().split()[-1]
     assert wait(child) == 0
-    print(json.dumps([child, message, left]), flush=True)
-
-
-def fill(disk: Path, rooms: list[int]) -> None:
-    """Train on a disk on which so many kilobytes are left after the second epoch."""
-    configuration = small(network="cnn4(width=4)", epochs=4)
-    train(disk.parent / "whole", lambda _: None, configuration)
-    for room in rooms:
-        fill_but(disk, room, configuration)
-
-
-def fill_but(disk: Path, room: int, configuration: Configuration) -> None:
-    folder, stuffing = disk / f"run{room}", disk / "stuffing"
-    epochs = 0
-
-    def tell(kind: str) -> None:
-        nonlocal epochs
-        epochs += kind == "epoch"
-        if kind == "epoch" and epochs == 2:
-            free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
-            stuffing.write_bytes(bytes(max(free - room * 1024, 0)))
-
-    kind = message = ""
-    try:
-        train(folder, tell, configuration)
-    except OSError as error:
-        kind, message = type(error).__name__, str(error)
-    found: list[str] = []
-    kept = load_checkpoint(folder / "checkpoint", on_problem=found.append)
-    name = None if kept is None else f"{kept.values['epoch']:05}-{kept.values['step']:07}"
-    done = 0 if kept is None else kept.values["epoch"]
-    stuffing.unlink()
-    train(folder, lambda _: None, configuration)
-    after = "same" if outcome(folder) == outcome(disk.parent / "whole") else "other"
-    shutil.rmtree(folder)
-    print(json.dumps([kind, message, name, done, after]), flush=True)
+    return [child, message, left]
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    task, folder, *rest = sys.argv[1:]
-    if task == "kill":
-        kill(Path(folder), int(rest[0]))
-    elif task == "fill":
-        fill(Path(folder), [int(room) for room in rest])
-    else:
-        {"ask": ask, "both": both}[task](Path(folder))
+    folder = Path(sys.argv[1])
+    took = whole(folder)
+    found = {"kill": kill(folder, 6, took), "ask": ask(folder), "both": both(folder / "both")}
+    print(json.dumps(found))

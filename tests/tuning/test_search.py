@@ -14,34 +14,34 @@ from small_runs import CPU, StopAfter, small, small_digits
 
 from labelproof.data import Dataset, Split
 from labelproof.training import Event
-from labelproof.tuning import Trial, Tuning, tune
-from labelproof.tuning import course as course_module
+from labelproof.tuning import Search, Trial, tune
+from labelproof.tuning import search as course_module
 from labelproof.tuning.space import starts
 
 SETTING = small(loss="ce", epochs=2)
 STRONG = "ce+sr(tau=0.5,p=0.1,lambda0=80,rho=1,r=1,normalize=false)"
 
 
-def run(**options: Any) -> Tuning:
+def run(**options: Any) -> Search:
     options = {"trials": 3, "folds": 1, "execution": CPU, **options}
     dataset = options.pop("dataset", small_digits())
     return tune(dataset, options.pop("configuration", SETTING), **options)
 
 
-def seen(found: Tuning) -> list[tuple[int, str, str, float | None]]:
-    return sorted((trial.number, trial.loss, trial.state, trial.accuracy) for trial in found.trials)
+def seen(found: Search) -> list[tuple[int, str, str, float | None]]:
+    return sorted((trial.number, trial.loss, trial.state, trial.accuracy) for trial in found.tried)
 
 
 def test_it_tries_what_is_known_and_then_what_is_proposed() -> None:
     found = run(trials=10)
-    by_number = sorted(found.trials, key=lambda trial: trial.number)
+    by_number = sorted(found.tried, key=lambda trial: trial.number)
     assert [trial.loss for trial in by_number[:8]] == starts(epochs=2, classes=10)
     assert [trial.origin for trial in by_number] == ["start"] * 8 + ["search"] * 2
     assert len({trial.loss for trial in by_number}) == 10
-    assert found.choice is found.trials[0]
+    assert found.choice is found.tried[0]
     assert found.choice is not None
     assert found.configuration == replace(SETTING, loss=found.choice.loss)
-    accuracies = [trial.accuracy or 0.0 for trial in found.trials if trial.state == "complete"]
+    accuracies = [trial.accuracy or 0.0 for trial in found.tried if trial.state == "complete"]
     assert accuracies == sorted(accuracies, reverse=True)
 
 
@@ -78,7 +78,7 @@ def test_folds_are_trained_one_after_the_other() -> None:
 
     found = run(trials=2, folds=3, on_event=listen)
     assert started == [(loss, seed) for loss in ("ce", "gce(q=0.7)") for seed in (1, 2, 3)]
-    assert all(sorted(trial.scores) == [0, 1, 2] for trial in found.trials)
+    assert all(sorted(trial.scores) == [0, 1, 2] for trial in found.tried)
 
 
 @pytest.mark.parametrize("folds", [1, 2])
@@ -89,7 +89,7 @@ def test_several_at_once_come_to_the_same(folds: int) -> None:
 def test_ones_own_losses_come_first() -> None:
     found = run(trials=2, losses=["nce + mae", "ce"])
     assert seen(found)[0][1] == "nce+mae"
-    assert [trial.origin for trial in found.trials] == ["asked", "asked"]
+    assert [trial.origin for trial in found.tried] == ["asked", "asked"]
 
 
 def test_a_collapse_is_let_go_and_followed_by_a_weaker_penalty() -> None:
@@ -99,7 +99,7 @@ def test_a_collapse_is_let_go_and_followed_by_a_weaker_penalty() -> None:
         configuration=replace(SETTING, epochs=12, learning_rate=0.02, batch_size=8),
         dataset=small_digits(150, 0),
     )
-    trials = sorted(found.trials, key=lambda trial: trial.number)
+    trials = sorted(found.tried, key=lambda trial: trial.number)
     assert trials[0].state == "collapsed"
     assert "the same class" in trials[0].why
     assert trials[0].trained < 12
@@ -108,25 +108,25 @@ def test_a_collapse_is_let_go_and_followed_by_a_weaker_penalty() -> None:
 
 def test_what_is_not_a_number_is_no_choice() -> None:
     found = run(trials=3, losses=["1e30*ce"], configuration=replace(SETTING, clip_norm=0))
-    states = {trial.loss: trial.state for trial in found.trials}
+    states = {trial.loss: trial.state for trial in found.tried}
     assert states["1e30*ce"] == "failed"
     assert found.choice is not None
     assert found.choice.state == "complete"
 
 
 @pytest.fixture(scope="module")
-def undisturbed() -> Tuning:
+def undisturbed() -> Search:
     return run(trials=9, folds=2)
 
 
 @pytest.mark.parametrize("steps", [1, 25, 70])
 def test_a_search_that_was_stopped_goes_on_to_the_same_end(
-    tmp_path: Path, undisturbed: Tuning, steps: int
+    tmp_path: Path, undisturbed: Search, steps: int
 ) -> None:
     file = tmp_path / "tuning.json"
     first = run(trials=9, folds=2, file=file, stop=StopAfter(steps))
     assert first.stopped
-    assert len(first.trials) < 9
+    assert len(first.tried) < 9
     again = run(trials=9, folds=2, file=file)
     assert not again.stopped
     assert seen(again) == seen(undisturbed)
@@ -136,7 +136,7 @@ def test_a_stopped_search_gives_the_best_so_far() -> None:
     found = run(trials=10, stop=StopAfter(40))
     assert found.stopped
     assert found.choice is not None
-    assert found.choice.accuracy == max(trial.accuracy or 0 for trial in found.trials)
+    assert found.choice.accuracy == max(trial.accuracy or 0 for trial in found.tried)
 
 
 def test_a_finished_search_is_not_trained_again_but_can_be_extended(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_finished_search_is_not_trained_again_but_can_be_extended(tmp_path: Pa
     listen: Callable[[Event | Trial], None] = lambda event: kinds.append(type(event).__name__)  # noqa: E731
     run(trials=2, file=file, on_event=listen)
     assert kinds == []
-    assert len(run(trials=4, file=file).trials) == 4
+    assert len(run(trials=4, file=file).tried) == 4
     assert len(json.loads(file.read_text())["trials"]) == 4
 
 
@@ -171,7 +171,7 @@ def test_when_time_is_up_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> No
             now[0] += 60
 
     found = run(trials=9, seconds=90, on_event=listen)
-    assert len(found.trials) == 2
+    assert len(found.tried) == 2
     assert found.choice is not None
     assert not found.stopped
 
@@ -208,4 +208,4 @@ def small_table() -> Dataset:
 def test_a_table_is_searched_like_images() -> None:
     configuration = replace(SETTING, noise="none", network="mlp(hidden=8)", batch_size=16)
     found = run(dataset=small_table(), configuration=configuration, folds="auto")
-    assert all(len(trial.scores) == 3 for trial in found.trials)
+    assert all(len(trial.scores) == 3 for trial in found.tried)

@@ -21,13 +21,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import Findings
+from labelproof.audit.findings import Estimate, Findings
 from labelproof.data.dataset import Dataset
-from labelproof.training.array_file import read_arrays
-from labelproof.training.durable import remove_folder, write_bytes, write_text
-from labelproof.training.ownership import LOCK
-from labelproof.training.record import write_arrays
+from labelproof.training.files import (
+    read_arrays,
+    remove_folder,
+    write_arrays,
+    write_bytes,
+    write_text,
+)
+from labelproof.training.run_folder import LOCK
 
 __all__ = [
     "AUDIT",

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelproof.cli.lines import say, told
-from labelproof.cli.output_file import output_file
+from labelproof.cli.arguments import output_file
+from labelproof.cli.console import say, told
+from labelproof.cli.options import Factory
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, looking
@@ -38,6 +39,7 @@ def export(
             show_default="model.onnx or model.pt2 in the run's folder",
         ),
     ] = None,
+    network: Factory = None,
 ) -> None:
     r"""Write a trained network as one file that runs without labelproof.
 
@@ -58,7 +60,7 @@ def export(
     example = f"model{EXPORTS[format]}"
     file = None if output is None else output_file(output, example=example)
     with told():
-        saved = load_run(run)
+        saved = load_run(run, network=network)
     path = saved.export(file, format=format)
     shape = ", ".join(str(size) for size in ("N", *saved.description.input_shape))
     taken = f"rows, float32 ({shape})" if saved.tabular else f"images, uint8 ({shape})"

@@ -11,10 +11,11 @@ from typing import Annotated, TextIO
 import pandas as pd
 import typer
 
-from labelproof.cli.exit_codes import READER_GONE
-from labelproof.cli.lines import told, warn
-from labelproof.cli.output_file import is_standard_output, output_file
-from labelproof.training.durable import write_text
+from labelproof.cli.arguments import is_standard_output, output_file
+from labelproof.cli.console import told, warn
+from labelproof.cli.main import READER_GONE
+from labelproof.cli.options import Factory
+from labelproof.training.files import write_text
 from labelproof.verbs.predictions import predict_paths
 from labelproof.verbs.run import load_run
 
@@ -61,6 +62,7 @@ def predict(
         ),
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
+    network: Factory = None,
 ) -> None:
     """Predict the classes of images or rows, as a table: path, label, probability.
 
@@ -94,7 +96,7 @@ def predict(
 
     with told():
         tables = predict_paths(
-            load_run(run, device),
+            load_run(run, device, network=network),
             paths,
             identify=identify,
             on_error="skip" if skip_unreadable else "raise",

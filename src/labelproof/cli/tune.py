@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from labelproof.cli import flags
+import labelproof
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import DIVERGED, Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY
-from labelproof.cli.lines import Terminal, say
-from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.tune_next import next_command
-from labelproof.data.load import Reading
-from labelproof.data.published import plain_name
-from labelproof.fitting.recipe import choose_recipe
-from labelproof.training.execution import choose_execution
-from labelproof.training.pack import DeviceMemoryError
-from labelproof.training.stopping import StopRequest
-from labelproof.tuning.journal import remove_journal
-from labelproof.verbs.inputs import check_labels_file, decode_images
-from labelproof.verbs.tune import describe, search
 
 __all__ = ["tune"]
 
@@ -36,13 +25,6 @@ def tune(
             "(digits, mnist, cifar10, ...; see 'labelproof data list').",
         ),
     ],
-    noise: Annotated[
-        str,
-        typer.Option(
-            help="Wrong labels to put on it first, such as symmetric:0.4: a rehearsal on data "
-            "whose labels are right. Your own data is taken as it is."
-        ),
-    ] = "none",
     trials: Annotated[int, typer.Option(min=1, help="How many settings to try.")] = 20,
     seconds: Annotated[
         float | None,
@@ -52,7 +34,7 @@ def tune(
         list[str] | None,
         typer.Option(
             help="A loss of your own to try first, such as 'nce+mae'; repeatable.",
-            show_default="none",
+            show_default=False,
         ),
     ] = None,
     loss_file: LossFiles = None,
@@ -68,31 +50,32 @@ def tune(
     prune: Annotated[
         bool,
         typer.Option(
-            "--prune/--no-prune", help="Whether settings that are clearly behind are let go early."
+            "--prune/--no-prune",
+            rich_help_panel=options.MORE,
+            help="Whether settings that are clearly behind are abandoned early.",
         ),
     ] = True,
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
-    seed: flags.Seed = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
+    noise: options.Rehearsal = None,
+    seed: options.Seed = None,
     at_once: Annotated[
         int, typer.Option(min=1, help="Runs at a time, which fill a GPU; more take more memory.")
     ] = 1,
-    device: flags.Device = "auto",
+    device: options.Device = "auto",
     output: Annotated[
         Path, typer.Option(help="The file of the search, written after every run.")
     ] = Path("tuning.json"),
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start anew, whatever the file holds.")
-    ] = False,
+    fresh: options.Fresh = False,
     data_root: Root = None,
 ) -> None:
     """Choose the loss and its hyperparameters for data with wrong labels, without any clean ones.
@@ -113,57 +96,34 @@ def tune(
     Stopped by Ctrl-C it says what is best so far, and the same command goes on from its file; so it
     does with more --trials.
     """
-    given: dict[str, Any] = {
-        "noise": noise,
-        "network": network,
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "augmentation": augmentation,
-        "seed": seed,
-    }
-    check_labels_file(labels)
-    execution = choose_execution(device)
-    reading = Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root)
-    console = Console()
-    reporter = Terminal(console)
-    with reporter.reading():
-        dataset = reading.load(data, on_error="skip")
-    reading = reading.found_in(dataset)
-    data = plain_name(data)
-    fast = execution.device.type != "cpu"
-    configuration = choose_recipe(dataset, data=data, fast=fast, validation=0.0, **given)
-    dataset = decode_images(dataset, configuration, execution.device, reporter, aside=True)
-    if fresh:
-        remove_journal(output)
-    try:
-        with StopRequest() as stop:
-            found = search(
-                dataset,
-                configuration,
-                trials=trials,
-                folds=folds or "auto",
-                at_once=at_once,
-                seconds=seconds,
-                execution=execution,
-                losses=loss or (),
-                prune=prune,
-                file=output,
-                stop=stop,
-                reporter=reporter,
-            )
-    except DeviceMemoryError as error:
-        typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
-        raise typer.Exit(OUT_OF_MEMORY) from None
-    say(console, describe(found, num_classes=dataset.num_classes))
-    if found.stopped:
-        say(console, f"Stopped; the same command goes on from {output}.")
-    if found.choice is not None:
-        follows = next_command(
-            found, given, labels=labels, reading=reading.flags(), loss_files=loss_file or ()
+    reporter = Terminal()
+    with ending(reporter):
+        found = labelproof.tune(
+            data,
+            label,
+            trials=trials,
+            losses=loss or (),
+            folds=folds or "auto",
+            seconds=seconds,
+            prune=prune,
+            at_once=at_once,
+            labels=labels,
+            drop=drop or (),
+            group=group,
+            decimal=decimal,
+            thousands=thousands,
+            noise=noise,
+            network=network,
+            epochs=epochs,
+            seed=seed,
+            device=device,
+            output=output,
+            fresh=fresh,
+            data_root=data_root,
+            progress=reporter,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            augmentation=augmentation,
         )
-        say(console, f"Next: {follows}")
-    if found.stopped:
-        raise typer.Exit(stop.exit_code)
-    if found.choice is None:
+    if found.best is None:
         raise typer.Exit(DIVERGED)

@@ -12,10 +12,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from labelproof.data.notices import count, few, notice
-from labelproof.experiments.record_file import find_record_files, read_record_file
+from labelproof.experiments.records import find_record_files, read_record_file
 from labelproof.training.configuration import Configuration
+from labelproof.training.provenance import BEGUN_ON
 from labelproof.training.record import RECORD, RunRecord
-from labelproof.training.saved import BEGUN_ON
 
 __all__ = ["Compared", "compare_runs", "find_unfinished", "read_records"]
 

@@ -27,11 +27,11 @@ from labelproof.training import (
     choose_execution,
     train_runs,
 )
+from labelproof.training.batches import ResidentImages
 from labelproof.training.checkpoint import load_weights
-from labelproof.training.durable import remove_folder, settle
 from labelproof.training.evaluation import CHUNK, evaluating
-from labelproof.training.feed import ResidentImages
-from labelproof.training.folder import RunFolder
+from labelproof.training.files import clear_litter, remove_folder
+from labelproof.training.run_folder import RunFolder
 
 __all__ = [
     "BASES",
@@ -178,7 +178,7 @@ def discard(runs: Sequence[DemoRun]) -> None:
         if run.folder.exists():
             remove_folder(run.folder)
     for parent in {run.folder.parent for run in runs}:
-        settle(parent)
+        clear_litter(parent)
 
 
 def train(run: DemoRun) -> Generator[dict[str, float], None, RunRecord | DivergedError]:

@@ -12,8 +12,8 @@ import torch
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.pack import Event, Job, train_runs
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import Event, Job, train_runs
+from labelproof.training.stop_request import StopRequest
 
 __all__ = ["ENGINES", "Engine", "LocalEngine"]
 

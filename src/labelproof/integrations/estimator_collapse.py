@@ -5,15 +5,14 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
-from labelproof.fitting.defaults import complete_loss, is_bare
+from labelproof.fitting.recipe import complete_loss, is_bare
 from labelproof.integrations.estimator_examples import spread_of_labels
 from labelproof.integrations.estimator_fitting import Trained, Weights, train_network
 from labelproof.losses import Loss, SparseRegularized, format_loss
+from labelproof.training.batches import ResidentImages, ResidentRows
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.feed import ResidentImages
-from labelproof.training.rows import ResidentRows
 from labelproof.tuning.collapse import back_off, collapse, patience_for
 
 __all__ = ["CollapseWarning", "train_backing_off"]

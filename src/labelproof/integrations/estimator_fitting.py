@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from labelproof.losses import Loss
-from labelproof.models.spec import make_network
+from labelproof.models.text import make_network
+from labelproof.training.batches import DeviceInputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.feed import DeviceInputs
-from labelproof.training.run import Run
+from labelproof.training.trainer import Trainer
 
 __all__ = ["Trained", "Weights", "predict_logits", "train_network"]
 
@@ -70,7 +70,7 @@ def train_network(
         verbose: Print a line for every epoch.
     """
     # A copy: the user's own stays as it is, epoch and device.
-    run = Run(configuration, examples, inputs, execution, loss=copy.deepcopy(loss))
+    run = Trainer(configuration, examples, inputs, execution, loss=copy.deepcopy(loss))
     if start is not None:
         _put_weights(run, start)
     run.prepare()
@@ -141,7 +141,7 @@ def predict_logits(
     return np.concatenate(found) if found else np.zeros((0, num_classes))
 
 
-def _put_weights(run: Run, weights: Mapping[str, NDArray[np.generic]]) -> None:
+def _put_weights(run: Trainer, weights: Mapping[str, NDArray[np.generic]]) -> None:
     for network in [*run.networks, *([] if run.average is None else [run.average])]:
         state = network.state_dict()
         with torch.no_grad():
@@ -149,7 +149,7 @@ def _put_weights(run: Run, weights: Mapping[str, NDArray[np.generic]]) -> None:
                 state[name].copy_(torch.from_numpy(array.copy()))
 
 
-def _take_weights(run: Run) -> Weights:
+def _take_weights(run: Trainer) -> Weights:
     run.synchronize()
     state = run.evaluated.state_dict()
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in state.items()}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from labelproof.losses import Loss, as_loss, parse_loss
-from labelproof.losses.inputs import is_probabilities
+from labelproof.losses.batch import is_probabilities
 
 if TYPE_CHECKING:
     from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState

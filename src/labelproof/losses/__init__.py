@@ -1,11 +1,6 @@
 """Losses: one interface, `Normalized`, sums with `+` and `*`, and `SparseRegularized`."""
 
-from labelproof.losses.absolute_error import MeanAbsoluteError, mean_absolute_error
-from labelproof.losses.active_negative import (
-    NormalizedNegativeCrossEntropy,
-    NormalizedNegativeFocal,
-)
-from labelproof.losses.algebra import WeightedSum
+from labelproof.losses.algebra import ForeignLoss, LogitClip, WeightedSum, as_loss
 from labelproof.losses.asymmetric import (
     AsymmetricExponential,
     AsymmetricGeneralizedCrossEntropy,
@@ -13,28 +8,40 @@ from labelproof.losses.asymmetric import (
     AsymmetricUnhinged,
 )
 from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
-from labelproof.losses.clipping import LogitClip
-from labelproof.losses.cross_entropy import CrossEntropy, TaylorCrossEntropy, cross_entropy
+from labelproof.losses.batch import Outputs
+from labelproof.losses.cross_entropy import (
+    CrossEntropy,
+    Focal,
+    PartiallyHuberizedCrossEntropy,
+    TaylorCrossEntropy,
+    cross_entropy,
+    focal,
+    partially_huberized_cross_entropy,
+)
 from labelproof.losses.divergence import BiTempered, JensenShannon
 from labelproof.losses.epsilon import EpsilonCrossEntropy, EpsilonFocal
-from labelproof.losses.focal import Focal, focal
-from labelproof.losses.foreign import ForeignLoss, as_loss
-from labelproof.losses.generalized import GeneralizedCrossEntropy, generalized_cross_entropy
-from labelproof.losses.huberized import (
-    PartiallyHuberizedCrossEntropy,
-    partially_huberized_cross_entropy,
+from labelproof.losses.generalized import (
+    GeneralizedCrossEntropy,
+    MeanAbsoluteError,
+    generalized_cross_entropy,
+    mean_absolute_error,
 )
 from labelproof.losses.names import LOSSES
 from labelproof.losses.negative import NegativeLearning, draw_complementary, negative_learning
-from labelproof.losses.normalized import Normalized
-from labelproof.losses.outputs import Outputs
-from labelproof.losses.reverse import ReverseCrossEntropy, reverse_cross_entropy
-from labelproof.losses.smoothing import permutation_penalty, smoothing_vector
+from labelproof.losses.normalized import (
+    Normalized,
+    NormalizedNegativeCrossEntropy,
+    NormalizedNegativeFocal,
+)
+from labelproof.losses.penalty import permutation_penalty, smoothing_vector
 from labelproof.losses.sparse import SparseParts, SparseRegularized, lp_norm, sharpen, sparse_rate
-from labelproof.losses.spec import parse_loss
-from labelproof.losses.symmetric import SymmetricCrossEntropy, symmetric_cross_entropy
-from labelproof.losses.syntax import LossSyntaxError
-from labelproof.losses.writing import format_loss
+from labelproof.losses.symmetric import (
+    ReverseCrossEntropy,
+    SymmetricCrossEntropy,
+    reverse_cross_entropy,
+    symmetric_cross_entropy,
+)
+from labelproof.losses.text import LossSyntaxError, format_loss, parse_loss
 
 __all__ = [
     "LOSSES",

@@ -15,10 +15,15 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings, PointwiseLoss, of_label
-from labelproof.losses.numerics import complement, log_mixed, others_of_label
-from labelproof.losses.others import sum_of_others
-from labelproof.losses.outputs import Outputs
+from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.batch import Outputs
+from labelproof.losses.numerics import (
+    complement,
+    log_mixed,
+    of_label,
+    others_of_label,
+    sum_of_others,
+)
 from labelproof.ranges import within
 
 __all__ = [

@@ -13,29 +13,27 @@ from torch import Tensor, nn
 from torch.fx import Proxy
 from typing_extensions import Never, Self, TypeIs, Unpack
 
-from labelproof.losses.inputs import Admitted, admit, check_class_weight, is_probabilities
-from labelproof.losses.moving import follow
-from labelproof.losses.outputs import Outputs
-from labelproof.losses.reduction import (
+from labelproof.losses.batch import (
+    Admitted,
+    Outputs,
     Reduction,
+    admit,
+    check_class_weight,
     check_reduction,
     fit_weight,
+    is_probabilities,
     reduce_values,
     replace_ignored,
 )
+from labelproof.losses.gradient import LabelForm, mean_with_gradient
+from labelproof.losses.numerics import of_label
 from labelproof.ranges import flag, whole
+
+__all__ = ["Loss", "LossSettings", "PointwiseLoss", "follow", "refuse_unknown", "sees_label_alone"]
+
 
 if TYPE_CHECKING:
     from labelproof.losses.algebra import WeightedSum
-
-__all__ = [
-    "Loss",
-    "LossSettings",
-    "PointwiseLoss",
-    "of_label",
-    "refuse_unknown",
-    "sees_label_alone",
-]
 
 
 class LossSettings(TypedDict, total=False):
@@ -205,8 +203,24 @@ class Loss(nn.Module):
 
     def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Loss of an admitted batch; behind the door, for losses built on losses."""
+        if outputs.counted and self.reduction == "mean" and self.class_weight is None:
+            form = self.label_form()
+            if form is not None:
+                if form.sharpening is None:
+                    found = form.base.quick_mean(outputs.logits, target)
+                else:
+                    found = mean_with_gradient(form, outputs.raw, target)
+                if found is not None:
+                    return found
         values = self.values(outputs, self.weigh(target))
         return self.reduce(values, target, weigh=False, counted=outputs.counted)
+
+    def label_form(self) -> LabelForm | None:
+        """The loss as a function of its label's log-probability, or `None` if it is not one.
+
+        Every shortcut asks here: the kernels, and the gradient that is written down.
+        """
+        return None
 
     def weigh(self, target: Tensor) -> Tensor:
         """Class probabilities times the class weights; indices as they are."""
@@ -290,6 +304,14 @@ class Loss(nn.Module):
 class PointwiseLoss(Loss):
     """A loss that sees only the probability of the label: L(u, y) = l(log u_y)."""
 
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        for rule in ("value_and_slope", "quick_mean"):
+            # One that is inherited from above another `pointwise` does not speak for this one.
+            first = next(each for each in cls.__mro__ if {"pointwise", rule} & vars(each).keys())
+            if rule not in vars(first):
+                setattr(cls, rule, getattr(PointwiseLoss, rule))
+
     @property
     def label_alone(self) -> bool:
         """Whether `pointwise` is the whole loss.
@@ -297,6 +319,10 @@ class PointwiseLoss(Loss):
         A class that overrides how values come about may say so for those instances where it is.
         """
         return True
+
+    def label_form(self) -> LabelForm | None:
+        """The loss itself, unless a subclass computes its values in another way."""
+        return LabelForm(self) if sees_label_alone(self) else None
 
     @abstractmethod
     def pointwise(self, log_probability: Tensor) -> Tensor:
@@ -320,6 +346,13 @@ class PointwiseLoss(Loss):
             values = self.each_pointwise(given)
             return values.detach(), torch.autograd.grad(values.sum(), given)[0]
 
+    def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
+        """The mean over a batch of integer labels in fewer operations, where a subclass knows how.
+
+        In a small batch every operation costs more than its arithmetic.
+        """
+        return None
+
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
         return self.each_pointwise(outputs.log_probabilities)
@@ -332,8 +365,7 @@ class PointwiseLoss(Loss):
 def sees_label_alone(loss: object) -> TypeIs[PointwiseLoss]:
     """Whether a loss is `pointwise` of its label's log-probability, and nothing else.
 
-    Every shortcut asks here: the kernels, the closed form, the gradient without a graph. A class
-    that overrides how the value of a batch comes about is computed by its own methods instead.
+    A class that overrides how the value of a batch comes about is computed by its own methods.
 
     >>> from labelproof import CrossEntropy, NegativeLearning
     >>> sees_label_alone(CrossEntropy()), sees_label_alone(NegativeLearning())
@@ -371,6 +403,21 @@ def _parts(module: nn.Module) -> Iterator[Loss]:
             yield from _parts(child)
 
 
-def of_label(values: Tensor, target: Tensor) -> Tensor:
-    """Pick each example's entry for its own label out of `(N, C, ...)`."""
-    return values.gather(1, target.unsqueeze(1)).squeeze(1)
+def follow(values: Tensor, move: Callable[[Tensor], Tensor]) -> Tensor:
+    """Bring values to the device and the type that a module's `_apply` would give them.
+
+    The move itself is not asked for the values: that of `to_empty` leaves memory as it was found,
+    for a checkpoint to fill, and what is no part of a checkpoint would stay so. For the same reason
+    they stay where they are when the module moves to `meta`, which has no memory for them.
+
+    Args:
+        values: A tensor with one axis.
+        move: What the module is moved with.
+
+    >>> import torch
+    >>> follow(torch.tensor([1.0, 2.0]), lambda tensor: torch.empty_like(tensor).double())
+    tensor([1., 2.], dtype=torch.float64)
+    """
+    # A part of the same memory, so that a move that is done in place, to shared memory, is done.
+    like = move(values[:0])
+    return values.to("cpu" if like.is_meta else like.device, like.dtype)

@@ -1,6 +1,8 @@
-r"""Cross entropy, $-\log u_y$: learns fast, and fits wrong labels as eagerly as right ones."""
+r"""Cross entropy, $-\log u_y$, and its relatives: focal, partially Huberised, Taylor."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -8,11 +10,18 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from labelproof.losses.base import LossSettings, PointwiseLoss
-from labelproof.losses.numerics import complement
-from labelproof.losses.outputs import Outputs
-from labelproof.ranges import whole, within
+from labelproof.losses.numerics import LOG_ZERO, complement
+from labelproof.ranges import flag, whole, within
 
-__all__ = ["CrossEntropy", "TaylorCrossEntropy", "cross_entropy"]
+__all__ = [
+    "CrossEntropy",
+    "Focal",
+    "PartiallyHuberizedCrossEntropy",
+    "TaylorCrossEntropy",
+    "cross_entropy",
+    "focal",
+    "partially_huberized_cross_entropy",
+]
 
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
@@ -40,20 +49,13 @@ class CrossEntropy(PointwiseLoss):
         tensor(0.6931)
     """
 
-    @property
-    def label_alone(self) -> bool:
-        """Always; `reduce_batch` gives the same."""
-        return True
-
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
         return -log_probability
 
-    def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Loss of an admitted batch, by torch's own operation where that is all of it."""
-        if outputs.counted and self.class_weight is None and type(self) is CrossEntropy:
-            return F.cross_entropy(outputs.logits, target, reduction=self.reduction)
-        return super().reduce_batch(outputs, target)
+    def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The mean over a batch, by torch's own operation."""
+        return F.cross_entropy(logits, target)
 
     def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
         """`pointwise` and its derivative."""
@@ -91,3 +93,119 @@ class TaylorCrossEntropy(PointwiseLoss):
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""
         return f"terms={self.terms}"
+
+
+def focal(logits: Tensor, target: Tensor, *, gamma: float = 0.5, detach: bool = False) -> Tensor:
+    r"""Focal loss of each example, $-(1 - u_y)^\gamma \log u_y$.
+
+    Args:
+        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
+        target: Class indices, or class probabilities of the logits' shape.
+        gamma: Focusing exponent $\gamma \ge 0$; 0 is cross entropy.
+        detach: Stop the gradient through the factor $(1 - u_y)^\gamma$, as the reference code of
+            the sparse-regularization paper does.
+
+    Returns:
+        One value per example.
+
+    Example:
+        >>> focal(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), gamma=1)
+        tensor([0.3466])
+
+    Reference:
+        Lin et al., "Focal Loss for Dense Object Detection", ICCV 2017.
+    """
+    return Focal(gamma, detach=detach, reduction="none")(logits, target)
+
+
+class Focal(PointwiseLoss):
+    r"""Focal loss, $-(1 - u_y)^\gamma \log u_y$.
+
+    Args:
+        gamma: Focusing exponent $\gamma \ge 0$; 0 is cross entropy.
+        detach: Stop the gradient through the factor $(1 - u_y)^\gamma$.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> Focal(gamma=1)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(0.3466)
+    """
+
+    def __init__(
+        self, gamma: float = 0.5, *, detach: bool = False, **settings: Unpack[LossSettings]
+    ):
+        super().__init__(**settings)
+        self.gamma = within("gamma", gamma, 0)
+        self.detach = flag("detach", detach)
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability."""
+        # At u = 1 the power's slope is infinite for gamma < 1 and meets log u = 0: a NaN. The
+        # clamp keeps the slope finite, and where it acts the gradient is the true limit, zero.
+        smallest = torch.finfo(log_probability.dtype).tiny
+        # At u = 0 the factor's slope is 0 and meets log u = -inf: a NaN again. Below the floor u is
+        # 0 in any precision, so it changes no value, and it lets no gradient through.
+        floored = log_probability.clamp_min(LOG_ZERO)
+        factor = complement(floored).clamp_min(smallest) ** self.gamma
+        if self.detach:
+            factor = factor.detach()
+        return -factor * log_probability
+
+    def extra_repr(self) -> str:
+        """Hyperparameters, for printing."""
+        return f"gamma={self.gamma:g}, detach={self.detach}"
+
+
+def partially_huberized_cross_entropy(
+    logits: Tensor, target: Tensor, *, tau: float = 10.0
+) -> Tensor:
+    r"""Partially Huberised cross entropy of each example.
+
+    It is $-\log u_y$ where $u_y > 1/\tau$ and its tangent there, $-\tau u_y + \log\tau + 1$, below:
+    the gradient of an example the network disbelieves is bounded by $\tau$.
+
+    Args:
+        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
+        target: Class indices, or class probabilities of the logits' shape.
+        tau: Bound $\tau > 1$ on the slope; larger is closer to cross entropy.
+
+    Returns:
+        One value per example.
+
+    Example:
+        >>> partially_huberized_cross_entropy(torch.tensor([[0.0, 9.0]]), torch.tensor([0]), tau=2)
+        tensor([1.6929])
+
+    Reference:
+        Menon et al., "Can Gradient Clipping Mitigate Label Noise?", ICLR 2020.
+    """
+    return PartiallyHuberizedCrossEntropy(tau, reduction="none")(logits, target)
+
+
+class PartiallyHuberizedCrossEntropy(PointwiseLoss):
+    r"""Partially Huberised cross entropy: $-\log u_y$, linear where $u_y \le 1/\tau$.
+
+    Args:
+        tau: Bound $\tau > 1$ on the slope; larger is closer to cross entropy.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> loss = PartiallyHuberizedCrossEntropy(tau=2)
+        >>> loss(torch.tensor([[0.0, 9.0]]), torch.tensor([0]))
+        tensor(1.6929)
+    """
+
+    def __init__(self, tau: float = 10.0, **settings: Unpack[LossSettings]):
+        super().__init__(**settings)
+        # Float32 ends near 1e38, and an infinite slope times a probability of 0 is no number.
+        self.tau = within("tau", tau, 1, 1e30, open_low=True)
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability."""
+        log_tau = math.log(self.tau)
+        tangent = 1 + log_tau - self.tau * log_probability.exp()
+        return torch.where(log_probability > -log_tau, -log_probability, tangent)
+
+    def extra_repr(self) -> str:
+        """Hyperparameters, for printing."""
+        return f"tau={self.tau:g}"

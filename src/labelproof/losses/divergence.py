@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings, PointwiseLoss, of_label
-from labelproof.losses.numerics import LOG_ZERO, complement, log_mixed
-from labelproof.losses.outputs import Outputs
+from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.batch import Outputs
+from labelproof.losses.numerics import LOG_ZERO, complement, log_mixed, of_label
 from labelproof.ranges import within
 
 __all__ = ["BiTempered", "JensenShannon", "tempered_log_softmax"]

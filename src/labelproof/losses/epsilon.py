@@ -16,12 +16,10 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings, PointwiseLoss, of_label
-from labelproof.losses.clamp import check_clamp, clamp_log_probability
-from labelproof.losses.cross_entropy import CrossEntropy
-from labelproof.losses.focal import Focal
-from labelproof.losses.numerics import log_mixed
-from labelproof.losses.outputs import Outputs
+from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.batch import Outputs
+from labelproof.losses.cross_entropy import CrossEntropy, Focal
+from labelproof.losses.numerics import check_clamp, clamp_log_probability, log_mixed, of_label
 from labelproof.ranges import within
 
 __all__ = ["EpsilonCrossEntropy", "EpsilonFocal"]

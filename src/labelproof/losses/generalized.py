@@ -1,16 +1,69 @@
-r"""Generalised cross entropy, $(1 - u_y^q) / q$: between cross entropy and absolute error."""
+r"""Mean absolute error, $1 - u_y$, and generalised cross entropy, between it and cross entropy."""
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import Unpack
 
 from labelproof.losses.base import LossSettings, PointwiseLoss
-from labelproof.losses.clamp import check_clamp, clamp_log_probability
-from labelproof.losses.numerics import complement
+from labelproof.losses.numerics import check_clamp, clamp_log_probability, complement
 from labelproof.ranges import within
 
-__all__ = ["GeneralizedCrossEntropy", "generalized_cross_entropy"]
+__all__ = [
+    "GeneralizedCrossEntropy",
+    "MeanAbsoluteError",
+    "generalized_cross_entropy",
+    "mean_absolute_error",
+]
+
+
+def mean_absolute_error(logits: Tensor, target: Tensor) -> Tensor:
+    r"""Mean absolute error of each example, $1 - u_y$.
+
+    This is half of the l1 distance $\|u - e_y\|_1 = 2 (1 - u_y)$; write `2 * MeanAbsoluteError()`
+    for the distance itself.
+
+    Args:
+        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
+        target: Class indices, or class probabilities of the logits' shape.
+
+    Returns:
+        One value per example.
+
+    Example:
+        >>> import torch
+        >>> mean_absolute_error(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor([0.5000])
+
+    Reference:
+        Ghosh et al., "Robust Loss Functions under Label Noise for Deep Neural Networks", AAAI 2017.
+    """
+    return MeanAbsoluteError(reduction="none")(logits, target)
+
+
+class MeanAbsoluteError(PointwiseLoss):
+    r"""Mean absolute error, $1 - u_y$, half of the l1 distance to the one-hot label.
+
+    Example:
+        >>> import torch
+        >>> (2 * MeanAbsoluteError())(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(1.)
+    """
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability."""
+        return 1 - log_probability.exp()
+
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
+        slope = log_probability.exp().neg_()
+        return slope + 1, slope
+
+    def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The mean over a batch."""
+        return 1 + F.nll_loss(logits.softmax(dim=1), target)
 
 
 def generalized_cross_entropy(
@@ -74,6 +127,14 @@ class GeneralizedCrossEntropy(PointwiseLoss):
             return super().value_and_slope(log_probability)
         power = self.q * log_probability
         return power.expm1().div_(-self.q), power.exp_().neg_()
+
+    def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
+        """The mean over a batch of few classes."""
+        # For a small q, 1 would be subtracted from what is close to 1.
+        if self.clamp is not None or self.q < 0.1 or logits.shape[1] > 100:
+            return None
+        powers = (logits.log_softmax(dim=1) * self.q).exp()
+        return torch.rsub(F.nll_loss(powers, target), 1 / self.q, alpha=-1 / self.q)
 
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""

@@ -1,55 +1,83 @@
-"""The mean loss of a batch and its gradient in one go, without a graph.
+r"""The mean loss of a batch with its gradient written down, for losses of one label's probability.
 
-A graph is made for every step anew. For a small batch on the CPU, making it and walking back
-through it costs more than the arithmetic.
+Tracing a graph for every step and walking back through it costs more than the arithmetic of a small
+batch on the CPU. Where the loss is a function of $\log u_y$, with or without sparse regularization,
+both passes are a handful of operations here. `LabelForm` says which losses those are; `kernels` has
+the same gradient on CUDA.
+
+With $c$ the gradient of $\log u_y$ and $r$ that of $R = \|u\|_p^p$, that of $\log u$ is
+$g = r p\,u^p + c\,\delta_y$, that of $s = z / (n \tau)$ is $G = g - u \sum_i g_i$, and that of the
+logits, through the norm, $(G - \tau^2 s \sum_i s_i G_i) / (n \tau)$.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from labelproof.losses.base import Loss, PointwiseLoss, of_label, sees_label_alone
-from labelproof.losses.closed_form import logits_gradient, sharpen_and_measure
-from labelproof.losses.inputs import working_precision
-from labelproof.losses.sharpening import power_sum, sharpen
-from labelproof.losses.sparse import SparseRegularized
+from labelproof.losses.batch import is_plain, working_precision
+from labelproof.losses.numerics import of_label
+from labelproof.losses.penalty import overflow_scale, power_sum, sharpen
 
-__all__ = ["MeanAndGradient", "has_gradient", "mean_and_gradient", "mean_with_gradient"]
+if TYPE_CHECKING:
+    from labelproof.losses.base import Loss, PointwiseLoss
+
+__all__ = [
+    "LabelForm",
+    "MeanAndGradient",
+    "Sharpening",
+    "has_gradient",
+    "mean_and_gradient",
+    "mean_with_gradient",
+]
+
+# Torch's own, which has no name in Python; looked up once.
+_through_log_softmax = torch.ops.aten._log_softmax_backward_data.default
+
+
+class Sharpening(NamedTuple):
+    """How the output is sharpened and penalised, at one epoch."""
+
+    temperature: float
+    p: float
+    normalize: bool
+    clamp: float | None
+    weight: float
+
+
+class LabelForm(NamedTuple):
+    """A loss that is `base.pointwise` of its label's log-probability, plus the penalty if any."""
+
+    base: PointwiseLoss
+    sharpening: Sharpening | None = None
+
+
+class MeanAndGradient(NamedTuple):
+    """The mean loss of a batch and what it was computed from."""
+
+    mean: Tensor
+    """The loss, a scalar."""
+    gradient: Tensor
+    """Gradient of the logits, `(N, C)`."""
+    log_probabilities: Tensor
+    """Log-probabilities of the output, sharpened where the loss sharpens it, `(N, C)`."""
+    penalty: Tensor | None
+    """The l_p norm of each output, `(N, 1)`, where the loss has a penalty."""
 
 
 def has_gradient(loss: Loss) -> bool:
-    """Whether `mean_and_gradient` knows a loss: one of the label's probability, regularised or not.
+    """Whether `mean_and_gradient` can compute a loss.
 
     >>> from labelproof import parse_loss
     >>> [has_gradient(parse_loss(text)) for text in ("ce", "gce(q=0.7)+sr", "nce+mae")]
     [True, True, False]
     """
-    base: object = loss
-    if type(loss) is SparseRegularized and loss.vector is None and loss.smoothing == 0:
-        base = loss.base
-    return (
-        sees_label_alone(base)
-        and loss.reduction == "mean"
-        and loss.class_weight is None
-        and not loss.check
-    )
-
-
-class MeanAndGradient(NamedTuple):
-    """Of a batch."""
-
-    mean: Tensor
-    """The loss, a scalar."""
-    gradient: Tensor
-    """That of the logits, `(N, C)`."""
-    log_probabilities: Tensor
-    """Of the sharpened output where it is sharpened, `(N, C)`."""
-    penalty: Tensor | None
-    """The l_p norm of each output, `(N, 1)`, where it counts."""
+    plain = loss.reduction == "mean" and loss.class_weight is None and not loss.check
+    return plain and loss.label_form() is not None
 
 
 def mean_and_gradient(
@@ -58,10 +86,10 @@ def mean_and_gradient(
     """The mean loss of a batch, and its gradient with respect to the logits.
 
     Args:
-        loss: One of which `has_gradient` says so.
+        loss: One for which `has_gradient` is true.
         logits: `(N, C)`, float32 or float64.
         target: Class indices, `(N)`, all of them valid and none to be ignored.
-        weight: How much each example counts, `(N)`; the mean is over the number of examples.
+        weight: Weight of each example, `(N)`; the mean is over the number of examples.
 
     Example:
         >>> from labelproof import CrossEntropy
@@ -69,49 +97,41 @@ def mean_and_gradient(
         >>> found.mean, found.gradient
         (tensor(0.6931), tensor([[ 0.5000, -0.5000]]))
     """
-    logits = logits.detach()
-    share: Tensor | float = 1 / target.shape[0]
-    if weight is not None:
-        weight = weight.to(logits.dtype).unsqueeze(1)
-        share = weight * share
-    if not isinstance(loss, SparseRegularized):
-        assert isinstance(loss, PointwiseLoss)  # noqa: S101
-        return _plain(loss, logits, target.unsqueeze(1), share, weight)
-    base, temperature, penalty_weight = loss.base, loss.temperature, loss.weight
-    assert isinstance(base, PointwiseLoss)  # noqa: S101
-    how = {"temperature": temperature, "p": loss.p, "normalize": loss.normalize}
-    label, norm, sharpened = sharpen_and_measure(logits, target, **how, clamp=loss.clamp)
-    values, slope = _value_and_slope(base, label)
-    values = torch.add(values, norm, alpha=penalty_weight)
-    slope = slope * share
-    gradient = logits_gradient(sharpened, target, slope, penalty_weight * share, **how)
-    mean = _mean(values, weight)
-    return MeanAndGradient(mean, gradient, sharpened.log_probabilities, norm)
+    form = loss.label_form()
+    assert form is not None  # noqa: S101 (the caller asked `has_gradient`)
+    return _of_form(form, logits.detach(), target.unsqueeze(1), weight)
 
 
-def mean_with_gradient(loss: SparseRegularized, logits: Tensor, target: Tensor) -> Tensor | None:
-    """The mean loss of a batch as a part of torch's graph, its gradient found along with it.
+def mean_with_gradient(form: LabelForm, logits: Tensor, target: Tensor) -> Tensor | None:
+    """The mean loss of a batch as a part of torch's graph, its gradient computed along with it.
 
     Args:
-        loss: Any that is regularised.
-        logits: `(N, C)`, in any precision.
-        target: Class indices, `(N)`, all of them valid and none to be ignored.
+        form: Of the loss.
+        logits: In any precision.
+        target: All of them valid class indices, and none to be ignored.
 
     Returns:
-        `None` for a loss that has to be traced.
+        `None` where torch has to trace the loss, or nobody asks for a gradient.
     """
-    if not (has_gradient(loss) and _is_ours(type(loss.base))):
+    wanted = logits.requires_grad and torch.is_grad_enabled() and logits.device.type == "cpu"
+    if not (wanted and _is_ours(type(form.base)) and is_plain(logits, target)):
         return None
-    return _Mean.apply(logits, target, loss)  # pyright: ignore
+    return _Mean.apply(logits, target, form)  # pyright: ignore
+
+
+@functools.cache
+def _is_ours(kind: type[PointwiseLoss]) -> bool:
+    """Whether `pointwise` is this package's; another may hold parameters that want a gradient."""
+    home = next(each for each in kind.__mro__ if "pointwise" in vars(each))
+    return home.__module__.startswith("labelproof.losses.")
 
 
 class _Mean(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, logits, target, loss):
-        found = mean_and_gradient(loss, working_precision(logits), target)
+    def forward(ctx, logits, target, form):
+        found = _of_form(form, working_precision(logits), target.unsqueeze(1), None)
         ctx.save_for_backward(logits, target, found.gradient)
-        # The epoch may move before the gradient is asked for.
-        ctx.loss, ctx.temperature, ctx.weight = loss, loss.temperature, loss.weight
+        ctx.form = form
         return found.mean
 
     @staticmethod
@@ -119,54 +139,106 @@ class _Mean(torch.autograd.Function):
         logits, target, gradient = ctx.saved_tensors
         if not torch.is_grad_enabled():
             return (gradient * gradients[0]).to(logits.dtype), None, None
-        loss = ctx.loss  # a gradient of the gradient is asked for
-        sharp = sharpen(
-            working_precision(logits), temperature=ctx.temperature, normalize=loss.normalize
-        )
-        likely = torch.log_softmax(sharp, dim=1)
-        values = loss.base.pointwise(of_label(likely, target))
-        mean = (values + ctx.weight * power_sum(likely, loss.p, loss.clamp)).mean()
-        return *torch.autograd.grad(mean, logits, gradients, create_graph=True), None, None
+        base, how = ctx.form  # a gradient of the gradient is asked for, which has to be traced
+        lifted = working_precision(logits)
+        if how is not None:
+            lifted = sharpen(lifted, temperature=how.temperature, normalize=how.normalize)
+        log_probabilities = torch.log_softmax(lifted, dim=1)
+        values = base.pointwise(of_label(log_probabilities, target))
+        if how is not None:
+            values = values + how.weight * power_sum(log_probabilities, how.p, how.clamp)
+        return *torch.autograd.grad(values.mean(), logits, gradients, create_graph=True), None, None
 
 
-def _value_and_slope(loss: PointwiseLoss, log_probability: Tensor) -> tuple[Tensor, Tensor]:
-    if _slope_is_of_another(type(loss)):
-        return PointwiseLoss.value_and_slope(loss, log_probability)
-    return loss.value_and_slope(log_probability)
-
-
-@functools.cache
-def _slope_is_of_another(kind: type[PointwiseLoss]) -> bool:
-    """Whether a class overrides `pointwise` but not the slope that came with the one before."""
-    pointwise, slope = _home(kind, "pointwise"), _home(kind, "value_and_slope")
-    return pointwise is not slope and issubclass(pointwise, slope)
-
-
-@functools.cache
-def _is_ours(kind: type[nn.Module]) -> bool:
-    """Whether `pointwise` is this package's; another may hold parameters that want a gradient."""
-    return _home(kind, "pointwise").__module__.startswith("labelproof.losses.")
-
-
-def _home(kind: type[nn.Module], name: str) -> type[nn.Module]:
-    return next(each for each in kind.__mro__ if name in vars(each))
-
-
-def _plain(
-    loss: PointwiseLoss,
-    logits: Tensor,
-    target: Tensor,
-    share: Tensor | float,
-    weight: Tensor | None,
+def _of_form(
+    form: LabelForm, logits: Tensor, target: Tensor, weight: Tensor | None
 ) -> MeanAndGradient:
-    log_probabilities = torch.log_softmax(logits, dim=1)
-    label = log_probabilities.gather(1, target)
-    values, slope = _value_and_slope(loss, label)
-    slope = slope * share
-    mean = _mean(values, weight)
-    gradient = log_probabilities.exp().mul_(-slope).scatter_add_(1, target, slope)
-    return MeanAndGradient(mean, gradient, log_probabilities, None)
+    """As `mean_and_gradient`, with the target `(N, 1)`."""
+    base, how = form
+    share: Tensor | float = 1 / target.shape[0]
+    if weight is not None:
+        weight = weight.to(logits.dtype).unsqueeze(1)
+        share = weight * share
+    if how is None:
+        log_probabilities = torch.log_softmax(logits, dim=1)
+        values, slope = base.value_and_slope(log_probabilities.gather(1, target))
+        slope = slope * share
+        gradient = log_probabilities.exp().mul_(-slope).scatter_add_(1, target, slope)
+        return MeanAndGradient(_mean(values, weight), gradient, log_probabilities, None)
+    sharpened = _sharpen(logits, how)
+    log_probabilities = sharpened.log_probabilities
+    values, slope = base.value_and_slope(log_probabilities.gather(1, target))
+    values = torch.add(values, sharpened.norm, alpha=how.weight)
+    gradient = _logits_gradient(sharpened, target, slope * share, how.weight * share, how)
+    return MeanAndGradient(_mean(values, weight), gradient, log_probabilities, sharpened.norm)
 
 
 def _mean(values: Tensor, weight: Tensor | None) -> Tensor:
     return (values if weight is None else values * weight).mean()
+
+
+class _Sharpened(NamedTuple):
+    """What the gradient of a batch's sharpened outputs is made of."""
+
+    log_probabilities: Tensor
+    r"""$\log u$, `(N, C)`."""
+    norm: Tensor
+    r"""$\|u\|_p^p$, `(N, 1)`."""
+    powers: Tensor
+    r"""$u^p$ where it has a gradient, else 0, `(N, C)`."""
+    logits: Tensor
+    """$s$, 0 for a class that is masked, `(N, C)`."""
+    length: Tensor | float
+    r"""$n \tau$, `(N, 1)`, or a number where the logits are not normalised."""
+    masked: Tensor | None
+    """Which logits are minus infinity, `(N, C)`, where the norm leaves some out."""
+
+
+def _sharpen(logits: Tensor, how: Sharpening) -> _Sharpened:
+    length: Tensor | float = how.temperature
+    masked: Tensor | None = None
+    scale: Tensor | None = None
+    if how.normalize:
+        norms = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
+        if not norms.max().item() < math.inf:  # infinite, or NaN beside what may be infinite
+            masked = logits == -math.inf
+            kept = logits.masked_fill(masked, 0)
+            norms = torch.linalg.vector_norm(kept, dim=1, keepdim=True)
+            if norms.isinf().any():
+                scale = overflow_scale(kept, norms)
+                norms = torch.linalg.vector_norm(kept.div_(scale), dim=1, keepdim=True)
+        # 1 in the place of 0, as `sharpen` has it.
+        length = torch.threshold_(norms, 0, 1).mul_(how.temperature)
+    sharp = (logits if scale is None else logits / scale) / length
+    if scale is not None:
+        length = length * scale
+    log_probabilities = torch.log_softmax(sharp, dim=1)
+    if masked is not None:
+        sharp.masked_fill_(masked, 0)  # as a factor of a gradient of 0 it would make a NaN
+    powers = (log_probabilities * how.p).exp_()
+    if how.clamp is None:
+        norm = powers.sum(dim=1, keepdim=True)
+    else:
+        below = log_probabilities < math.log(how.clamp)
+        norm = powers.masked_fill(below, how.clamp**how.p).sum(dim=1, keepdim=True)
+        powers.masked_fill_(below, 0)
+    return _Sharpened(log_probabilities, norm, powers, sharp, length, masked)
+
+
+def _logits_gradient(
+    sharpened: _Sharpened,
+    target: Tensor,
+    label_gradient: Tensor,
+    norm_gradient: Tensor | float,
+    how: Sharpening,
+) -> Tensor:
+    log_probabilities, _, powers, sharp, length, masked = sharpened
+    gradient = powers * (norm_gradient * how.p)
+    gradient.scatter_add_(1, target, label_gradient)
+    gradient = _through_log_softmax(gradient, log_probabilities, 1, log_probabilities.dtype)
+    if how.normalize:
+        along = (sharp * gradient).sum(dim=1, keepdim=True)
+        gradient.addcmul_(sharp, along, value=-(how.temperature**2))
+    if masked is not None:
+        gradient.masked_fill_(masked, 0)  # of a label that is masked, too
+    return gradient.div_(length)

@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportIndexIssue=false
 r"""Sparse regularization on CUDA in two kernels, for any loss that sees one label's probability.
 
 Such a loss needs two numbers of each example: $\log u_y$ and $\|u\|_p^p$. One kernel reads the
@@ -16,10 +16,111 @@ them along, and the second needs one pass. Under a clamp $c$, $R$ counts $\max(u
 gradient comes from the classes with $u_i \ge c$ alone.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-__all__ = ["backward", "forward"]
+from labelproof.losses.batch import is_plain
+from labelproof.losses.penalty import traced_gradient
+
+__all__ = ["fits", "label_and_norm"]
+
+_LARGEST_BLOCK = 8192
+
+
+def fits(logits: Tensor, target: Tensor) -> bool:
+    """Whether the kernels serve: a plain batch on CUDA in at most float32."""
+    return logits.is_cuda and logits.dtype != torch.float64 and is_plain(logits, target)
+
+
+def label_and_norm(
+    logits: Tensor,
+    target: Tensor,
+    temperature: Tensor,
+    *,
+    p: float,
+    normalize: bool,
+    clamp: float | None,
+) -> tuple[Tensor, Tensor]:
+    r"""The label's log-probability and the l_p norm of each sharpened output.
+
+    Args:
+        logits: `(N, C)` on CUDA, at most float32.
+        target: Class indices, `(N)`, all of them valid.
+        temperature: A scalar tensor on the same device.
+        p: Exponent in (0, 1].
+        normalize: Whether the logits are divided by their l2 norm first.
+        clamp: Floor of the probabilities in the norm, or `None`.
+
+    Returns:
+        $\log u_y$ and $\|u\|_p^p$, float32, `(N)` each.
+    """
+    return _LabelAndNorm.apply(logits, target, temperature, p, normalize, clamp)  # pyright: ignore
+
+
+class _LabelAndNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, given, target, temperature, p, normalize, clamp):
+        logits = given.contiguous()
+        rows, classes = logits.shape
+        # A row each: log u_y, R, the largest s, 1/(n tau), the part of R that has a gradient, the
+        # sums of z^ u and of z^ u^p, 1/n, the logarithm of the sum of exp(s - largest).
+        saved = torch.empty((9, rows), dtype=torch.float32, device=logits.device)
+        block = min(1 << (classes - 1).bit_length(), _LARGEST_BLOCK)
+        with torch.cuda.device(logits.device):
+            forward[(rows,)](
+                logits,
+                target,
+                temperature,
+                saved,
+                rows,
+                classes,
+                p,
+                0.0 if clamp is None else clamp,
+                NORMALIZE=normalize,
+                CLAMP=clamp is not None,
+                BLOCK=block,
+                num_warps=_warps(block),
+                enable_fp_fusion=False,  # the largest logit minus itself must be 0, not a rounding
+            )
+        ctx.save_for_backward(given, target, temperature, saved)
+        ctx.settings = (p, normalize, clamp, block)
+        return saved[0], saved[1]
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        given, target, temperature, saved = ctx.saved_tensors
+        p, normalize, clamp, block = ctx.settings
+        if torch.is_grad_enabled():  # a gradient of the gradient is asked for
+            how = {"temperature": temperature, "p": p, "normalize": normalize, "clamp": clamp}
+            return traced_gradient(given, target, gradients, **how), None, None, None, None, None
+        logits = given.contiguous()
+        rows, classes = logits.shape
+        gradient = torch.empty_like(logits)
+        with torch.cuda.device(logits.device):
+            backward[(rows,)](
+                logits,
+                target,
+                saved,
+                gradients[0].float().contiguous(),
+                gradients[1].float().contiguous(),
+                gradient,
+                rows,
+                classes,
+                p,
+                0.0 if clamp is None else clamp,
+                NORMALIZE=normalize,
+                CLAMP=clamp is not None,
+                BLOCK=block,
+                num_warps=_warps(block),
+                enable_fp_fusion=False,  # the largest logit minus itself must be 0, not a rounding
+            )
+        return gradient, None, None, None, None, None
+
+
+def _warps(block: int) -> int:
+    return 1 if block <= 128 else 4 if block <= 2048 else 16
 
 
 @triton.jit

@@ -1,34 +1,64 @@
-"""What losses are called in text, and the arguments they are written with."""
+"""What losses are called in text: those of this package, and the user's own.
+
+A Python file of the user's has its losses in a table, as this package has:
+
+    LOSSES = {"poly": PolyCrossEntropy}
+
+The environment variable `LABELPROOF_LOSSES` names the file, so every process of a program knows it.
+Its code is run, so only the user names it, never a record or a run. Written down, such a loss has a
+few digits of its code after its name, `poly@3f9c21`: changed code is another loss, and a result of
+the old code is never taken for one of the new. Whoever types the name may leave the digits out.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import importlib.util
 import inspect
+import os
+import re
+import sys
+import traceback
 from collections.abc import Mapping
+from numbers import Real
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from labelproof.losses.absolute_error import MeanAbsoluteError
-from labelproof.losses.active_negative import (
-    NormalizedNegativeCrossEntropy,
-    NormalizedNegativeFocal,
-)
 from labelproof.losses.asymmetric import (
     AsymmetricExponential,
     AsymmetricGeneralizedCrossEntropy,
     AsymmetricSquaredError,
     AsymmetricUnhinged,
 )
-from labelproof.losses.base import Loss
-from labelproof.losses.cross_entropy import CrossEntropy, TaylorCrossEntropy
+from labelproof.losses.base import Loss, LossSettings
+from labelproof.losses.cross_entropy import (
+    CrossEntropy,
+    Focal,
+    PartiallyHuberizedCrossEntropy,
+    TaylorCrossEntropy,
+)
 from labelproof.losses.divergence import BiTempered, JensenShannon
 from labelproof.losses.epsilon import EpsilonCrossEntropy, EpsilonFocal
-from labelproof.losses.focal import Focal
-from labelproof.losses.generalized import GeneralizedCrossEntropy
-from labelproof.losses.huberized import PartiallyHuberizedCrossEntropy
+from labelproof.losses.generalized import GeneralizedCrossEntropy, MeanAbsoluteError
 from labelproof.losses.negative import NegativeLearning
-from labelproof.losses.reverse import ReverseCrossEntropy
-from labelproof.losses.symmetric import SymmetricCrossEntropy
+from labelproof.losses.normalized import NormalizedNegativeCrossEntropy, NormalizedNegativeFocal
+from labelproof.losses.symmetric import ReverseCrossEntropy, SymmetricCrossEntropy
 
-__all__ = ["LOSSES", "SPOKEN", "SUFFIXES", "UNWRITTEN", "WRITTEN", "loss_arguments"]
+__all__ = [
+    "LOSSES",
+    "LOSS_FILES",
+    "SPOKEN",
+    "SUFFIXES",
+    "UNWRITTEN",
+    "VERSION",
+    "WRITTEN",
+    "known_losses",
+    "load_losses",
+    "loss_arguments",
+]
+
 
 LOSSES: Mapping[str, type[Loss]] = {
     "ce": CrossEntropy,
@@ -93,3 +123,148 @@ def loss_arguments(family: type[Loss]) -> dict[str, Any]:
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         and parameter.name not in UNWRITTEN
     }
+
+
+LOSS_FILES = "LABELPROOF_LOSSES"
+"""The environment's variable with the files, separated as those of `PATH` are."""
+
+VERSION = "@"
+"""Stands between a loss's name and the digits of its code."""
+
+_DIGITS = 6
+_TAKEN = {*SUFFIXES, "normalized", "apl", "nlnl"}
+"""Words of the grammar, and rows of the paper's tables that stand for other losses."""
+
+
+def known_losses() -> Mapping[str, type[Loss]]:
+    """Every loss that can be written: those of this package and the user's own.
+
+    >>> "gce" in known_losses()
+    True
+
+    Raises:
+        ValueError: A file of the user's has none, or none that can be used.
+    """
+    files = os.environ.get(LOSS_FILES, "")
+    return {**LOSSES, **_loaded(files)} if files else LOSSES
+
+
+@functools.cache
+def _loaded(files: str) -> Mapping[str, type[Loss]]:
+    found: dict[str, type[Loss]] = {}
+    for file in files.split(os.pathsep):
+        for name, family in load_losses(Path(file)).items():
+            stem = name.partition(VERSION)[0]
+            if any(other.partition(VERSION)[0] == stem for other in found):
+                raise ValueError(f"{file}: {stem!r} is the name of a loss in another file too")
+            found[name] = family
+    return found
+
+
+def load_losses(path: Path) -> dict[str, type[Loss]]:
+    r"""The losses of a Python file, whose code is run, by their names with versions.
+
+    Raises:
+        ValueError: It has none, or none that can be used; the message says why.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "mine.py"
+        >>> _ = file.write_text(
+        ...     "from labelproof import CrossEntropy\n"
+        ...     "class Mine(CrossEntropy):\n    pass\n"
+        ...     "LOSSES = {'mine': Mine}\n"
+        ... )
+        >>> list(load_losses(file))
+        ['mine@...']
+    """
+    table = getattr(_import(path), "LOSSES", None)
+    if not isinstance(table, Mapping) or not table:
+        raise ValueError(
+            f"{path}: expected a table of its losses in it, such as "
+            'LOSSES = {"mine": MyLoss}, found none'
+        )
+    for name, family in table.items():
+        if problem := _problem(name, family, table):
+            raise ValueError(f"{path}: {problem}")
+    return {f"{name}{VERSION}{_version(family)}": family for name, family in table.items()}
+
+
+def _import(path: Path) -> ModuleType:
+    place = path.expanduser().resolve()
+    if not place.is_file():
+        raise ValueError(f"{path}: there is no such file; expected one with losses of your own")
+    # A name of its own, so that a file called torch.py does no harm.
+    name = f"_labelproof_losses_{hashlib.sha256(str(place).encode()).hexdigest()[:8]}"
+    specification = importlib.util.spec_from_file_location(name, place)
+    if specification is None or specification.loader is None:
+        raise ValueError(f"{path}: expected a Python file with losses of your own, called *.py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # where compilers and debuggers look for a class's code
+    try:
+        specification.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ValueError(f"{path}{_line(error, place)}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _line(error: Exception, place: Path) -> str:
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename) == place
+    ]
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:
+    """Why a loss cannot be written as text, or nothing."""
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
+        return f"expected names of small letters, digits and _, got {name!r}"
+    normalised = {f"n{key}": key for key in (*LOSSES, *table)}
+    if name in {*LOSSES, *_TAKEN}:
+        return f"{name!r} is a name of the package's own; choose another"
+    if name in normalised:
+        return f"{name!r} is how {normalised[name]!r} is written normalised; choose another"
+    if not (isinstance(family, type) and issubclass(family, Loss)):
+        return (
+            f"{name}: expected a class derived from labelproof.losses.Loss or PointwiseLoss, "
+            f"got {family!r}"
+        )
+    arguments = loss_arguments(family)
+    settings = LossSettings.__annotations__.keys() & arguments.keys()
+    if settings:
+        return (
+            f"{name}: {', '.join(sorted(settings))} should come as **settings, which go on to "
+            "super().__init__"
+        )
+    for key, value in arguments.items():
+        if value is inspect.Parameter.empty:
+            return f"{name}: its argument {key} needs a default"
+        if not (value is None or isinstance(value, Real)):
+            return f"{name}: its argument {key} has to be a number, true, false or none in text"
+    return _trial(name, family, arguments)
+
+
+def _trial(name: str, family: type[Loss], arguments: Mapping[str, Any]) -> str:
+    """What goes wrong when a loss is made as text makes it, or nothing."""
+    try:
+        made = family(reduction="none")
+    except Exception as error:
+        return (
+            f"{name}: {type(error).__name__} when it is made: {error}; its __init__ has to take "
+            "**settings and hand them to super().__init__"
+        )
+    for key in arguments:
+        if not hasattr(made, SPOKEN.get(key, key)):
+            return f"{name}: store its argument {key} in an attribute of that name"
+    return ""
+
+
+def _version(family: type[Loss]) -> str:
+    """Digits of a loss's code, and of what it derives from as far as that is the user's."""
+    known = ("labelproof", "torch", "builtins", "abc", "typing")
+    theirs = [each for each in family.__mro__ if each.__module__.split(".")[0] not in known]
+    code = "\n".join(inspect.getsource(each) for each in theirs)
+    lines = (line.rstrip() for line in code.splitlines())
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:_DIGITS]

@@ -9,12 +9,9 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings, of_label
-from labelproof.losses.clamp import check_clamp
-from labelproof.losses.inputs import admit, is_probabilities, may_read
-from labelproof.losses.others import sum_of_others
-from labelproof.losses.outputs import Outputs
-from labelproof.losses.reduction import replace_ignored
+from labelproof.losses.base import Loss, LossSettings
+from labelproof.losses.batch import Outputs, admit, is_probabilities, may_read, replace_ignored
+from labelproof.losses.numerics import check_clamp, of_label, sum_of_others
 from labelproof.ranges import flag, whole
 
 __all__ = ["NegativeLearning", "draw_complementary", "log_complements", "negative_learning"]

@@ -1,4 +1,4 @@
-r"""Normalised losses, $L(u, y) / \sum_i L(u, i)$: any loss made symmetric, at a price."""
+r"""Losses divided by their sum over all labels: `Normalized`, and normalised negative losses."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss
-from labelproof.losses.foreign import as_loss
-from labelproof.losses.inputs import may_read
-from labelproof.losses.outputs import Outputs
+from labelproof.losses.algebra import as_loss
+from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.batch import Outputs, may_read
+from labelproof.losses.cross_entropy import CrossEntropy, Focal
+from labelproof.losses.numerics import others_of_label, sum_of_others
 
-__all__ = ["Normalized"]
+__all__ = ["Normalized", "NormalizedNegativeCrossEntropy", "NormalizedNegativeFocal"]
 
 
 class Normalized(Loss):
@@ -73,3 +75,78 @@ def _share(own: Tensor, values: Tensor) -> Tensor:
     infinite = own == math.inf
     parts = 1 / (values == math.inf).sum(dim=1, keepdim=True).clamp_min(1).to(own.dtype)
     return torch.where(infinite, parts, torch.where(infinite, 0, own) / total)
+
+
+_LOG_FLOOR = math.log(1e-7)
+"""Probabilities are lifted to 1e-7, as the authors' code does; below it there is no gradient."""
+
+
+class _NormalizedNegative(Loss):
+    def __init__(self, active: PointwiseLoss, **settings: Unpack[LossSettings]):
+        super().__init__(**settings)
+        self._active = active
+        self._highest = float(active.pointwise(torch.tensor(_LOG_FLOOR, dtype=torch.float64)))
+
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the integer labels given, `(N, ...)`."""
+        values = self._turned(outputs)
+        return others_of_label(values, target) / values.sum(dim=1)
+
+    def label_values(self, outputs: Outputs) -> Tensor:
+        """Value for every label an example could have had, `(N, C, ...)`."""
+        values = self._turned(outputs)
+        return sum_of_others(values) / values.sum(dim=1, keepdim=True)
+
+    def _turned(self, outputs: Outputs) -> Tensor:
+        lifted = outputs.log_probabilities.clamp_min(_LOG_FLOOR)
+        # At the floor rounding may leave less than 0.
+        return (self._highest - self._active.pointwise(lifted)).clamp_min(0)
+
+
+class NormalizedNegativeCrossEntropy(_NormalizedNegative):
+    r"""Normalised negative cross entropy, $1 - (A + \log u_y) / \sum_i (A + \log u_i)$.
+
+    Here $A = -\log 10^{-7}$, and probabilities are lifted to at least $10^{-7}$. ANL-CE is
+    `5*nce+5*negce`.
+
+    Args:
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> loss = NormalizedNegativeCrossEntropy()
+        >>> loss(torch.tensor([[0.0, 0.0, 0.0, 0.0]]), torch.tensor([1]))
+        tensor(0.7500)
+
+    Reference:
+        Ye et al., "Active Negative Loss Functions for Learning with Noisy Labels", NeurIPS 2023.
+    """
+
+    def __init__(self, **settings: Unpack[LossSettings]):
+        super().__init__(CrossEntropy(), **settings)
+
+
+class NormalizedNegativeFocal(_NormalizedNegative):
+    r"""Normalised negative focal loss: focal loss in the place of cross entropy.
+
+    It is $1 - (A - L(u_y)) / \sum_i (A - L(u_i))$ with $L(u) = -(1 - u)^\gamma \log u$ and
+    $A = L(10^{-7})$. ANL-FL is `5*nfl+5*negfl`.
+
+    Args:
+        gamma: Focusing exponent $\gamma \ge 0$; 0 is normalised negative cross entropy.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> NormalizedNegativeFocal()(torch.zeros(1, 4), torch.tensor([1]))
+        tensor(0.7500)
+
+    Reference:
+        Ye et al., "Active Negative Loss Functions for Learning with Noisy Labels", NeurIPS 2023.
+    """
+
+    def __init__(self, gamma: float = 0.5, **settings: Unpack[LossSettings]):
+        super().__init__(Focal(gamma), **settings)
+        self.gamma = float(gamma)
+
+    def extra_repr(self) -> str:
+        """Hyperparameters, for printing."""
+        return f"gamma={self.gamma:g}"

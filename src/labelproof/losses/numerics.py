@@ -1,4 +1,4 @@
-"""Functions of a log-probability whose value and gradient both keep their digits."""
+"""Functions of log-probabilities whose values and gradients both keep their digits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["LOG_ZERO", "complement", "log_mixed", "others_of_label"]
+from labelproof.ranges import within
+
+__all__ = [
+    "LOG_ZERO",
+    "check_clamp",
+    "clamp_log_probability",
+    "complement",
+    "log_mixed",
+    "of_label",
+    "others_of_label",
+    "sum_of_others",
+]
+
 
 LOG_ZERO = -1e4
 """A logarithm whose exponential is 0 in float64, too."""
@@ -54,3 +66,43 @@ def others_of_label(values: Tensor, target: Tensor) -> Tensor:
     tensor([3.])
     """
     return values.scatter(1, target.unsqueeze(1), 0).sum(dim=1)
+
+
+def sum_of_others(values: Tensor) -> Tensor:
+    """For each class on axis 1, the sum of the values of all others.
+
+    The total minus the own value would lose every small value beside a large one, so the largest is
+    taken out before the sum and put back where it belongs.
+
+    Args:
+        values: At least 0, `(N, C, ...)`.
+
+    Returns:
+        `(N, C, ...)`.
+
+    Example:
+        >>> import torch
+        >>> sum_of_others(torch.tensor([[1e9, 1.0, 2.0]]))
+        tensor([[3.0000e+00, 1.0000e+09, 1.0000e+09]])
+    """
+    largest = values.argmax(dim=1, keepdim=True)
+    small = values.scatter(1, largest, 0)
+    top = values.gather(1, largest).expand_as(values).scatter(1, largest, 0)
+    return small.sum(dim=1, keepdim=True) - small + top
+
+
+def check_clamp(clamp: float | None) -> float | None:
+    """Check the floor: a probability in (0, 0.5], or `None` for no floor."""
+    if clamp is None:
+        return None
+    return within("clamp", clamp, 0, 0.5, open_low=True)
+
+
+def clamp_log_probability(log_probability: Tensor, clamp: float | None) -> Tensor:
+    """Lift log-probabilities to at least `log(clamp)`, with no gradient below it."""
+    return log_probability if clamp is None else log_probability.clamp_min(math.log(clamp))
+
+
+def of_label(values: Tensor, target: Tensor) -> Tensor:
+    """Pick each example's entry for its own label out of `(N, C, ...)`."""
+    return values.gather(1, target.unsqueeze(1)).squeeze(1)

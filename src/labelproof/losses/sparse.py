@@ -17,23 +17,35 @@ from torch import Tensor, nn
 from torch.fx import Proxy
 from typing_extensions import Never, Self
 
-from labelproof.losses import closed_form, fused
-from labelproof.losses.base import Loss, LossSettings, sees_label_alone
-from labelproof.losses.clamp import check_clamp
-from labelproof.losses.foreign import foreign_settings
-from labelproof.losses.inputs import admit_logits, is_probabilities
-from labelproof.losses.moving import follow
-from labelproof.losses.outputs import Outputs
-from labelproof.losses.reduction import reduce_values, replace_ignored
-from labelproof.losses.sharpening import lp_norm, power_sum, sharpen, sparse_rate
-from labelproof.losses.smoothing import (
+from labelproof.losses.algebra import foreign_settings
+from labelproof.losses.base import Loss, LossSettings, follow, sees_label_alone
+from labelproof.losses.batch import (
+    Outputs,
+    admit_logits,
+    is_probabilities,
+    reduce_values,
+    replace_ignored,
+)
+from labelproof.losses.gradient import LabelForm, Sharpening
+from labelproof.losses.numerics import check_clamp
+from labelproof.losses.penalty import (
     check_vector,
+    lp_norm,
+    power_sum,
+    sharpen,
     shift_penalty,
     smoothing_values,
+    sparse_rate,
     write_vector,
 )
 from labelproof.ranges import flag, within
 from labelproof.schedules import Schedule, as_schedule, exponential
+
+kernels: Any
+try:
+    from labelproof.losses import kernels
+except ImportError:  # Triton comes with CUDA builds of torch only
+    kernels = None
 
 __all__ = ["SparseParts", "SparseRegularized", "lp_norm", "sharpen", "sparse_rate"]
 
@@ -183,33 +195,30 @@ class SparseRegularized(Loss):
             )
         return SparseParts(self._total(base, penalty), base, penalty, rate.mean())
 
-    def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Loss of an admitted batch, of a small one with its gradient where that can be."""
-        wanted = outputs.counted and outputs.raw.requires_grad and torch.is_grad_enabled()
-        if wanted and closed_form.fits(outputs.raw, target):
-            from labelproof.losses.gradient import mean_with_gradient
-
-            found = mean_with_gradient(self, outputs.raw, target)
-            if found is not None:
-                return found
-        return super().reduce_batch(outputs, target)
+    def label_form(self) -> LabelForm | None:
+        """The base and how its output is sharpened, where the base sees its label alone."""
+        if type(self) is not SparseRegularized or not self._one_hot:
+            return None
+        if not sees_label_alone(self.base):
+            return None
+        weight, temperature = self._numbers
+        how = Sharpening(temperature, self.p, self.normalize, self.clamp, weight)
+        return LabelForm(self.base, how)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given, the base's by its own rule."""
-        logits, base = outputs.raw, self.base
-        on_device = fused.fits(logits, target)
-        short = self._one_hot and (on_device or closed_form.fits(logits, target))
-        if short and sees_label_alone(base):
-            how = {"p": self.p, "normalize": self.normalize, "clamp": self.clamp}
+        logits = outputs.raw
+        if kernels is not None and kernels.fits(logits, target) and (form := self.label_form()):
             labels = target if outputs.counted else replace_ignored(target, self.ignore_index)
-            if on_device:
-                temperature = self._temperature.to(logits.device, torch.float32)
-                label, norm = fused.label_and_norm(logits, labels, temperature, **how)
-            else:
-                label, norm = closed_form.label_and_norm(
-                    outputs.logits, labels, self.temperature, **how
-                )
-            return self._total(base.each_pointwise(label), norm)
+            label, norm = kernels.label_and_norm(
+                logits,
+                labels,
+                self._temperature.to(logits.device, torch.float32),
+                p=self.p,
+                normalize=self.normalize,
+                clamp=self.clamp,
+            )
+            return self._total(form.base.each_pointwise(label), norm)
         sharpened = self._sharpen(outputs)
         penalty = self._penalty(sharpened)
         if is_probabilities(target):

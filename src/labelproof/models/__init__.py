@@ -1,12 +1,10 @@
 """Networks, each with a way to get its penultimate features."""
 
 from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
-from labelproof.models.initialization import initialize
 from labelproof.models.mlp import MLP
-from labelproof.models.network import Network
-from labelproof.models.penultimate import penultimate
+from labelproof.models.network import Network, initialize, penultimate
 from labelproof.models.resnet import ResNet
-from labelproof.models.spec import NETWORKS, NetworkFamily, format_network, make_network
+from labelproof.models.text import NETWORKS, NetworkFamily, format_network, make_network
 
 __all__ = [
     "MLP",

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from labelproof.models.initialization import global_state_kept, initialize
-from labelproof.models.network import Network
-from labelproof.models.shapes import image_sizes
+from labelproof.models.network import Network, global_state_kept, image_sizes, initialize
 from labelproof.ranges import whole
 
 __all__ = ["EightLayerCNN", "FourLayerCNN"]

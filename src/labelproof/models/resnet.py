@@ -8,9 +8,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from labelproof.models.initialization import global_state_kept, initialize
-from labelproof.models.network import Network
-from labelproof.models.shapes import image_sizes
+from labelproof.models.network import Network, global_state_kept, image_sizes, initialize
 from labelproof.ranges import whole
 
 __all__ = ["BasicBlock", "BottleneckBlock", "GlobalAverage", "ResNet", "Stem"]

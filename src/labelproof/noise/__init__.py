@@ -1,22 +1,22 @@
 """Label noise: labels in, labels out, and what was done to them."""
 
-from labelproof.noise.confusions import CONFUSIONS, REFERENCE_CONFUSIONS, SUPER_CLASSES
 from labelproof.noise.human import HUMAN_LABELS, HumanSet, human_labels
 from labelproof.noise.instance import corrupt_by_instance
-from labelproof.noise.labels import NoisyLabels, corrupt
-from labelproof.noise.learnability import (
+from labelproof.noise.matrices import (
+    CONFUSIONS,
+    REFERENCE_CONFUSIONS,
+    SUPER_CLASSES,
     Rival,
     UnlearnableClassWarning,
-    find_rivals,
-    warn_of_rivals,
-)
-from labelproof.noise.matrices import (
     asymmetric_matrix,
     check_matrix,
+    find_rivals,
     pair_matrix,
     symmetric_matrix,
+    warn_of_rivals,
 )
-from labelproof.noise.spec import NoiseSpec, parse_noise
+from labelproof.noise.sampling import NoisyLabels, corrupt
+from labelproof.noise.text import NoiseSpec, parse_noise
 
 __all__ = [
     "CONFUSIONS",

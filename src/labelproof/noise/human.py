@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.noise.labels import NoisyLabels, admit_labels
+from labelproof.noise.sampling import NoisyLabels, admit_labels
 
 __all__ = ["HUMAN_LABELS", "HumanSet", "human_labels"]
 

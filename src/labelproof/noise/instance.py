@@ -8,9 +8,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.noise.labels import NoisyLabels, admit_labels
-from labelproof.noise.learnability import warn_of_rivals
-from labelproof.noise.sampling import cumulative_chances
+from labelproof.noise.matrices import warn_of_rivals
+from labelproof.noise.sampling import NoisyLabels, admit_labels, cumulative_chances
 from labelproof.ranges import within
 from labelproof.seeds import Seed, as_generator
 

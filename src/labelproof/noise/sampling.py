@@ -1,14 +1,130 @@
-"""From chances to labels: drawn one by one, or dealt out in exact counts.
-
-Inner code: what comes in has been checked by `corrupt`.
-"""
+"""From a transition matrix to noisy labels: drawn one by one, or dealt out in exact counts."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
-__all__ = ["cumulative_chances", "deal_labels", "draw_labels", "exact_counts"]
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labelproof.noise.matrices import check_matrix, warn_of_rivals
+from labelproof.seeds import Seed, as_generator
+
+__all__ = [
+    "NoisyLabels",
+    "admit_labels",
+    "corrupt",
+    "cumulative_chances",
+    "deal_labels",
+    "draw_labels",
+    "exact_counts",
+]
+
+
+@dataclass(frozen=True)
+class NoisyLabels:
+    """Clean and noisy labels side by side, with the matrix that was meant.
+
+    Attributes:
+        clean: The labels before, `(N)`.
+        noisy: The labels after, `(N)`.
+        matrix: The intended transition matrix, `(C, C)`; where each sample has chances of its own,
+            their mean over each class; where people wrote the labels, what came out.
+    """
+
+    clean: NDArray[np.int64]
+    noisy: NDArray[np.int64]
+    matrix: NDArray[np.float64]
+
+    @property
+    def flipped(self) -> NDArray[np.bool_]:
+        """Which labels are wrong now, `(N)`."""
+        return self.clean != self.noisy
+
+    @property
+    def rate(self) -> float:
+        """The share of labels that are wrong, as it came out and not as it was asked for."""
+        return np.count_nonzero(self.flipped) / max(len(self.clean), 1)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many labels of each class became each class, `(C, C)`."""
+        num_classes = len(self.matrix)
+        pairs = np.bincount(self.clean * num_classes + self.noisy, minlength=num_classes**2)
+        return pairs.reshape(num_classes, num_classes)
+
+    @property
+    def empirical_matrix(self) -> NDArray[np.float64]:
+        """The transition matrix as it came out; a class without labels has a row of zeros."""
+        counts = self.counts
+        return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+
+
+def corrupt(
+    labels: ArrayLike, matrix: NDArray[np.float64], *, seed: Seed, exact: bool = False
+) -> NoisyLabels:
+    """Write labels anew by a transition matrix.
+
+    A seed gives the same labels everywhere: only uniform doubles of numpy's PCG64 are used, one a
+    label and, for exact counts, one for each entry of the matrix before them.
+
+    Args:
+        labels: Clean class indices, `(N)`.
+        matrix: Row-stochastic, `(C, C)`.
+        seed: A number, or a generator that is moved on.
+        exact: Whether, of the n labels of class i, exactly `round(n * matrix[i, i])` stay and
+            `n * matrix[i, j]` to within one become j, and chance only decides which. Without it
+            every label is drawn by itself, and rates vary as they do with coins. Rates hold class
+            by class either way: an equal COUNT of wrong labels in each would ruin small classes.
+
+    Warns:
+        UnlearnableClassWarning: Where a class is lost at this rate and these class sizes. It looks
+            at the counts to be expected, so it does not come and go with the seed.
+
+    Example:
+        >>> from labelproof.noise import symmetric_matrix
+        >>> corrupt([0, 1, 2, 0, 1, 2], symmetric_matrix(3, 0.5), seed=1).noisy
+        array([1, 2, 0, 2, 1, 1])
+        >>> corrupt([0] * 10 + [1] * 15, symmetric_matrix(2, 0.2), seed=1, exact=True).counts
+        array([[ 8,  2],
+               [ 3, 12]])
+    """
+    matrix = check_matrix(matrix)
+    clean = admit_labels(labels, len(matrix))
+    sizes = np.bincount(clean, minlength=len(matrix))
+    warn_of_rivals(matrix, class_sizes=sizes, stacklevel=2)
+    write = deal_labels if exact else draw_labels
+    return NoisyLabels(clean, write(clean, matrix, as_generator(seed)), matrix)
+
+
+def admit_labels(
+    labels: ArrayLike, num_classes: int | None = None, *, name: str = "labels"
+) -> NDArray[np.int64]:
+    """Return class indices as an array of their own, or say what is wrong with them.
+
+    Args:
+        labels: One index per sample, `(N)`.
+        num_classes: How many classes there are, where that is known.
+        name: The argument's name, for the message.
+
+    >>> admit_labels([2, 0], 3)
+    array([2, 0])
+    >>> admit_labels([2, 0], 2)
+    Traceback (most recent call last):
+        ...
+    ValueError: labels: expected 0 to 1, got 2
+    """
+    given = np.asarray(labels)
+    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+        raise TypeError(
+            f"{name}: expected one integer per sample, got {given.dtype} of shape {given.shape}"
+        )
+    if given.size and given.min() < 0:
+        raise ValueError(f"{name}: expected class indices of at least 0, got {given.min()}")
+    if given.size and num_classes is not None and given.max() >= num_classes:
+        raise ValueError(f"{name}: expected 0 to {num_classes - 1}, got {given.max()}")
+    return given.astype(np.int64)
+
 
 _CELLS = 1024
 # A block's arrays stay in the cache from one pass to the next.

@@ -39,8 +39,8 @@ from labelproof.report.audit_words import (
 from labelproof.report.figures import Curve, draw_curves
 from labelproof.report.page import render_page
 from labelproof.report.pictures import heat_picture
-from labelproof.training.durable import write_text
-from labelproof.training.tally import MEMORY
+from labelproof.training.files import write_text
+from labelproof.training.metrics import MEMORY
 
 __all__ = ["write_audit_page"]
 
@@ -85,7 +85,7 @@ def write_audit_page(
 
     Example:
         >>> import numpy as np
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> from labelproof.audit.findings import Findings
         >>> findings = Findings(
         ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),

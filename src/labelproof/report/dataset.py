@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.noise.labels import NoisyLabels
+from labelproof.noise.sampling import NoisyLabels
 from labelproof.report.page import write_page
 from labelproof.report.pictures import heat_picture, picture
 

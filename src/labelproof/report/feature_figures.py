@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from labelproof.experiments.features import MOST_CLASSES, Embedding
+from labelproof.experiments.embeddings import MOST_CLASSES, Embedding
 from labelproof.report.figures import CLASS_COLORS, SOFT, soften
 from labelproof.report.legends import wrap_to
 from labelproof.report.loss_labels import loss_labels

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jinja2
 
-from labelproof.training.record import write_text
+from labelproof.training.files import write_text
 
 __all__ = ["render_page", "templates", "write_page"]
 

@@ -24,7 +24,7 @@ from labelproof.experiments.curves import (
     sweep_panels,
 )
 from labelproof.experiments.grids import GRIDS
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.report.figures import PALETTE
 from labelproof.report.legends import legend_below, legend_inside
 from labelproof.report.panels import (

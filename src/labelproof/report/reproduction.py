@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from labelproof.experiments.grids import GRIDS
-from labelproof.experiments.reproduction import Comparison, tolerance
-from labelproof.experiments.tables import Entry
+from labelproof.experiments.tables import Comparison, Entry, tolerance
 from labelproof.report.page import render_page
 from labelproof.report.tables import align_markdown, signed
 from labelproof.report.titles import DATASETS, TABLES
@@ -83,7 +82,7 @@ def share_of_cells(comparisons: Sequence[Comparison]) -> str:
     """For each table how many cells were measured, and how many of those reproduce.
 
     Example:
-        >>> from labelproof.experiments.reproduction import Comparison
+        >>> from labelproof.experiments.tables import Comparison
         >>> print(share_of_cells([Comparison("symmetric", "mnist", [], [], [])]))
         | table           | dataset | cells | measured | seeds | within | share |
         |-----------------|---------|-------|----------|-------|--------|-------|

@@ -6,10 +6,10 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from labelproof.experiments.reproduction import compare
-from labelproof.experiments.tables import Entry, ResultTable
+from labelproof.experiments.grids import GRIDS
+from labelproof.experiments.tables import Entry, ResultTable, compare
 from labelproof.report.page import render_page
 from labelproof.report.titles import DATASETS, TABLES
 
@@ -33,7 +33,7 @@ MISSING = "–"
 
 _CSV = (
     *("table", "dataset", "method", "column"),
-    *("mean", "std", "n", "paper_mean", "paper_std", "difference"),
+    *("mean", "std", "n", "paper_mean", "paper_std", "difference", "best_mean", "best_std"),
 )
 _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -68,7 +68,7 @@ def table_markdown(table: ResultTable) -> str:
 
     Example:
         >>> from pathlib import Path
-        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.records import RecordStore
         >>> from labelproof.experiments.tables import make_table
         >>> no_records = RecordStore(Path("nowhere"))
         >>> empty = make_table(no_records, "sweep-tau", "cifar10")
@@ -106,7 +106,7 @@ def table_latex(table: ResultTable) -> str:
 
     Example:
         >>> from pathlib import Path
-        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.records import RecordStore
         >>> from labelproof.experiments.tables import make_table
         >>> no_records = RecordStore(Path("nowhere"))
         >>> empty = make_table(no_records, "sweep-tau", "cifar10")
@@ -163,7 +163,7 @@ def table_html(table: ResultTable) -> str:
 
     Example:
         >>> from pathlib import Path
-        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.records import RecordStore
         >>> from labelproof.experiments.tables import make_table
         >>> no_records = RecordStore(Path("nowhere"))
         >>> empty = make_table(no_records, "sweep-tau", "cifar10")
@@ -186,12 +186,12 @@ def table_csv(table: ResultTable) -> str:
 
     Example:
         >>> from pathlib import Path
-        >>> from labelproof.experiments.store import RecordStore
+        >>> from labelproof.experiments.records import RecordStore
         >>> from labelproof.experiments.tables import make_table
         >>> no_records = RecordStore(Path("nowhere"))
         >>> empty = make_table(no_records, "symmetric", "mnist")
         >>> print(table_csv(empty).splitlines()[1])
-        symmetric,mnist,CE,0.0,,,0,99.15,0.05,
+        symmetric,mnist,CE,0.0,,,0,99.15,0.05,,,
     """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -205,6 +205,7 @@ def table_csv(table: ResultTable) -> str:
             + [_short(number) for number in numbers]
             + [entry.n]
             + [_short(number) for number in (*published, entry.difference)]
+            + [_short(number) for number in (_best(entry).mean, _best(entry).std)]
         )
     return stream.getvalue().removesuffix("\n")
 
@@ -217,6 +218,9 @@ FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
 }
 """How a table can be written, by name."""
 
+PUBLISHED_EPOCH = {"human": "best"}
+"""Which epoch others publish, where it is not the last."""
+
 SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".csv": "csv"}
 """The format that a file's name asks for."""
 
@@ -227,13 +231,20 @@ def caption(table: ResultTable) -> str:
     seeds = sorted({seed for entry in table.entries.values() for seed in entry.accuracies})
     listed = ", ".join(str(seed) for seed in seeds)
     counted = f"{'seed' if len(seeds) == 1 else 'seeds'} {listed}" if seeds else "no records yet"
-    paper = (
-        " paper: as published, mean ± std." if any(map(table.is_published, table.methods)) else ""
-    )
+    title = f"{DATASETS[table.dataset]}, {TABLES[table.table]}"
+    rest = f"in bold the best of each column, up to three and never all. {MISSING}: no records."
+    if GRIDS[table.table].later:
+        epoch = PUBLISHED_EPOCH.get(table.table, "last")
+        return (
+            f"{title}: test accuracy (%) after the last epoch, and of the best one by test "
+            f"accuracy, mean ± std (number of seeds), {counted}; published: the {epoch} epoch, by "
+            f"the method's authors or a later comparison; {rest}"
+        )
+    published = any(map(table.is_published, table.methods))
+    paper = " paper: as published, mean ± std;" if published else ""
     return (
-        f"{DATASETS[table.dataset]}, {TABLES[table.table]}: test accuracy (%) of the last epoch. "
-        f"ours: mean ± std (number of seeds), {counted}; in bold the best of each column, up to "
-        f"three and never all.{paper} {MISSING}: no records."
+        f"{title}: test accuracy (%) of the last epoch. "
+        f"ours: mean ± std (number of seeds), {counted};{paper} {rest}"
     )
 
 
@@ -242,7 +253,7 @@ def finding(table: ResultTable) -> str:
     measured = sum(entry.n > 0 for entry in table.entries.values())
     opening = f"{measured} of {len(table.entries)} cells have records."
     compared = compare(table)
-    if not compared.measured:
+    if not compared.measured or GRIDS[table.table].later:
         return opening
     return (
         f"{opening} Of {compared.measured} that the paper has too, {len(compared.within)} agree "
@@ -265,12 +276,25 @@ def _rows(table: ResultTable) -> list[tuple[str, list[Line]]]:
     for method in table.methods:
         entries = [table[method, column] for column in table.columns]
         ours = [_ours(entry, bold=method in best[entry.cell.column]) for entry in entries]
+        published = [Text("", _paper(entry)) for entry in entries]
+        if GRIDS[table.table].later:
+            lines = [Line("last", ours)]
+            if any(entry.n for entry in entries):
+                lines.append(Line("best", [_ours(_best(entry), bold=False) for entry in entries]))
+            if table.is_published(method):
+                lines.append(Line("published", published))
+            rows.append((method, lines))
+            continue
         lines = [Line("ours", ours)]
         if table.is_published(method):
-            lines.append(Line("paper", [Text("", _paper(entry)) for entry in entries]))
+            lines.append(Line("paper", published))
             lines.append(Line("difference", [Text("", _difference(entry)) for entry in entries]))
         rows.append((method, lines))
     return rows
+
+
+def _best(entry: Entry) -> Entry:
+    return replace(entry, accuracies=entry.best)
 
 
 def _ours(entry: Entry, *, bold: bool) -> Text:

@@ -18,6 +18,8 @@ TABLES = {
     "comparison": "other methods",
     "imbalance": "imbalanced classes",
     "webvision": "web labels",
+    "beyond": "beyond the paper",
+    "human": "human labels",
     "sweep-lambda": "the penalty's weight λ",
     "sweep-tau": "the temperature τ",
     "sweep-p": "the exponent p",

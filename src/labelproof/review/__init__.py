@@ -1,9 +1,25 @@
-"""Deciding about suspicious labels, one by one, in the browser."""
+"""Deciding about suspicious labels, one by one, in the browser.
 
-from labelproof.review.choices import CHOICES
+`labelproof.review` is this package and a verb as well: called, it serves a review.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from labelproof.review.decisions import CHOICES, Decision, Decisions
 from labelproof.review.export import export_csv
 from labelproof.review.serving import serve
 from labelproof.review.standing import Review
-from labelproof.review.store import Decision, Decisions
 
 __all__ = ["CHOICES", "Decision", "Decisions", "Review", "export_csv", "serve"]
+
+
+class _Verb(ModuleType):
+    def __call__(self, *folder: Any, **options: Any) -> None:
+        from labelproof.verbs.review import review
+
+        review(*folder, **options)
+
+
+sys.modules[__name__].__class__ = _Verb

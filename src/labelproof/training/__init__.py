@@ -2,14 +2,14 @@
 
 from labelproof.training.algorithms import Algorithm, Batch, Objectives
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import Description
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import Execution, choose_device, choose_execution
 from labelproof.training.metrics import DivergedError
-from labelproof.training.pack import DeviceMemoryError, Event, Job, train_runs
+from labelproof.training.provenance import Description
 from labelproof.training.record import RunRecord, read_record
-from labelproof.training.run import Run
-from labelproof.training.stopping import StopRequest
+from labelproof.training.runner import DeviceMemoryError, Event, Job, train_runs
+from labelproof.training.stop_request import StopRequest
+from labelproof.training.trainer import Trainer
 from labelproof.training.workers import WorkerError, run_tasks
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
     "Execution",
     "Job",
     "Objectives",
-    "Run",
     "RunRecord",
     "StopRequest",
+    "Trainer",
     "WorkerError",
     "choose_device",
     "choose_examples",

@@ -1,18 +1,21 @@
-"""Data augmentation: what is drawn on the host, and a pure function of it on the device.
+"""Data augmentation: draws made on the host, and a pure function of them on the device.
 
-All randomness of an epoch is one tensor of draws with a row for each training example, made on the
-CPU before the epoch begins. Which device a run is on, how it is batched, what runs beside it and
-where it was resumed therefore do not change a pixel.
+An augmentation is written as text: `crop:4,flip,rotation:20`, `resized-crop:224,flip`, `none`. All
+randomness of an epoch is one tensor of draws with a row for each training example, made on the CPU
+before the epoch begins. The device, the batches, runs side by side and resuming therefore do not
+change a pixel.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from labelproof.training.augmentation_spec import Augmentation, parse_augmentation
+from labelproof.ranges import finite, flag, whole, within
+from labelproof.text import parse_form
 from labelproof.training.colour import jitter
 from labelproof.training.geometry import (
     ATTEMPTS,
@@ -31,6 +34,132 @@ __all__ = [
     "parse_augmentation",
     "prepare_images",
 ]
+
+_FORMS = [
+    "resized-crop:SIDE",
+    "crop:PIXELS",
+    "flip",
+    "rotation:DEGREES",
+    "jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE",
+]
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What is done to training images; prints as the text it can be read from.
+
+    The steps are taken in the order resized crop, crop, flip, rotation, jitter.
+
+    Attributes:
+        crop: Pixels of black put around the image before a window of its size is cut out.
+        flip: Whether left and right are exchanged for half of the images.
+        rotation: Largest angle in degrees, either way; nearest neighbours, black corners.
+        resized_crop: Side of the result, when a part of the image, 8% to all of it and at most 4:3
+            wide or high, is resized to it; 0 for none.
+        jitter: Largest change of brightness, contrast, saturation (as a share) and hue (as a part
+            of the circle, at most half).
+
+    Example:
+        >>> str(Augmentation(crop=4, flip=True))
+        'crop:4,flip'
+    """
+
+    crop: int = 0
+    flip: bool = False
+    rotation: float = 0.0
+    resized_crop: int = 0
+    jitter: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        strengths = self.jitter
+        if not isinstance(strengths, tuple) or len(strengths) != 4:
+            raise ValueError(
+                "jitter: expected four numbers (brightness, contrast, saturation, hue), "
+                f"got {strengths!r}"
+            )
+        hue = within("jitter's hue", strengths[3], 0, 0.5)
+        checked = {
+            "crop": whole("crop", self.crop, 0),
+            "flip": flag("flip", self.flip),
+            "rotation": within("rotation", self.rotation, 0, 180),
+            "resized_crop": whole("resized_crop", self.resized_crop, 0),
+            "jitter": (*(within("jitter", number, 0) for number in strengths[:3]), hue),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def columns(self) -> dict[str, slice]:
+        """Which columns of the draws belong to which step; a step that is off has none."""
+        widths = {
+            "resized_crop": (2 * ATTEMPTS + 2) * (self.resized_crop > 0),
+            "crop": 2 * (self.crop > 0),
+            "flip": 1 * self.flip,
+            "rotation": 2 * (self.rotation > 0),
+            "jitter": 4 * any(self.jitter),
+        }
+        found: dict[str, slice] = {}
+        end = 0
+        for name, width in widths.items():
+            if width:
+                found[name] = slice(end, end + width)
+                end += width
+        return found
+
+    @property
+    def num_draws(self) -> int:
+        """Columns of the draws."""
+        return sum(columns.stop - columns.start for columns in self.columns.values())
+
+    def __str__(self) -> str:
+        words = [
+            f"resized-crop:{self.resized_crop}" * (self.resized_crop > 0),
+            f"crop:{self.crop}" * (self.crop > 0),
+            "flip" * self.flip,
+            f"rotation:{_number(self.rotation)}" * (self.rotation > 0),
+            ":".join(["jitter", *map(_number, self.jitter)]) * any(self.jitter),
+        ]
+        return ",".join(filter(None, words)) or "none"
+
+
+def parse_augmentation(text: str) -> Augmentation:
+    """Read `none`, or words such as `crop:4`, `flip` and `rotation:20` joined by commas.
+
+    >>> parse_augmentation("crop:4,flip,rotation:20").rotation
+    20.0
+    >>> str(parse_augmentation("Flip, resized-crop:224, jitter:0.4:0.4:0.4:0.20"))
+    'resized-crop:224,flip,jitter:0.4:0.4:0.4:0.2'
+    >>> parse_augmentation("crop:4,flp")
+    Traceback (most recent call last):
+        ...
+    ValueError: augmentation: expected resized-crop:SIDE, crop:PIXELS, flip, rotation:DEGREES or
+    jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE, got 'flp'; did you mean 'flip'?
+    """
+    plain = text.strip().lower()
+    if plain == "none":
+        return Augmentation()
+    given: dict[str, list[float]] = {}
+    for part in plain.split(","):
+        form, values = parse_form(part.strip(), _FORMS, what="augmentation")
+        word = form.partition(":")[0]
+        if word in given:
+            raise ValueError(f"augmentation: expected {word} once, got it again in {text!r}")
+        given[word] = [finite(f"augmentation: {word}", value) for value in values.values()]
+    try:
+        return Augmentation(
+            crop=whole("crop", given.get("crop", [0])[0], 0),
+            flip="flip" in given,
+            rotation=given.get("rotation", [0.0])[0],
+            resized_crop=whole("resized-crop", given.get("resized-crop", [0])[0], 0),
+            jitter=tuple(given.get("jitter", [0.0] * 4)),  # pyright: ignore[reportArgumentType]
+        )
+    except ValueError as error:
+        raise ValueError(f"augmentation: {error} in {text!r}") from None
+
+
+def _number(value: float) -> str:
+    return repr(value).removesuffix(".0")
+
 
 SCALE = (0.08, 1.0)
 """The smallest and the largest share of an image that a resized crop shows."""

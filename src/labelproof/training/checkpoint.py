@@ -1,56 +1,61 @@
-"""Checkpoints: all that a training needs to go on after it was stopped, by whatever.
+"""Checkpoints: everything that a run needs to resume.
 
-A checkpoint is a folder: `weights.safetensors`, `state.safetensors`, and `state.json` with the
-plain values and the checksums of everything. Nothing in it is ever executed when it is read.
+A checkpoint is one safetensors file. Its tensors are named `weights.NAME` (the network) and
+`state.NAME` (the rest); its metadata holds the plain values as JSON and a checksum of everything.
+Reading one never runs code.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
+import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
 from torch import Tensor
 
 from labelproof.ranges import whole
-from labelproof.training.durable import folders, remove_folder, settle, whole_folder
-from labelproof.training.tensor_file import check_tensors, from_bytes, to_bytes
+from labelproof.training.files import NO_ROOM, clear_litter, write_bytes
 
 __all__ = [
     "Checkpoint",
     "LaterFormatError",
+    "all_tensors",
+    "can_draw_on",
     "check_newest",
     "load_checkpoint",
     "load_weights",
+    "make_checkpoint",
     "newest_whole",
+    "refuse_misfit",
     "save_checkpoint",
 ]
 
-_FORMAT = 1
-_WEIGHTS = "weights.safetensors"
-_STATE = "state.safetensors"
-_VALUES = "state.json"
-_FILES = (_WEIGHTS, _STATE, _VALUES)
-
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORMAT = 2
+_SUFFIX = ".safetensors"
+_KEY = "labelproof"
+_WEIGHTS, _STATE = "weights.", "state."
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class LaterFormatError(RuntimeError):
-    """A checkpoint was written by a later version of this package."""
+    """A checkpoint was written by another version of this package."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A training at one moment.
+    """A run at one moment.
 
     Attributes:
         weights: The network's tensors by name, as `state_dict` gives them.
@@ -66,56 +71,48 @@ class Checkpoint:
 def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: int = 2) -> Path:
     """Write a checkpoint whole or not at all, then remove all but the newest.
 
-    The one that is written counts as the newest: those whose names sort after it belong to a course
-    of the training that was given up, because they are broken or because it was started anew, and
-    go. Where writing fails, the earlier ones stay as they are.
+    The one that is written counts as the newest. Those whose names sort after it belong to a course
+    of the run that was abandoned, and are removed. If writing fails, the earlier ones stay.
 
     Args:
-        folder: Where the checkpoints of one training are; nothing else should write there, which
-            `owning` sees to.
-        name: The checkpoint's folder; names sort by age, as `00012-000391` does.
+        folder: Where the checkpoints of one run are, in a folder that exists; nothing else should
+            write there, which `owning` ensures.
+        name: Names sort by age, as `00012-000391` does.
         checkpoint: What to write; tensors may be on any device and in any memory format.
         keep: How many checkpoints to leave, this one included.
 
+    Raises:
+        OSError: It cannot be written; the message says which earlier checkpoint is kept.
+
     Example:
-        >>> import torch
-        >>> folder = getfixture("tmp_path")
+        >>> folder = getfixture("tmp_path") / "checkpoint"
         >>> for epoch in range(3):
         ...     now = Checkpoint({"weight": torch.ones(2)}, {}, {"epoch": epoch})
         ...     path = save_checkpoint(folder, f"{epoch:05}", now)
         >>> sorted(path.name for path in folder.iterdir())
-        ['00001', '00002']
-        >>> sorted(file.name for file in path.iterdir())
-        ['state.json', 'state.safetensors', 'weights.safetensors']
+        ['00001.safetensors', '00002.safetensors']
     """
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise ValueError(f"name: expected letters, digits, '-', '_' and '.', got {name!r}")
     keep = whole("keep", keep, 1)
-    _check_plain("values", checkpoint.values)
-    tensors = {_WEIGHTS: checkpoint.weights, _STATE: checkpoint.state}
-    check_tensors("weights", checkpoint.weights)
-    check_tensors("state", checkpoint.state)
-    with _disk_trouble_explained(folder, name, tensors):
-        settle(folder)
-        with whole_folder(folder / name) as unfinished:
-            files: dict[str, Any] = {}
-            for file, named in tensors.items():
-                content = to_bytes(named)
-                (unfinished / file).write_bytes(content)
-                files[file] = {"bytes": len(content), "sha256": _sha256(content)}
-                del content
-            document = {"format": _FORMAT, "files": files, "values": checkpoint.values}
-            document["sha256"] = _digest(document)
-            text = json.dumps(document, indent=1)
-            (unfinished / _VALUES).write_text(text, encoding="utf-8")
+    content = _to_bytes(checkpoint)
+    path = folder / f"{name}{_SUFFIX}"
+    try:
+        # Not its parents: a run whose folder was removed must not bring it back.
+        folder.mkdir(exist_ok=True)
+        clear_litter(folder)
+        write_bytes(path, content, make_parents=False)
+    except OSError as error:
+        if error.errno not in NO_ROOM | _NOT_ALLOWED:
+            raise
+        raise _explained(folder, name, len(content), error) from error
     found = _checkpoints(folder)
     earlier = sorted((other for other in found if other < name), reverse=True)
-    kept = {name, *earlier[: keep - 1]}
-    for other in found.keys() - kept:
+    for other in found.keys() - {name, *earlier[: keep - 1]}:
         # One that cannot be removed now, such as while it is read on Windows, is tried next time.
-        with contextlib.suppress(OSError):
-            remove_folder(found[other])
-    return folder / name
+        with suppress(OSError):
+            found[other].unlink()
+    return path
 
 
 def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Checkpoint | None:
@@ -123,25 +120,24 @@ def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Check
 
     Args:
         folder: Where the checkpoints are.
-        on_problem: Called with a sentence for each newer one that is not whole.
+        on_problem: Called with a sentence for each newer one that is damaged.
 
     Returns:
-        The checkpoint, or `None` where the training starts anew.
+        The checkpoint, or `None` if there is none.
 
     Raises:
-        LaterFormatError: The checkpoint is of a later version of labelproof. It is not passed over,
-            since the training that starts instead would remove it.
+        LaterFormatError: The checkpoint is of another version of labelproof. It is not skipped,
+            because the run that starts instead would remove it.
 
     Example:
-        >>> import torch
         >>> folder = getfixture("tmp_path")
         >>> load_checkpoint(folder, on_problem=print)
         >>> for epoch in range(2):
         ...     now = Checkpoint({"weight": torch.ones(2)}, {}, {"epoch": epoch})
         ...     path = save_checkpoint(folder, f"{epoch:05}", now)
-        >>> (path / "weights.safetensors").unlink()
+        >>> _ = path.write_bytes(b"lost")
         >>> load_checkpoint(folder, on_problem=print).values
-        /.../00001: weights.safetensors is missing; checkpoint 00000 is used instead
+        /.../00001.safetensors: not a whole safetensors file (...); checkpoint 00000 is used instead
         {'epoch': 0}
     """
     name, checkpoint, problems = newest_whole(folder)
@@ -162,13 +158,12 @@ def load_weights(
 
     Args:
         folder: Where the checkpoints are.
-        on_problem: Called with a sentence for each newer one that is not whole.
+        on_problem: Called with a sentence for each newer one that is damaged.
 
     Raises:
         FileNotFoundError: There is no whole checkpoint.
 
     Example:
-        >>> import torch
         >>> folder = getfixture("tmp_path")
         >>> now = Checkpoint({"weight": torch.ones(2)}, {}, {"epoch": 0})
         >>> path = save_checkpoint(folder, "00000", now)
@@ -190,10 +185,10 @@ def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
         folder: Where the checkpoints are.
 
     Returns:
-        An empty name and `None` where no checkpoint is whole.
+        An empty name and `None` if no checkpoint is whole.
 
     Raises:
-        LaterFormatError: The checkpoint is of a later version of labelproof.
+        LaterFormatError: The checkpoint is of another version of labelproof.
 
     Example:
         >>> newest_whole(getfixture("tmp_path"))
@@ -203,29 +198,25 @@ def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
     for name, path in sorted(_checkpoints(folder).items(), reverse=True):
         try:
             return name, _read(path), problems
+        except FileNotFoundError:  # the run goes on and has removed it meanwhile: look again
+            return newest_whole(folder)
         except ValueError as error:
-            if not path.is_dir():  # a training that goes on has removed it meanwhile: look again
-                return newest_whole(folder)
-            problems.append(f"{folder / name}: {error}")
+            problems.append(f"{path}: {error}")
     return "", None, problems
 
 
 def check_newest(folder: Path) -> None:
-    """Refuse a folder whose newest checkpoint is not whole, as far as sizes tell.
-
-    The tensors are not read, so that it takes no time with a large network: a file that was cut off
-    is found, and one with a wrong byte is not.
+    """Refuse a folder whose newest checkpoint was cut off, without reading its tensors.
 
     Args:
         folder: Where the checkpoints are.
 
     Raises:
-        ValueError: There is none, or a file of it is damaged; the message names it.
-        LaterFormatError: The checkpoint is of a later version of labelproof.
+        ValueError: There is none, or it is damaged; the message names it.
+        LaterFormatError: The checkpoint is of another version of labelproof.
 
     Example:
-        >>> folder = getfixture("tmp_path")
-        >>> check_newest(folder)
+        >>> check_newest(getfixture("tmp_path"))
         Traceback (most recent call last):
             ...
         ValueError: /...: there is no checkpoint
@@ -235,41 +226,137 @@ def check_newest(folder: Path) -> None:
         raise ValueError(f"{folder}: there is no checkpoint")
     newest = found[max(found)]
     try:
-        document = _document(newest)
-        for file, written in document["files"].items():
-            try:
-                size = (newest / file).stat().st_size
-            except FileNotFoundError:
-                raise ValueError(f"{file} is missing") from None
-            _check_size(file, size, written["bytes"])
-    except ValueError as error:
-        raise ValueError(f"{newest}: {error}") from None
+        with safe_open(newest, "pt") as file:
+            _values(newest, file.metadata())
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(f"{newest}: not a whole checkpoint ({error})") from None
+
+
+def make_checkpoint(
+    tensors: Mapping[str, Tensor], values: dict[str, Any], *, kept: str
+) -> Checkpoint:
+    """A checkpoint of everything that training changes.
+
+    Args:
+        tensors: By name, on the CPU.
+        values: What else there is to remember.
+        kept: The prefix of the weights that are used to predict.
+    """
+    weights, state = {}, {}
+    for name, tensor in tensors.items():
+        if name.startswith(kept):
+            weights[name.removeprefix(kept)] = tensor
+        else:
+            state[name] = tensor
+    return Checkpoint(weights, state, values)
+
+
+def all_tensors(checkpoint: Checkpoint, *, kept: str) -> dict[str, Tensor]:
+    """The tensors that a checkpoint was made of, by the names they had."""
+    weights = {f"{kept}{name}": tensor for name, tensor in checkpoint.weights.items()}
+    return checkpoint.state | weights
+
+
+def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], network: str) -> None:
+    """Refuse tensors of a checkpoint that are not those of the run, by name and shape.
+
+    Raises:
+        ValueError: One is missing, too many, or of another shape.
+    """
+    for name in [*mine, *found]:
+        there, here = (each[name].shape if name in each else None for each in (found, mine))
+        if there != here:
+            raise ValueError(
+                f"checkpoint: {name} does not fit {network}, which has changed since; choose "
+                "another folder, or start anew with --fresh"
+            )
+
+
+def can_draw_on(
+    found: Mapping[str, Tensor], mine: Mapping[str, Tensor], *, between_epochs: bool
+) -> bool:
+    """Whether random numbers can go on where a checkpoint stood.
+
+    Args:
+        found: The states of generators, as the checkpoint has them.
+        mine: Those of the run.
+        between_epochs: Whether nothing is lost otherwise: an epoch starts from seeds of its own.
+
+    Raises:
+        ValueError: They are of another kind of device, and would be needed.
+    """
+    same = all(name in found and found[name].shape == mine[name].shape for name in mine)
+    if not same and not between_epochs:
+        raise ValueError(
+            "checkpoint: was saved in the middle of an epoch on another kind of device, whose "
+            "random numbers cannot be continued here; resume there until the epoch ends, or start "
+            "anew with --fresh"
+        )
+    return same
 
 
 def _checkpoints(folder: Path) -> dict[str, Path]:
-    """Folders with any of a checkpoint's files, by name; whatever else lies there is not ours."""
+    """The checkpoints of a folder, by name; whatever else lies there is not ours."""
     return {
-        name: path
-        for name, path in folders(folder).items()
-        if any((path / file).exists() for file in _FILES)
+        path.name.removesuffix(_SUFFIX): path
+        for path in folder.glob(f"*{_SUFFIX}")
+        if not path.name.startswith(".")
     }
+
+
+def _to_bytes(checkpoint: Checkpoint) -> bytes:
+    """In memory, because safetensors' own writer hides the system's error."""
+    _check_plain("values", checkpoint.values)
+    packed: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for prefix, named in ((_WEIGHTS, checkpoint.weights), (_STATE, checkpoint.state)):
+        for name, tensor in named.items():
+            own = tensor.detach().cpu().contiguous().resolve_neg()
+            if own.untyped_storage().data_ptr() in taken:  # the format has no shared memory
+                own = own.clone()
+            taken.add(own.untyped_storage().data_ptr())
+            packed[prefix + name] = own
+    document = {"format": _FORMAT, "values": checkpoint.values}
+    text = json.dumps(document | {"sha256": _digest(packed, document)})
+    return save(packed, metadata={_KEY: text})
 
 
 def _read(path: Path) -> Checkpoint:
     """A checkpoint, or a `ValueError` that says what is wrong with it."""
-    document = _document(path)
-    weights, state = (_tensors(path / file, document["files"][file]) for file in (_WEIGHTS, _STATE))
+    # From memory, not mapped from the file: the file may be removed while the tensors live.
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        # Only a failing disk makes a checkpoint damaged. A missing permission can be put right, and
+        # the run that starts instead would remove what could not be read.
+        if error.errno != errno.EIO:
+            raise
+        raise ValueError(f"cannot be read ({error.strerror})") from None
+    try:
+        tensors = load(content)
+        length = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + length]).get("__metadata__")
+    except (SafetensorError, ValueError, RecursionError) as error:
+        raise ValueError(f"not a whole safetensors file ({error})") from None
+    document = _values(path, metadata)
+    if document.pop("sha256") != _digest(tensors, document):
+        raise ValueError("not as it was written: its checksum differs")
+    weights, state = (
+        {name.removeprefix(start): each for name, each in tensors.items() if name.startswith(start)}
+        for start in (_WEIGHTS, _STATE)
+    )
     return Checkpoint(weights, state, document["values"])
 
 
-def _document(path: Path) -> dict[str, Any]:
-    """A checkpoint's plain values, and what is said of its other files."""
+def _values(path: Path, metadata: object) -> dict[str, Any]:
+    """What a checkpoint's metadata hold, of which the checksum is yet to be compared."""
+    text = metadata.get(_KEY) if isinstance(metadata, dict) else None
     try:
-        document = json.loads(_content(path / _VALUES))
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ValueError(f"{_VALUES} is not JSON, or only a part of it") from None
-    if not isinstance(document, dict) or document.pop("sha256", None) != _digest(document):
-        raise ValueError(f"{_VALUES} is not as it was written: its checksum differs")
+        document = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict) or document.keys() != {"format", "values", "sha256"}:
+        raise ValueError("not a checkpoint of labelproof")
     if document["format"] != _FORMAT:
         raise LaterFormatError(
             f"{path}: expected a checkpoint of format {_FORMAT}, got {document['format']}; update "
@@ -278,34 +365,12 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _check_size(name: str, size: int, written: int) -> None:
-    if size != written:
-        raise ValueError(f"{name} has {size:,} bytes instead of the {written:,} written")
-
-
-def _tensors(path: Path, written: Mapping[str, Any]) -> dict[str, Tensor]:
-    # From memory, not mapped from the file: the file may be removed while the tensors live.
-    content = _content(path)
-    _check_size(path.name, len(content), written["bytes"])
-    if _sha256(content) != written["sha256"]:
-        raise ValueError(f"{path.name} is not as it was written: its checksum differs")
-    try:
-        return from_bytes(content)
-    except ValueError as error:
-        raise ValueError(f"{path.name} {error}") from None
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise ValueError(f"{path.name} is missing") from None
-    except OSError as error:
-        # Only a failing disk makes a checkpoint broken. Others, such as a missing permission, can
-        # be put right, and the training that starts instead would remove what could not be read.
-        if error.errno != errno.EIO:
-            raise
-        raise ValueError(f"{path.name} cannot be read ({error.strerror})") from None
+def _digest(tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(document).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name!r} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _check_plain(place: str, value: object) -> None:
@@ -325,34 +390,18 @@ def _check_plain(place: str, value: object) -> None:
         )
 
 
-@contextlib.contextmanager
-def _disk_trouble_explained(
-    folder: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]]
-) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_ROOM | _NOT_ALLOWED:
-            raise
-        earlier = max(_checkpoints(folder), default=None)
-        kept = f"the earlier checkpoint {earlier} is kept" if earlier else "there is none earlier"
-        if error.errno in _NO_ROOM:
-            needed = sum(t.nbytes for named in tensors.values() for t in named.values())
-            place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-            problem = (
-                f"no room for checkpoint {name} ({error.strerror}): it needs more than {needed:,} "
-                f"bytes, {shutil.disk_usage(place).free:,} are free"
-            )
-        else:
-            problem = f"not allowed to write checkpoint {name} here ({error.strerror})"
-        explained = type(error)(f"{folder}: {problem}; {kept}")
-        explained.errno = error.errno
-        raise explained from error
-
-
-def _digest(document: Mapping[str, Any]) -> str:
-    return _sha256(json.dumps(document).encode())
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _explained(folder: Path, name: str, needed: int, error: OSError) -> OSError:
+    earlier = max(_checkpoints(folder), default=None)
+    reason = os.strerror(error.errno or 0)
+    kept = f"the earlier checkpoint {earlier} is kept" if earlier else "there is none earlier"
+    if error.errno in NO_ROOM:
+        place = folder if folder.exists() else folder.parent
+        problem = (
+            f"no room for checkpoint {name} ({reason}): it needs {needed:,} bytes, "
+            f"{shutil.disk_usage(place).free:,} are free"
+        )
+    else:
+        problem = f"not allowed to write checkpoint {name} here ({reason})"
+    explained = type(error)(f"{folder}: {problem}; {kept}")
+    explained.errno = error.errno
+    return explained

@@ -12,15 +12,24 @@ from typing import Any
 
 from labelproof.data.imbalance import parse_imbalance
 from labelproof.losses import format_loss, parse_loss
-from labelproof.losses.syntax import OwnLossError
-from labelproof.models.spec import format_network
+from labelproof.losses.text import OwnLossError
+from labelproof.models.text import format_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, flag, suggest, whole, within
+from labelproof.schedules import Schedule, constant, cosine, exponential
+from labelproof.text import parse_form
 from labelproof.training.algorithms import parse_algorithm
 from labelproof.training.augmentation import parse_augmentation
-from labelproof.training.learning_rate import parse_learning_rate
 
-__all__ = ["CLASS_WEIGHTS", "L1_ON", "OPTIMIZERS", "PRECISIONS", "Configuration"]
+__all__ = [
+    "CLASS_WEIGHTS",
+    "L1_ON",
+    "OPTIMIZERS",
+    "PRECISIONS",
+    "Configuration",
+    "LearningRate",
+    "parse_learning_rate",
+]
 
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
 """How the network computes: `auto` is bf16 on CUDA and float32 elsewhere."""
@@ -49,7 +58,7 @@ class Configuration:
         data: A dataset's name, or the path of one's own.
         noise: Wrong labels put on it, such as `symmetric:0.6`.
         loss: Such as `ce+sr`; see `labelproof losses`.
-        algorithm: `supervised`, `co-teaching` or `nlnl`, with arguments.
+        algorithm: `supervised`, `co-teaching`, `nlnl` or `elr`, with arguments.
         network: Such as `cnn8`, `resnet34`, or `package.module:factory`.
         epochs: Passes over the training examples.
         batch_size: Examples in a step, over all devices.
@@ -221,3 +230,80 @@ class Configuration:
         chosen = [word for word in words if word and word != "none"]
         # A file system takes 255 characters, of which whoever writes there needs some.
         return "-".join(["-".join(chosen)[:_LONGEST].strip("-."), f"s{self.seed}", digest])
+
+
+_FORMS = ["cosine", "cosine:FLOOR", "constant", "exponential:FACTOR", "step:EPOCHS:FACTOR"]
+
+
+@dataclass(frozen=True)
+class LearningRate:
+    """A kind of schedule; prints as text that it can be read from.
+
+    Attributes:
+        kind: `cosine` (down to the floor over the run), `constant`, `exponential` or `step`.
+        factor: What the rate is multiplied with.
+        every: Epochs between two multiplications.
+        floor: Where a cosine ends, a learning rate as the initial one is.
+    """
+
+    kind: str
+    factor: float = 1.0
+    every: int = 1
+    floor: float = 0.0
+
+    def over(self, initial: float, *, epochs: int) -> Schedule:
+        """The schedule of a run; it is asked once an epoch, as the paper steps it.
+
+        >>> schedule = parse_learning_rate("cosine").over(0.1, epochs=100)
+        >>> [round(schedule(epoch), 6) for epoch in (0, 50, 100)]
+        [0.1, 0.05, 0.0]
+        >>> parse_learning_rate("cosine:0.2").over(0.1, epochs=100)
+        Traceback (most recent call last):
+            ...
+        ValueError: schedule: expected a floor of at most the learning rate, 0.1, got 'cosine:0.2'
+        """
+        if self.kind == "cosine":
+            if self.floor > initial:
+                raise ValueError(
+                    f"schedule: expected a floor of at most the learning rate, {_digits(initial)}, "
+                    f"got {str(self)!r}"
+                )
+            return cosine(initial, self.floor, epochs=epochs)
+        if self.kind == "constant":
+            return constant(initial)
+        return exponential(initial, growth=self.factor, every=self.every)
+
+    def __str__(self) -> str:
+        if self.kind == "cosine" and self.floor:
+            return f"cosine:{_digits(self.floor)}"
+        if self.kind == "exponential":
+            return f"exponential:{_digits(self.factor)}"
+        return f"step:{self.every}:{_digits(self.factor)}" if self.kind == "step" else self.kind
+
+
+def parse_learning_rate(text: str) -> LearningRate:
+    """Read a schedule.
+
+    >>> parse_learning_rate("step:30:0.1")
+    LearningRate(kind='step', factor=0.1, every=30, floor=0.0)
+    >>> parse_learning_rate("cosine:0.001").floor
+    0.001
+    >>> parse_learning_rate("cosin")
+    Traceback (most recent call last):
+        ...
+    ValueError: schedule: expected cosine, cosine:FLOOR, constant, exponential:FACTOR or
+    step:EPOCHS:FACTOR, got 'cosin'; did you mean 'cosine'?
+    """
+    form, values = parse_form(text, _FORMS, what="schedule")
+    kind = form.partition(":")[0]
+    factor, every = values.get("FACTOR", 1.0), values.get("EPOCHS", 1)
+    return LearningRate(
+        kind,
+        within("schedule factor", factor, 0, open_low=True),
+        whole("schedule epochs", every, 1),
+        within("schedule floor", values.get("FLOOR", 0.0), 0),
+    )
+
+
+def _digits(number: float) -> str:
+    return repr(number).removesuffix(".0")  # all of them: a run is made from this text

@@ -20,7 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from labelproof.training.execution import Execution
-from labelproof.training.tally import Tally
+from labelproof.training.metrics import Tally
 
 __all__ = [
     "SynchronizedBatchNorm",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from labelproof.training.precision import autocast
+from labelproof.training.execution import autocast
 
 __all__ = ["CHUNK", "count_predictions", "evaluating", "predict_logits"]
 

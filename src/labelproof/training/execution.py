@@ -1,15 +1,47 @@
-"""On which device a run is carried out, and how; nothing of it decides the outcome."""
+"""On which device, in which precision and how fast a run computes."""
 
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from labelproof.ranges import whole
 
-__all__ = ["Execution", "choose_device", "choose_execution"]
+__all__ = [
+    "TYPES",
+    "Execution",
+    "autocast",
+    "choose_device",
+    "choose_execution",
+    "resolve_precision",
+]
+
+TYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+"""What the names stand for."""
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """What `auto` means on a device.
+
+    >>> resolve_precision("auto", torch.device("cpu"))
+    'float32'
+    """
+    if precision != "auto":
+        return precision
+    return "bf16" if device.type == "cuda" else "float32"
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any]:
+    """The context a network runs in."""
+    if precision == "float32":
+        return nullcontext()
+    # Without the cache of cast weights: inside a captured graph it would outlive the capture.
+    return torch.autocast(device.type, TYPES[precision], cache_enabled=False)
+
 
 _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 

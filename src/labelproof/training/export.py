@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from labelproof.ranges import choose
-from labelproof.training.description import Description
-from labelproof.training.durable import write_bytes
+from labelproof.training.files import write_bytes
 from labelproof.training.geometry import short_side
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.provenance import Description
+from labelproof.training.trained_network import TrainedNetwork
 from labelproof.version import __version__
 
 __all__ = ["EXPORTS", "KEY", "export_run", "looking"]

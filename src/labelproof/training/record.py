@@ -1,25 +1,22 @@
-"""The record of a finished run, and its arrays, each written whole or not at all."""
+"""The record of a finished run."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import platform
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.training.durable import write_bytes, write_text
+from labelproof.training.files import read_json
 from labelproof.version import __version__
 
-__all__ = ["RunRecord", "read_record", "sizes", "versions", "write_arrays", "write_text"]
+__all__ = ["RunRecord", "read_record", "sizes", "versions"]
 
 RECORD = "record.json"
 
@@ -88,11 +85,18 @@ def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
     Args:
         run: The run's folder.
     """
-    path = Path(run) / RECORD
     try:
-        return RunRecord(**json.loads(path.read_text(encoding="utf-8")))
+        record = RunRecord(**read_json(Path(run) / RECORD))
     except (OSError, ValueError, TypeError):
         return None
+    numbers = [*record.curve.values()] if isinstance(record.curve, dict) else [None]
+    sound = (
+        all(isinstance(each, dict) for each in (record.configuration, record.versions, record.data))
+        and all(isinstance(each, list) for each in numbers)
+        and isinstance(record.name, str)
+        and all(isinstance(each, (int, float)) for each in (record.noise_rate, record.seconds))
+    )
+    return record if sound else None
 
 
 def sizes(dataset: Dataset) -> dict[str, int]:
@@ -104,13 +108,6 @@ def sizes(dataset: Dataset) -> dict[str, int]:
     """
     splits = dataset.splits
     return {name: len(splits[name]) for name in ("train", "test") if name in splits}
-
-
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays into a compressed file, whole or not at all."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    write_bytes(path, buffer.getvalue())
 
 
 def versions(device: torch.device | None = None) -> dict[str, str]:

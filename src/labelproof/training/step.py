@@ -10,12 +10,12 @@ import torch.distributed
 from torch import Tensor, nn
 
 from labelproof.training.algorithms import Algorithm, Batch
-from labelproof.training.direct import Direct, make_direct
-from labelproof.training.feed import Feed, Fetched, Share
-from labelproof.training.fusible import fusing_options
-from labelproof.training.optimization import Optimizer
-from labelproof.training.precision import autocast
-from labelproof.training.tally import Tally
+from labelproof.training.batches import Feed, Fetched, Share
+from labelproof.training.execution import autocast
+from labelproof.training.kernels.fusible import fusing_options
+from labelproof.training.kernels.mlp import Direct, make_direct
+from labelproof.training.metrics import Tally
+from labelproof.training.optimizer import Optimizer
 
 __all__ = ["Average", "Step", "judge", "predict"]
 

@@ -3,242 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from labelproof.audit.conclusion import conclude
-from labelproof.audit.cross_validation import CrossValidation
-from labelproof.audit.folder import AUDIT, RUNS, SETTINGS, Audit, mend_suspects, remove_audit
+from labelproof.audit.folder import INSIDE, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import audit_given
-from labelproof.audit.loss import audit_loss
-from labelproof.audit.predictions import PredictionSource, read_labels
-from labelproof.audit.samples import Samples
+from labelproof.audit.predictions import PredictionSource, match_predictions, read_labels
 from labelproof.data.classes import UnusableSamplesError
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
-from labelproof.fitting.attempts import go_on
-from labelproof.fitting.recipe import choose_recipe, look_at
-from labelproof.fitting.whereabouts import note_places
-from labelproof.training.configuration import Configuration
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.durable import remove_folder, settle
-from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.fingerprint import fingerprint
-from labelproof.training.ownership import FolderInUseError, owning
-from labelproof.training.stopping import StopRequest
-from labelproof.verbs.audit_folder import present, refuse_trained, replace_audit
-from labelproof.verbs.audit_run import data_place
-from labelproof.verbs.audit_words import describe_plan, describe_rehearsal
+from labelproof.training.provenance import MODEL
+from labelproof.training.run_folder import FolderInUseError, owning
+from labelproof.verbs.cross_validation import (
+    CrossValidationPlan,
+    plan_cross_validation,
+    write_page,
+)
 from labelproof.verbs.inputs import (
     LabelledData,
-    decode_images,
+    choose_folder,
     is_path,
     name_data,
     read_data,
+    refuse_foreign,
 )
-from labelproof.verbs.output_folder import choose_folder, refuse_foreign
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
-from labelproof.verbs.train import StoppedError
+from labelproof.verbs.summaries import (
+    describe_audit,
+    describe_folder,
+    describe_given,
+    describe_own_audit,
+    describe_run,
+    stem_of,
+)
+from labelproof.verbs.training_data import data_place
 
-__all__ = ["AuditPlan", "audit", "holds_labels_alone", "plan_audit", "read_given"]
-
-_FEW = 10_000
-"""Samples below which five folds are worth their cost; from there on there are three."""
-_AT_ONCE = 6
-"""Networks that are trained at a time on a GPU."""
-
-
-@dataclass
-class AuditPlan:
-    """An audit by cross-validation that is about to be done.
-
-    Attributes:
-        place: Where the data are, or what they are called.
-        dataset: The data.
-        reading: How they were read.
-        configuration: How each network is trained.
-        folds: Number of parts.
-        folder: The audit's.
-        execution: On which device, and how.
-        human: The file of human labels, for noise such as `human:worse`.
-        image_memory: Megabytes that decoded images may take.
-    """
-
-    place: str
-    dataset: Dataset
-    reading: Reading
-    configuration: Configuration
-    folds: int
-    folder: Path
-    execution: Execution
-    human: Path | None = None
-    image_memory: int | None = None
-
-    def describe(self) -> str:
-        """What the data are, and what is trained on them."""
-        return describe_plan(self.dataset, self.configuration, self.folds)
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """By what an audit in the folder is known to be of the same settings and data."""
-        return {
-            **self.configuration.as_values(),
-            **self.reading.as_values(),
-            "folds": self.folds,
-            "fingerprint": fingerprint(self.dataset),
-        }
-
-    def is_begun(self) -> bool:
-        """Whether the folder holds an audit of these settings, which would be resumed.
-
-        Raises:
-            ValueError: It holds one that would not.
-        """
-        go_on(self.folder, self.asked, self.configuration.loss, name=SETTINGS, kind="an audit")
-        if (self.folder / SETTINGS).exists():
-            return True
-        _refuse_untrained(self.folder)
-        return False
-
-    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
-        """Train the networks that are not finished, and conclude from what they say."""
-        try:
-            with owning(self.folder):
-                if fresh:
-                    remove_audit(self.folder)
-                with StopRequest() as stop:
-                    found = self._cross_validate(stop, reporter)
-                if page:
-                    present(self.folder, found, Samples.of(found, self.dataset), reporter)
-        except FolderInUseError as error:
-            raise ValueError(str(error)) from None
-        if self.configuration.noise != "none" and self.dataset.clean:
-            reporter.say(describe_rehearsal(found, self.dataset.train.labels))
-        return found
-
-    def _cross_validate(self, stop: StopRequest, reporter: Reporter) -> Audit:
-        folder, options = self.folder, self.reading.options()
-        configuration, folds, execution = self.configuration, self.folds, self.execution
-        attempts = go_on(folder, self.asked, configuration.loss, name=SETTINGS, kind="an audit")
-        labels = None if self.reading.labels is None else Path(self.reading.labels)
-        attempts.places = attempts.places or note_places(configuration.data, labels, folder)
-        if (folder / AUDIT).exists():
-            _refuse_untrained(folder)
-            kept = Audit.read(folder)
-            reporter.say("Finished before, and not trained again; --fresh trains it anew:")
-            _remove_runs(folder)
-            # Data and audit may have been moved together since.
-            found = replace(kept, data=self.place, options=options, dataset=self.dataset)
-            if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
-                found.write(folder)
-            mend_suspects(folder, found)
-            return found
-        # The networks that are there know the data by the path that they were begun with.
-        begun = attempts.asked.get("data", configuration.data)
-        configuration = replace(configuration, loss=attempts.loss, data=begun)
-
-        def note_weaker(loss: str) -> None:
-            attempts.given_up.append({"loss": attempts.loss, "reason": "collapsed"})
-            attempts.loss = loss
-            attempts.write(folder, SETTINGS)
-
-        validation = CrossValidation(
-            decode_images(
-                self.dataset,
-                configuration,
-                execution.device,
-                reporter,
-                megabytes=self.image_memory,
-            ),
-            configuration,
-            folds=folds,
-            folder=folder / RUNS,
-            human=self.human,
-            on_weaker=note_weaker,
-        )
-        at_once = min(folds, _AT_ONCE) if execution.device.type == "cuda" else 1
-        with reporter.display(runs=folds, epochs=folds * configuration.epochs) as display:
-            for event in validation.run(execution, at_once=at_once, stop=stop):
-                if event.kind == "started":
-                    # Not before: what cannot be trained at all must not stand in a folder's way.
-                    attempts.write(folder, SETTINGS)
-                display.show(event)
-        if stop.wanted:
-            raise StoppedError(f"Stopped; the same command goes on from {folder}.", stop.exit_code)
-        if validation.failure is not None:
-            raise validation.failure
-        found = conclude(
-            self.dataset,
-            validation.predictions(),
-            data=self.place,
-            method={
-                "predictions": "cross-validation",
-                "folds": folds,
-                "network": validation.configuration.network,
-                "loss": validation.configuration.loss,
-                "epochs": validation.configuration.epochs,
-                "noise": None if configuration.noise == "none" else configuration.noise,
-            },
-            options=options,
-        )
-        found.write(folder)
-        _remove_runs(folder)
-        return found
-
-
-def plan_audit(
-    data: LabelledData,
-    reading: Reading,
-    settings: dict[str, Any],
-    *,
-    folder: Path,
-    folds: int | None = None,
-    loss: str | None = None,
-    device: str = "auto",
-    workers: int | None = None,
-    human: Path | None = None,
-    image_memory: int | None = None,
-    on_error: OnError = "skip",
-    reporter: Reporter,
-) -> AuditPlan:
-    """Read data and choose how networks are trained to audit them; see `audit`."""
-    execution = choose_execution(device, workers=workers)
-    with reporter.reading():
-        dataset = read_data(data, reading, on_error=on_error)
-    name, named = name_data(data), is_path(data)
-    on_cpu = execution.device.type == "cpu"
-    if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
-        # Several trainings instead of one, and a loss that learns at once what is to be learned.
-        settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
-    configuration = choose_recipe(
-        dataset,
-        data=plain_name(name) if named else name,
-        fast=not on_cpu,
-        loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
-        **settings,
-    )
-    plan = AuditPlan(
-        data_place(name) if named else name,
-        dataset,
-        reading.found_in(dataset),
-        configuration,
-        _choose_folds(folds, dataset.train),
-        folder,
-        execution,
-        human,
-        image_memory,
-    )
-    reporter.say(plan.describe())
-    refuse_foreign(folder, kind="an audit")
-    return plan
+__all__ = ["audit", "default_folder", "keep_beside", "plan_audit"]
 
 
 def audit(
@@ -251,14 +58,18 @@ def audit(
     id: str | None = None,
     drop: str | Sequence[str] = (),
     group: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
     folds: int | None = None,
     loss: str | None = None,
     network: str | None = None,
     epochs: int | None = None,
     noise: str | None = None,
-    seed: int = 1,
+    seed: int | None = None,
     device: str = "auto",
     workers: int | None = None,
+    image_memory: int | None = None,
+    human_labels: str | os.PathLike[str] | None = None,
     output: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     on_error: OnError = "skip",
@@ -282,14 +93,18 @@ def audit(
         id: With `probabilities`, the column that names the sample of each row.
         drop: Columns that are not features.
         group: The column that says which samples belong together.
+        decimal: See `fit`.
+        thousands: See `fit`.
         folds: Number of parts; by default 5 below 10,000 samples, else 3.
         loss: What the networks minimise; by default a loss for the number of classes.
-        network: See `fit`.
+        network: See `fit`; of a run whose network is a `package.module:factory`, that factory.
         epochs: See `fit`.
         noise: See `fit`.
         seed: See `fit`.
         device: See `fit`.
         workers: See `fit`.
+        image_memory: See `fit`.
+        human_labels: The file of human labels, for noise such as `human:worse`.
         output: The audit's folder, with the page; the same call resumes there. Without one nothing
             is kept but what is returned.
         fresh: Whether an audit that is in the folder is removed first.
@@ -299,7 +114,7 @@ def audit(
         settings: Any other setting of [`Configuration`][labelproof.training.Configuration].
 
     Example:
-        >>> import labelproof
+        >>> import labelproof, numpy as np
         >>> given = ["cat", "dog", "cat", "dog"] * 10
         >>> predicted = np.tile([[0.9, 0.1], [0.2, 0.8]], (20, 1))
         >>> labelproof.audit(labels=given, probabilities=predicted).suspects.shape
@@ -308,61 +123,243 @@ def audit(
     reporter = as_reporter(progress)
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     file = labels if isinstance(labels, str | os.PathLike) else None
-    reading = Reading(label, file, dropped, group, root=data_root)
-    if isinstance(data, str | os.PathLike) and (Path(data) / MODEL).exists():
-        data = load_run(data, device)
-    if isinstance(data, Run):
-        found = data.audit(data_root=data_root, progress=reporter)
-    elif probabilities is not None:
+    folder, _keeper = choose_folder(output, "audit")
+    plan = plan_audit(
+        data,
+        Reading(label, file, dropped, group, decimal, thousands, data_root),
+        settings | {"network": network, "epochs": epochs, "noise": noise, "seed": seed},
+        probabilities=probabilities,
+        labels=None if file is not None else labels,
+        class_names=class_names,
+        id=id,
+        folds=folds,
+        loss=loss,
+        device=device,
+        workers=workers,
+        image_memory=image_memory,
+        human=None if human_labels is None else Path(human_labels),
+        folder=folder,
+        fresh=fresh,
+        on_error=on_error,
+        reporter=reporter,
+    )
+    return plan.run(fresh=fresh, page=output is not None, reporter=reporter)
+
+
+def default_folder(data: str, labels: Path | None = None) -> Path:
+    """Where the command keeps an audit that it is not told where to keep.
+
+    >>> default_folder("tables/customers.csv").name
+    'customers-audit'
+    """
+    if (Path(data) / MODEL).exists():
+        return Path(data) / INSIDE
+    return Path(f"{stem_of(plain_name(data), labels)}-audit")
+
+
+def plan_audit(
+    data: LabelledData | Run | None,
+    reading: Reading,
+    settings: dict[str, Any],
+    *,
+    probabilities: PredictionSource | None = None,
+    labels: Any = None,
+    class_names: Sequence[str] | None = None,
+    id: str | None = None,
+    folds: int | None = None,
+    loss: str | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    image_memory: int | None = None,
+    human: Path | None = None,
+    folder: Path,
+    fresh: bool = False,
+    on_error: OnError = "skip",
+    reporter: Reporter,
+) -> CrossValidationPlan | RunAudit | GivenAudit:
+    """Choose how labels are audited; what makes no sense together is refused. See `audit`.
+
+    `reading` says how the data are read, and `settings` are those of `Configuration` that are
+    decided already, where `None` leaves one open.
+    """
+    of_run = isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists())
+    training = {"--folds": folds, "--loss": loss, "--drop": reading.drop, "--group": reading.group}
+    training |= {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
+    computing = {
+        "--device": None if device == "auto" else device,
+        "--workers": workers,
+        "--image-memory": image_memory,
+        "--human-labels": human,
+    }
+    columns = {"--label": reading.label, "--labels": reading.labels}
+    if probabilities is None:
+        matching = {"--class-names": class_names, "--id": id}
+        _refuse(matching, "expected with --probabilities, got it without")
+    if of_run:
+        network = training.pop("--network", None)
+        _refuse(training, "nothing is trained for an audit of a run")
+        _refuse({"--probabilities": probabilities}, f"{data} is a run, which predicts itself")
+        _refuse(columns, f"{data} is a run, which knows the labels it was trained on")
+        refuse_trained(folder, fresh=fresh)
+        return RunAudit(data, folder, device, network, human, reading.root)  # pyright: ignore[reportArgumentType]
+    if probabilities is not None:
+        _refuse(training | computing, "nothing is trained for an audit with --probabilities")
         if data is None and labels is None:
             raise ValueError("labels: expected with probabilities and without data, got none")
-        place = "labels" if data is None else name_data(data)
-        with reporter.reading():
-            given = labels if data is None else read_given(data, reading, by_position=id is None)
-            found = audit_given(
-                probabilities,
-                given,  # pyright: ignore[reportArgumentType]
-                data=data_place(place) if is_path(data) else place,
-                id=id,
-                class_names=class_names,
-                options=reading.options(),
-            )
-    elif data is None:
-        raise ValueError("data: expected what is to be audited, or labels and probabilities")
-    else:
-        folder, _keeper = choose_folder(output, "audit")
-        settings |= {"network": network, "epochs": epochs, "noise": noise, "seed": seed}
-        plan = plan_audit(
-            data,
+        if is_path(data) and _holds_labels_alone(str(data)):
+            _refuse(columns, f"{data} is taken for the labels themselves")
+        refuse_trained(folder, fresh=fresh)
+        return GivenAudit(
+            probabilities,
+            labels if data is None else data,
+            data is None,
             reading,
-            settings,
-            folder=folder,
-            folds=folds,
-            loss=loss,
-            device=device,
-            workers=workers,
-            on_error=on_error,
-            reporter=reporter,
+            class_names,
+            id,
+            folder,
         )
-        return plan.run(fresh=fresh, page=output is not None, reporter=reporter)
-    if output is not None:
-        refuse_trained(Path(output), fresh=fresh)
-        samples = Samples.of(found, found.dataset)
-        replace_audit(Path(output), found, samples, fresh=fresh, reporter=reporter)
-    return found
+    if data is None:
+        raise ValueError("data: expected what is to be audited, or labels and probabilities")
+    return plan_cross_validation(
+        data,  # pyright: ignore[reportArgumentType]
+        reading,
+        settings,
+        folder=folder,
+        folds=folds,
+        loss=loss,
+        device=device,
+        workers=workers,
+        human=human,
+        image_memory=image_memory,
+        on_error=on_error,
+        reporter=reporter,
+    )
 
 
-def holds_labels_alone(path: str) -> bool:
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    for flag, value in options.items():
+        if value is not None and value != ():
+            raise ValueError(f"{flag}: {why}")
+
+
+@dataclass
+class RunAudit:
+    """An audit by a run's own network, for which nothing is trained."""
+
+    data: Run | str | os.PathLike[str]
+    folder: Path
+    device: str
+    network: str | None
+    human: Path | None
+    data_root: str | os.PathLike[str] | None
+
+    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
+        """Say what would be done; nothing is written."""
+        reporter.say(describe_run(self.data.folder if isinstance(self.data, Run) else self.data))
+        reporter.say(describe_folder(self.folder, fresh=fresh))
+
+    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
+        """Ask the network about the labels it was trained on, and keep the answer."""
+        run = self.data
+        if not isinstance(run, Run):
+            with reporter.reading():
+                run = load_run(run, self.device, network=self.network)
+        found = run.audit(human_labels=self.human, data_root=self.data_root, progress=reporter)
+        if page:
+            _keep(self.folder, found, fresh=fresh, reporter=reporter)
+        return found
+
+
+@dataclass
+class GivenAudit:
+    """An audit by predictions of someone else's model, for which nothing is trained."""
+
+    probabilities: PredictionSource
+    data: Any
+    alone: bool
+    reading: Reading
+    class_names: Sequence[str] | None
+    id: str | None
+    folder: Path
+
+    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
+        """Say what would be done; nothing is written."""
+        with reporter.reading():
+            given, matching = self._match()
+            matched = match_predictions(self.probabilities, given, **matching)
+        said = describe_given(matched.class_names, len(matched.labels), self.probabilities)
+        reporter.say(said)
+        reporter.say(describe_folder(self.folder, fresh=fresh))
+
+    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
+        """Match predictions with labels, conclude, and keep what was found."""
+        with reporter.reading():
+            given, matching = self._match()
+            options = self.reading.options()
+            found = audit_given(self.probabilities, given, **matching, options=options)
+        if page:
+            _keep(self.folder, found, fresh=fresh, reporter=reporter)
+        return found
+
+    def _match(self) -> tuple[Any, dict[str, Any]]:
+        place = "labels" if self.alone else name_data(self.data)
+        if not self.alone and is_path(self.data):
+            place = data_place(place)
+        matching = {"data": place, "id": self.id, "class_names": self.class_names}
+        if self.alone:
+            return self.data, matching
+        return _read_given(self.data, self.reading, by_position=self.id is None), matching
+
+
+def refuse_trained(folder: Path, *, fresh: bool) -> None:
+    """Leave alone what took hours to train, and what is someone else's."""
+    refuse_foreign(folder, kind="an audit")
+    if not fresh and ((folder / SETTINGS).exists() or _is_trained(folder)):
+        raise ValueError(
+            f"{folder} holds an audit for which networks were trained; choose another folder with "
+            "--output, or replace it with --fresh"
+        )
+
+
+def _is_trained(folder: Path) -> bool:
+    try:
+        return Audit.read(folder).trained
+    except (OSError, ValueError):
+        return False
+
+
+def _keep(folder: Path, found: Audit, *, fresh: bool, reporter: Reporter) -> None:
+    """Keep an audit for which nothing was trained, in place of an earlier one."""
+    try:
+        with owning(folder):
+            if fresh:
+                remove_audit(folder)
+            found.write(folder)
+            write_page(folder, found, reporter)
+    except FolderInUseError as error:
+        raise ValueError(str(error)) from None
+    reporter.say(describe_audit(found, folder))
+
+
+def keep_beside(run: Path, found: Audit, reporter: Reporter) -> None:
+    """Keep what a run says about its own labels in its folder, and say it."""
+    with owning(run / INSIDE):
+        found.write(run / INSIDE)
+        write_page(run / INSIDE, found, reporter)
+    reporter.say(describe_own_audit(found, run))
+
+
+def _holds_labels_alone(path: str) -> bool:
     """Whether a path is a file of labels, with nothing to look at.
 
-    >>> holds_labels_alone("labels.txt"), holds_labels_alone("photos")
+    >>> _holds_labels_alone("labels.txt"), _holds_labels_alone("photos")
     (True, False)
     """
     place = Path(path).expanduser()
     return place.suffix.lower() in (".npy", ".txt") and not place.is_dir()
 
 
-def read_given(data: LabelledData, reading: Reading, *, by_position: bool) -> Dataset | Any:
+def _read_given(data: LabelledData, reading: Reading, *, by_position: bool) -> Dataset | Any:
     """The labels that someone else's predictions are about: a dataset, or labels alone.
 
     Args:
@@ -370,7 +367,7 @@ def read_given(data: LabelledData, reading: Reading, *, by_position: bool) -> Da
         reading: How they are read.
         by_position: Whether predictions are in the order of the data, so that none may be left out.
     """
-    if isinstance(data, str | os.PathLike) and holds_labels_alone(os.fspath(data)):
+    if isinstance(data, str | os.PathLike) and _holds_labels_alone(os.fspath(data)):
         return read_labels(Path(data).expanduser())
     if isinstance(data, Dataset | tuple):
         return read_data(data, reading)
@@ -381,39 +378,3 @@ def read_given(data: LabelledData, reading: Reading, *, by_position: bool) -> Da
         raise UnusableSamplesError(
             error.reason, "mend the data, or name the samples of the predictions with --id"
         ) from None
-
-
-def _choose_folds(asked: int | None, split: Split) -> int:
-    """Number of parts: as many as are asked for, or by how many samples there are."""
-    what, most = "samples", len(split)
-    if split.groups is not None:
-        what, most = "groups", len(np.unique(split.groups))
-    if most == 1 and len(split) > 1:
-        raise ValueError("--group: expected at least two groups to cut between, got one")
-    if asked is None:
-        return max(min(5 if len(split) < _FEW else 3, most), 2)
-    if asked > most:
-        raise ValueError(f"--folds: expected 2 to {most:,}, the number of {what}, got {asked}")
-    return asked
-
-
-def _refuse_untrained(folder: Path) -> None:
-    if not (folder / AUDIT).exists() or (folder / SETTINGS).exists():
-        return
-    if Audit.read(folder).trained:
-        raise ValueError(
-            f"{folder} holds an audit whose {SETTINGS} is missing, so that it is not known what it "
-            "was asked for; choose another folder with --output, or make it anew with --fresh"
-        )
-    raise ValueError(
-        f"{folder} holds an audit for which nothing was trained; choose another folder with "
-        "--output, or replace it with --fresh"
-    )
-
-
-def _remove_runs(folder: Path) -> None:
-    # Of no use any more, and hundreds of megabytes with large networks.
-    if (folder / RUNS).is_dir():
-        remove_folder(folder / RUNS)
-    # What is left of them where an earlier removal was killed on the way.
-    settle(folder)

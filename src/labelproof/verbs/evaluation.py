@@ -22,9 +22,9 @@ from labelproof.data.notices import readable
 from labelproof.data.table import is_table, load_table
 from labelproof.intervals import wilson_interval
 from labelproof.ranges import suggest
-from labelproof.training.saved import TrainedNetwork
+from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.inputs import LabelledData, read_data, with_labels
-from labelproof.verbs.pictures import ARRAYS
+from labelproof.verbs.predictions import ARRAYS
 from labelproof.verbs.training_data import TrainingData
 
 __all__ = ["Evaluation", "evaluate_run"]

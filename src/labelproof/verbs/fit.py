@@ -11,47 +11,41 @@ from typing import Any
 import numpy as np
 
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit, mend_suspects
-from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.published import plain_name
 from labelproof.data.splits import hold_out
-from labelproof.fitting.attempts import go_on, train_robustly
-from labelproof.fitting.feasible import check_feasible
-from labelproof.fitting.recipe import choose_recipe
-from labelproof.fitting.whereabouts import note_places
+from labelproof.fitting.attempts import go_on, note_places, train_robustly
+from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
-from labelproof.training.description import FILE as MODEL
-from labelproof.training.description import read_description
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.fingerprint import fingerprint
-from labelproof.training.folder import RunFolder
-from labelproof.training.ownership import owning, refuse_file
-from labelproof.training.pack import Job
+from labelproof.training.provenance import MODEL, fingerprint, read_description
 from labelproof.training.record import RECORD
-from labelproof.training.saved import SEARCH
-from labelproof.training.stopping import StopRequest
-from labelproof.tuning.proposal import default_trials
-from labelproof.verbs.audit_folder import keep_beside
-from labelproof.verbs.audit_run import ask_run, data_place
-from labelproof.verbs.audit_words import describe_own_audit
-from labelproof.verbs.fit_words import describe_end, describe_start
+from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
+from labelproof.training.runner import Job
+from labelproof.training.stop_request import StopRequest
+from labelproof.tuning.space import default_trials
+from labelproof.verbs.audit import keep_beside
 from labelproof.verbs.inputs import (
     LabelledData,
     check_labels_file,
+    choose_folder,
     decode_images,
     is_path,
     name_data,
     read_data,
+    refuse_foreign,
+    take_over,
 )
-from labelproof.verbs.output_folder import choose_folder, refuse_foreign, take_over
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
+from labelproof.verbs.summaries import describe_end, describe_own_audit, describe_start
 from labelproof.verbs.train import StoppedError, follow
+from labelproof.verbs.training_data import ask_run, data_place
 from labelproof.verbs.tune import describe, search
 
 __all__ = ["FitPlan", "fit", "plan_fit"]
@@ -194,7 +188,9 @@ class FitPlan:
     def _audit(self, prepared: Dataset, reporter: Reporter) -> None:
         """Ask the run that was trained which of its labels are wrong, and keep the answer."""
         with reporter.reading():
-            run = load_run(self.folder, str(self.execution.device))
+            run = load_run(
+                self.folder, str(self.execution.device), network=self.configuration.network
+            )
         found = ask_run(
             run,
             self.dataset,
@@ -203,7 +199,7 @@ class FitPlan:
             reading=self.reading,
             reporter=reporter,
         )
-        keep_beside(self.folder, found, Samples.of(found, self.dataset), reporter)
+        keep_beside(self.folder, found, reporter)
 
 
 def plan_fit(
@@ -365,7 +361,8 @@ def fit(
         reporter=reporter,
     )
     plan.run(audit=audit, fresh=fresh, reporter=reporter)
-    return load_run(plan.folder, device, given=None if plan.named else data, keeper=keeper)
+    given, network = None if plan.named else data, plan.configuration.network
+    return load_run(plan.folder, device, network=network, given=given, keeper=keeper)
 
 
 def _check_enough(dataset: Dataset, share: float) -> None:

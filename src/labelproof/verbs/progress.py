@@ -22,7 +22,7 @@ from labelproof.data.notices import readable
 if TYPE_CHECKING:  # who prints a line need not wait for torch
     from rich.status import Status
 
-    from labelproof.training.job import Event
+    from labelproof.training.runner import Event
 
 __all__ = ["Callback", "Reporter", "RunDisplay", "as_reporter", "describe_epoch", "duration", "say"]
 

@@ -18,16 +18,14 @@ from labelproof.data.images import OnError
 from labelproof.data.notices import count
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, export_run
-from labelproof.training.folder import METRICS
 from labelproof.training.record import RECORD
-from labelproof.training.saved import TrainedNetwork, load_network
-from labelproof.verbs.audit_run import ask_run, audit_run
+from labelproof.training.run_folder import METRICS
+from labelproof.training.trained_network import TrainedNetwork, load_network
 from labelproof.verbs.evaluation import Evaluation, evaluate_run
-from labelproof.verbs.inputs import LabelledData, name_data, read_data
-from labelproof.verbs.output_folder import TemporaryFolder
+from labelproof.verbs.inputs import LabelledData, TemporaryFolder, name_data, read_data
 from labelproof.verbs.predictions import NewData, predict_data
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
-from labelproof.verbs.training_data import TrainingData
+from labelproof.verbs.training_data import TrainingData, ask_run, audit_run
 
 __all__ = ["Run", "load_run"]
 
@@ -37,7 +35,7 @@ class Run(TrainedNetwork):
     """A trained network with all that is known about it: what `fit`, `train` and `load_run` return.
 
     `network`, `configuration`, `record`, `epochs`, `folder` and `device` are as for
-    [`TrainedNetwork`][labelproof.training.saved.TrainedNetwork].
+    [`TrainedNetwork`][labelproof.training.trained_network.TrainedNetwork].
 
     Attributes:
         given: The data, where they were given in memory and have no place on the disk.
@@ -177,25 +175,33 @@ class Run(TrainedNetwork):
         return f"<table>{rows}</table>"
 
 
-def load_run(folder: str | os.PathLike[str], device: str = "cpu", **kept: Any) -> Run:
+def load_run(
+    folder: str | os.PathLike[str],
+    device: str = "cpu",
+    *,
+    network: str | None = None,
+    **kept: Any,
+) -> Run:
     """Load a run, finished or under way, with the weights of its last checkpoint.
 
-    Weights are read from safetensors, so nothing in the folder is executed; but where the network
-    is a `package.module:factory`, that module is imported and its code run.
+    Nothing in the folder is executed. A network that is a `package.module:factory` is imported only
+    if the caller names it, too.
 
     Args:
         folder: The run's.
         device: `auto`, or a device's name.
+        network: The run's own `package.module:factory`, whose code may be run.
         kept: What the run holds besides; see `Run`.
 
     Raises:
         FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
-        ValueError: Its files are damaged, or the weights do not fit the network.
+        ValueError: Its files are damaged, the weights do not fit the network, or the network is a
+            factory that `network` does not name.
 
     Warns:
         UserWarning: The run is not finished, or is damaged and can be used all the same.
     """
-    run = Run(**vars(load_network(folder, device)), **kept)
+    run = Run(**vars(load_network(folder, device, network=network)), **kept)
     record = run.folder / RECORD
     if run.record is None and record.exists():
         warnings.warn(

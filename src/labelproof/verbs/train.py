@@ -16,24 +16,21 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.table import table_stem
-from labelproof.fitting.attempts import Attempts
-from labelproof.fitting.whereabouts import note_places
+from labelproof.fitting.attempts import Attempts, note_places
 from labelproof.noise import parse_noise
-from labelproof.training.begun_on import mark_data, refuse_other_data
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import share_gradients, taking_part
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.folder import RunFolder
-from labelproof.training.pack import Event, Job, train_runs
+from labelproof.training.provenance import mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
-from labelproof.training.saved import ATTEMPTS
-from labelproof.training.stopping import StopRequest
-from labelproof.verbs.inputs import LabelledData, is_path, read_data
-from labelproof.verbs.output_folder import choose_folder, take_over
+from labelproof.training.run_folder import ATTEMPTS, RunFolder
+from labelproof.training.runner import Event, Job, train_runs
+from labelproof.training.stop_request import StopRequest
+from labelproof.verbs.inputs import LabelledData, choose_folder, is_path, read_data, take_over
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
-from labelproof.verbs.train_words import already_finished, stopped, summary
+from labelproof.verbs.summaries import already_finished, stopped, summary
 
 __all__ = ["EpochSink", "StoppedError", "TrainPlan", "default_folder", "follow", "train"]
 
@@ -311,4 +308,5 @@ def train(
     )
     plan.run(reporter=reporter, checkpoint_seconds=checkpoint_seconds)
     given = None if is_path(source) else source
-    return load_run(plan.folder, device, given=given, keeper=keeper)
+    network = configuration.network
+    return load_run(plan.folder, device, network=network, given=given, keeper=keeper)

@@ -2,20 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from labelproof.data.dataset import Dataset
+from labelproof.data.images import OnError
+from labelproof.data.load import Reading
 from labelproof.data.notices import count
+from labelproof.data.published import is_known, plain_name
+from labelproof.fitting.recipe import choose_recipe
+from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
-from labelproof.training.pack import Event
-from labelproof.tuning.search import Tuning
+from labelproof.training.execution import choose_execution
+from labelproof.training.runner import DeviceMemoryError, Event
+from labelproof.training.stop_request import StopRequest
+from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials
-from labelproof.tuning.trial import Trial
+from labelproof.tuning.trial import Trial, remove_journal
 from labelproof.tuning.validation import count_folds
-from labelproof.verbs.progress import Reporter, RunDisplay
+from labelproof.verbs.inputs import (
+    LabelledData,
+    check_labels_file,
+    decode_images,
+    is_path,
+    name_data,
+    read_data,
+)
+from labelproof.verbs.progress import Callback, Reporter, RunDisplay, as_reporter
+from labelproof.verbs.summaries import stem_of
+from labelproof.verbs.train import StoppedError
 
-__all__ = ["describe", "search"]
+__all__ = ["describe", "next_command", "search", "tune"]
+
+
+_FLAGS = ("noise", "network", "epochs", "batch_size", "learning_rate", "augmentation", "seed")
+"""Settings that commands have an option for."""
+
+
+def tune(
+    data: LabelledData,
+    label: str | None = None,
+    *,
+    trials: int = 20,
+    losses: Sequence[str] = (),
+    folds: int | str = "auto",
+    seconds: float | None = None,
+    prune: bool = True,
+    at_once: int = 1,
+    labels: str | os.PathLike[str] | None = None,
+    drop: str | Sequence[str] = (),
+    group: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    noise: str | None = None,
+    network: str | None = None,
+    epochs: int | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    output: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    on_error: OnError = "skip",
+    data_root: str | os.PathLike[str] | None = None,
+    progress: Reporter | Callback | bool | None = None,
+    **settings: Any,
+) -> Search:
+    """Choose the loss and its hyperparameters for data with wrong labels, without any clean ones.
+
+    A part of the examples is held out with its labels, wrong ones among them. Each setting is
+    trained on the rest, and the one that agrees best with the held-out labels is chosen. Settings
+    known to be good come first, then what Optuna proposes (the extra `tune`).
+
+    Args:
+        data: As for `labelproof.fit`.
+        label: The column of a table that holds the labels.
+        trials: How many settings are tried.
+        losses: Losses of your own to try first, as text.
+        folds: Parts that are held out in turn; 1 holds out a single part. `"auto"` takes 3 below
+            10,000 examples and 1 from there on.
+        seconds: Start nothing after so long.
+        prune: Whether settings that are clearly behind are abandoned early.
+        at_once: Runs at a time on the device.
+        labels: See `fit`.
+        drop: See `fit`.
+        group: See `fit`.
+        decimal: See `fit`.
+        thousands: See `fit`.
+        noise: See `fit`.
+        network: See `fit`.
+        epochs: See `fit`.
+        seed: See `fit`; also of the search.
+        device: See `fit`.
+        output: The file of the search, written after every run; the same call resumes from it, and
+            with more `trials` continues.
+        fresh: Whether a search that is in the file is removed first.
+        on_error: See `fit`.
+        data_root: See `fit`.
+        progress: See `fit`.
+        settings: Any other setting of [`Configuration`][labelproof.training.Configuration].
+
+    Raises:
+        ImportError: More trials than known settings are asked for, and Optuna is not installed.
+        StoppedError: It was stopped by Ctrl-C; what is finished is in `output`.
+        ValueError: The file holds another search, or the data cannot be used.
+
+    Example:
+        >>> import labelproof
+        >>> found = labelproof.tune(
+        ...     "digits", trials=2, folds=1, network="mlp(hidden=8)", epochs=1, device="cpu"
+        ... )
+        >>> sorted(found.trials["loss"]), found.best.network
+        (['ce', 'gce(q=0.7)'], 'mlp(hidden=8)')
+    """
+    reporter = as_reporter(progress)
+    check_labels_file(labels)
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    reading = Reading(label, labels, dropped, group, decimal, thousands, data_root)
+    settings |= {"noise": noise, "network": network, "epochs": epochs, "seed": seed}
+    execution = choose_execution(device)
+    with reporter.reading():
+        dataset = read_data(data, reading, on_error=on_error)
+    name = plain_name(name_data(data)) if is_path(data) else name_data(data)
+    fast = execution.device.type != "cpu"
+    recipe = choose_recipe(dataset, data=name, fast=fast, validation=0.0, **settings)
+    dataset = decode_images(dataset, recipe, execution.device, reporter, aside=True)
+    file = None if output is None else Path(output)
+    if fresh and file is not None:
+        remove_journal(file)
+    with StopRequest() as stop:
+        found = search(
+            dataset,
+            recipe,
+            trials=trials,
+            folds=folds,
+            at_once=at_once,
+            seconds=seconds,
+            execution=execution,
+            losses=losses,
+            prune=prune,
+            file=file,
+            stop=stop,
+            reporter=reporter,
+        )
+    reporter.say(describe(found, num_classes=dataset.num_classes))
+    if found.best is not None and is_path(data):
+        reporter.say(f"Next: {next_command(found, settings, reading.found_in(dataset))}")
+    if found.stopped:
+        kept = "" if file is None else f"; the same command resumes from {file}"
+        raise StoppedError(f"Stopped{kept}.", stop.exit_code)
+    return found
 
 
 def search(
@@ -26,7 +163,7 @@ def search(
     folds: int | str = "auto",
     reporter: Reporter,
     **options: Any,
-) -> Tuning:
+) -> Search:
     """Search for a loss, and report how it comes along.
 
     Args:
@@ -40,17 +177,22 @@ def search(
     runs = trials * count_folds(folds, len(dataset.train))
     epochs = runs * configuration.epochs
     with reporter.display(runs=max(runs, 2), epochs=epochs, aside=True) as display:
-        return run_trials(
-            dataset,
-            configuration,
-            trials=trials,
-            folds=folds,
-            on_event=lambda event: _show(display, event),
-            **options,
-        )
+        try:
+            return run_trials(
+                dataset,
+                configuration,
+                trials=trials,
+                folds=folds,
+                on_event=lambda event: _show(display, event),
+                **options,
+            )
+        except DeviceMemoryError as error:
+            raise DeviceMemoryError(f"{error} (--at-once)") from None
 
 
 def _show(display: RunDisplay, event: Event | Trial) -> None:
+    if display.callback is not None and isinstance(event, Event):
+        display.callback(event)
     if isinstance(event, Trial):
         if event.why:
             display.say(f"{event.loss}: {event.state}; {event.why}")
@@ -66,10 +208,10 @@ def _show(display: RunDisplay, event: Event | Trial) -> None:
         accuracy = event.value.curve["validation_accuracy"][-1]
         display.finish(job, f"agrees with {accuracy:.2f}% of the labels held out")
     else:
-        display.finish(job, "let go" if event.kind == "abandoned" else event.kind)
+        display.finish(job, "abandoned" if event.kind == "abandoned" else event.kind)
 
 
-def describe(found: Tuning, *, num_classes: int) -> str:
+def describe(found: Search, *, num_classes: int) -> str:
     """All trials as a table, and the choice in words.
 
     Args:
@@ -77,7 +219,7 @@ def describe(found: Tuning, *, num_classes: int) -> str:
         num_classes: Of the dataset.
     """
     lines = ["agreement with the labels held out", ""]
-    for trial in found.trials:
+    for trial in found.tried:
         lines.append(f"{_measured(trial):>15}  {trial.loss}{_ended(trial)}")
     lines.append("")
     if found.choice is None:
@@ -98,15 +240,15 @@ def _ended(trial: Trial) -> str:
     return f"  ({'not all folds' if trial.state == 'waiting' else trial.state}{why})"
 
 
-def _words(found: Tuning, choice: Trial, num_classes: int) -> list[str]:
+def _words(found: Search, choice: Trial, num_classes: int) -> list[str]:
     lines = [
         f"Chosen: {choice.loss}, which agrees with {_measured(choice)} of the labels held out; "
         f"guessing would with {100 / num_classes:.1f}%."
     ]
-    plain = next((trial for trial in found.trials if trial.loss == "ce"), None)
+    plain = next((trial for trial in found.tried if trial.loss == "ce"), None)
     if plain is not None and plain is not choice and plain.accuracy is not None:
         lines.append(f"Plain cross entropy agrees with {_measured(plain)}.")
-    close = _close(found.trials, choice)
+    close = _close(found.tried, choice)
     if close:
         lines.append(
             f"{count(close, 'other setting')} came within that error of it: between those the "
@@ -121,3 +263,50 @@ def _close(trials: Sequence[Trial], choice: Trial) -> int:
     limit = choice.accuracy - choice.standard_error
     able = (trial for trial in trials if trial is not choice and trial.state == "complete")
     return sum(trial.accuracy is not None and trial.accuracy >= limit for trial in able)
+
+
+def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> str:
+    """The command that trains with the choice on all examples.
+
+    Args:
+        found: What the search came to.
+        given: The settings that were asked for, which the next command has to repeat.
+        reading: How the data are read.
+
+    Example:
+        >>> chosen = Search(Configuration("photos", loss="gce(q=0.7)", epochs=5), (), None)
+        >>> next_command(chosen, {"epochs": 5, "noise": None}, Reading())
+        "labelproof fit photos --output photos-tuned --loss 'gce(q=0.7)' --epochs 5"
+    """
+    configuration = found.configuration
+    if is_known(configuration.data):
+        words = ["labelproof", "train", "--data", configuration.data]
+        named = _beside_defaults(configuration)
+    else:
+        # A folder of its own: the default one may hold what was trained before the search.
+        labels = None if reading.labels is None else Path(reading.labels)
+        folder = f"{stem_of(configuration.data, labels)}-tuned"
+        words = ["labelproof", "fit", configuration.data, "--output", folder]
+        named = {
+            name: value
+            for name, value in given.items()
+            if value is not None and (name, value) != ("noise", "none")
+        }
+    words += ["--loss", configuration.loss, *reading.flags()]
+    if VERSION in configuration.loss:
+        for file in os.environ.get(LOSS_FILES, "").split(os.pathsep):
+            words += ["--loss-file", file]
+    for name, value in named.items():
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        flag = f"--{name.replace('_', '-')}"
+        words += [flag, text] if name in _FLAGS else ["--set", f"{name}={text.lower()}"]
+    return shlex.join(words)
+
+
+def _beside_defaults(configuration: Configuration) -> dict[str, Any]:
+    """The settings that `labelproof train` would not choose by itself."""
+    plain = Configuration(configuration.data)
+    # Its network depends on the images, so it is named in any case.
+    names = [name for name in plain.differences(configuration) if name not in ("loss", "network")]
+    values = configuration.as_values()
+    return {"network": values["network"], **{name: values[name] for name in names}}

@@ -50,6 +50,7 @@ EVERY = [
     ("supervised", "gce+sr"),
     ("supervised", "ce+sr(smoothing=0.1)"),
     ("supervised", "nl(expected=true)"),
+    ("elr(beta=0.5)", "ce"),
     ("co-teaching", "ce"),
     ("co-teaching(rate=estimate)", "ce+sr"),
     ("nlnl", "ce"),
@@ -102,21 +103,22 @@ def test_an_epoch_moves_without_a_new_graph(text: str, loss: str):
 
 
 @pytest.mark.parametrize(
-    ("text", "loss"), [("supervised", "gce+sr"), ("co-teaching(rate=estimate)", "ce"), EVERY[-1]]
+    ("text", "loss"), [("supervised", "gce+sr"), ("elr", "ce"), ("co-teaching", "ce"), EVERY[-1]]
 )
 def test_gradients_survive_compilation(text: str, loss: str):
-    algorithm = made(text, loss)
-    algorithm.set_epoch(7)
+    algorithm, twin = made(text, loss), made(text, loss)
+    for each in (algorithm, twin):
+        each.set_epoch(7)
     torch._dynamo.reset()
     compiled = torch.compile(algorithm.objectives, backend="aot_eager", fullgraph=True)
     batch, again = batch_for(algorithm), batch_for(algorithm)
     torch.stack(compiled(batch).losses).sum().backward()
-    torch.stack(algorithm.objectives(again).losses).sum().backward()
+    torch.stack(twin.objectives(again).losses).sum().backward()
     for found, expected in zip(batch.logits, again.logits, strict=True):
         torch.testing.assert_close(found.grad, expected.grad)
 
 
-@pytest.mark.parametrize("text", ["supervised", "co-teaching(rate=estimate)", "nlnl"])
+@pytest.mark.parametrize("text", ["supervised", "co-teaching(rate=estimate)", "nlnl", "elr"])
 def test_a_state_dict_goes_round(text: str):
     algorithm, other = made(text), made(text)
     for epoch in range(3):

@@ -6,6 +6,7 @@ the name it is written by. The engine, the command line and the records need not
 
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives, selected_mean
 from labelproof.training.algorithms.co_teaching import CoTeaching, estimate_noise_rate, smallest
+from labelproof.training.algorithms.elr import EarlyLearning
 from labelproof.training.algorithms.negative import NegativeToPositive
 from labelproof.training.algorithms.spec import (
     ALGORITHMS,
@@ -21,6 +22,7 @@ __all__ = [
     "AlgorithmSpec",
     "Batch",
     "CoTeaching",
+    "EarlyLearning",
     "NegativeToPositive",
     "Objectives",
     "Supervised",

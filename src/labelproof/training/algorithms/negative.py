@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from labelproof.losses import Loss, NegativeLearning, draw_complementary
-from labelproof.losses.base import of_label
 from labelproof.losses.negative import log_complements
+from labelproof.losses.numerics import of_label
 from labelproof.ranges import whole, within
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives, selected_mean
 

@@ -1,0 +1,320 @@
+"""A batch on its way through a loss: checked at the door, turned into outputs, reduced at the end.
+
+The shapes are those of `torch.nn.CrossEntropyLoss`: logits `(C)`, `(N, C)` or `(N, C, d1, ...)`;
+integer targets without the class axis, or class probabilities of the logits' own shape.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "Admitted",
+    "Outputs",
+    "Reduction",
+    "admit",
+    "admit_logits",
+    "check_class_weight",
+    "check_reduction",
+    "class_axis",
+    "fit_weight",
+    "is_plain",
+    "is_probabilities",
+    "may_read",
+    "reduce_values",
+    "replace_ignored",
+    "working_precision",
+]
+
+
+def class_axis(logits: Tensor) -> int:
+    """Where the classes are: axis 0 of a single example, else axis 1."""
+    return 0 if logits.ndim == 1 else 1
+
+
+def working_precision(logits: Tensor) -> Tensor:
+    """Lift half precisions to float32; float32 and float64 stay.
+
+    A log-softmax in bfloat16 has three digits, and `exp(p * log u)` has none left.
+    """
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def is_probabilities(target: Tensor) -> bool:
+    """Whether the target holds class probabilities rather than class indices."""
+    return target.is_floating_point()
+
+
+class Admitted(NamedTuple):
+    """A batch behind the door."""
+
+    logits: Tensor
+    """`(N, C, ...)`, in the precision they came in."""
+    target: Tensor
+    """Class indices `(N, ...)`, or class probabilities `(N, C, ...)` in working precision."""
+    counted: bool
+    """Whether every target is known to be a class that counts; False where it was not looked at."""
+
+
+def admit(
+    logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False, name: str = "target"
+) -> Admitted:
+    """Check logits and target and return both with a batch axis, classes on axis 1.
+
+    The logits keep their precision; class probabilities are lifted to the working one.
+
+    Values are read (targets out of range) only where that costs nothing: on the CPU outside a
+    compiled graph. `check` reads them everywhere, and the logits too.
+
+    Raises:
+        TypeError: A dtype that cannot be meant.
+        ValueError: A shape or a value that cannot be meant.
+    """
+    admit_logits(logits, check=check)
+    if not isinstance(target, Tensor):
+        raise TypeError(f"{name}: expected a tensor, got {type(target).__name__}")
+    if target.dtype == torch.bool or target.is_complex():
+        raise TypeError(
+            f"{name}: expected integer class indices or class probabilities, got {target.dtype}"
+        )
+    axis, counted = class_axis(logits), False
+    if is_probabilities(target):
+        _admit_probabilities(logits, target, check=check)
+        target = target.to(working_precision(logits).dtype)
+    else:
+        expected = (*logits.shape[:axis], *logits.shape[axis + 1 :])
+        if tuple(target.shape) != expected:
+            one_hot = target.shape == logits.shape
+            hint = "; of one-hot labels give .float() or .argmax(dim=1)" if one_hot else ""
+            raise ValueError(
+                f"{name}: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
+                f"got {tuple(target.shape)}{hint}"
+            )
+        # First of all: in uint8 156 equals an ignore_index of -100, and torch hardly computes with
+        # the wider unsigned types.
+        target = target.long()
+        if may_read(target, check=check):
+            counted = _check_range(name, target, logits.shape[axis], ignore_index)
+    if logits.ndim == 1:
+        return Admitted(logits.unsqueeze(0), target.unsqueeze(0), counted)
+    return Admitted(logits, target, counted)
+
+
+def admit_logits(logits: Tensor, *, check: bool = False) -> None:
+    """Check the logits alone; `admit` does it as its first step."""
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"logits: expected a tensor, got {type(logits).__name__}")
+    if not logits.is_floating_point():
+        raise TypeError(f"logits: expected a floating-point tensor, got {logits.dtype}")
+    if logits.ndim == 0:
+        raise ValueError("logits: expected shape (C), (N, C) or (N, C, d1, ...), got a scalar")
+    # No examples are a batch like any other, such as the last of a filtered loader; torch takes it.
+    if logits.shape[class_axis(logits)] == 0:
+        raise ValueError(f"logits: expected at least one class, got shape {tuple(logits.shape)}")
+    if check and may_read(logits, check=True):
+        bad = ~torch.isfinite(logits.detach())
+        if bool(bad.any()):
+            place = tuple(bad.nonzero()[0].tolist())
+            raise ValueError(
+                f"logits: expected finite values, got {int(bad.sum())} of {bad.numel()} NaN or "
+                f"infinite, the first at index {place}"
+            )
+
+
+def check_class_weight(weight: Tensor) -> None:
+    """Refuse class weights that are not one non-negative number a class."""
+    if not isinstance(weight, Tensor) or weight.ndim != 1 or not weight.is_floating_point():
+        came = f"{weight.dtype} {tuple(weight.shape)}" if isinstance(weight, Tensor) else weight
+        raise ValueError(
+            f"weight: expected a floating-point tensor with one number per class, (C), got {came!r}"
+        )
+    if weight.is_meta:
+        raise ValueError(
+            "weight: has no values on the meta device, where models are made that are filled from "
+            "a checkpoint, and the weights are in none; make them with device='cpu'"
+        )
+    if bool((weight < 0).any()) or not bool(torch.isfinite(weight).all()):
+        raise ValueError(f"weight: expected finite numbers of at least 0, got {weight.tolist()}")
+
+
+def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None:
+    if target.shape != logits.shape:
+        raise ValueError(
+            f"target: a floating-point target holds class probabilities and takes the logits' "
+            f"shape {tuple(logits.shape)}, got {tuple(target.shape)}; for class indices give an "
+            "integer tensor"
+        )
+    if check and may_read(target, check=True):
+        totals = target.sum(dim=class_axis(logits))
+        if bool((target < 0).any()) or not torch.allclose(
+            totals, torch.ones_like(totals), atol=1e-3
+        ):
+            raise ValueError("target: expected class probabilities, at least 0 and adding up to 1")
+
+
+def may_read(tensor: Tensor, *, check: bool = False) -> bool:
+    """Whether a tensor's values can be looked at without a device sync or a graph break."""
+    return (check or tensor.device.type == "cpu") and _has_values(tensor)
+
+
+def is_plain(logits: Tensor, target: Tensor) -> bool:
+    """Whether a gradient that is written down serves: `(N, C)`, class indices, eager mode."""
+    return (
+        logits.ndim == 2
+        and logits.shape[0] > 0
+        and not is_probabilities(target)
+        and _has_values(logits)
+        # A dual tensor carries a derivative along.
+        and torch.autograd.forward_ad.unpack_dual(logits).tangent is None
+    )
+
+
+def _has_values(tensor: Tensor) -> bool:
+    """Whether a tensor is what it looks like, and not a stand-in for one in a graph to be."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(tensor) in _PLAIN  # no fake tensor, nor another subclass
+        # `make_fx` and `FakeTensorMode` see every operation, and some of them only shapes.
+        and torch._C._len_torch_dispatch_stack() == 0
+        # Inside torch.func the tensor is a wrapper, and stands for many values at once.
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
+    )
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> bool:
+    """Refuse a target out of range, and say whether all of them are known to count."""
+    if not target.numel():
+        return False
+    lowest, highest = target.aminmax()
+    if lowest.item() >= 0 and highest.item() < num_classes:
+        return not 0 <= ignore_index < num_classes
+    bad = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
+    if bool(bad.any()):
+        place = tuple(bad.nonzero()[0].tolist())
+        at = f" at index {place}" if place else ""
+        raise ValueError(
+            f"{name}: expected class indices from 0 to {num_classes - 1} (or ignore_index "
+            f"{ignore_index}), got {int(target[place])}{at}"
+        )
+    return False
+
+
+class Outputs:
+    """Logits with the classes on axis 1, and the log-softmax that several losses may share.
+
+    >>> outputs = Outputs(torch.zeros(1, 2))
+    >>> outputs.log_probabilities.exp()
+    tensor([[0.5000, 0.5000]])
+    """
+
+    def __init__(self, logits: Tensor, *, counted: bool = False):
+        self.raw = logits
+        self.counted = counted
+        """Whether every target of the batch is known to be a class that counts."""
+        self._logits: Tensor | None = None
+        self._log_probabilities: Tensor | None = None
+
+    @property
+    def logits(self) -> Tensor:
+        """The logits in working precision, float32 at least, lifted once."""
+        if self._logits is None:
+            self._logits = working_precision(self.raw)
+        return self._logits
+
+    @property
+    def log_probabilities(self) -> Tensor:
+        """Logarithm of the softmax of the logits, computed once."""
+        if self._log_probabilities is None:
+            self._log_probabilities = torch.log_softmax(self.logits, dim=1)
+        return self._log_probabilities
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return self.raw.shape[1]
+
+
+Reduction: TypeAlias = Literal["none", "mean", "sum"]
+
+
+def check_reduction(reduction: str) -> None:
+    """Refuse a reduction that is none of the three."""
+    if reduction not in get_args(Reduction):
+        raise ValueError(f"reduction: expected 'none', 'mean' or 'sum', got {reduction!r}")
+
+
+def fit_weight(class_weight: Tensor, values: Tensor) -> Tensor:
+    """The class weights in the values' precision, and with them on `meta`.
+
+    A loss that is moved there keeps its weights, for which that device has no memory.
+    """
+    device = "meta" if values.device.type == "meta" else class_weight.device
+    return class_weight.to(device, values.dtype)
+
+
+def replace_ignored(target: Tensor, ignore_index: int) -> Tensor:
+    """Point ignored targets at class 0, so that a gather is safe; `reduce_values` drops them."""
+    if is_probabilities(target):
+        return target
+    return torch.where(target == ignore_index, 0, target)
+
+
+def reduce_values(
+    values: Tensor,
+    target: Tensor,
+    *,
+    reduction: Reduction,
+    class_weight: Tensor | None,
+    ignore_index: int,
+    weigh: bool = True,
+    counted: bool = False,
+) -> Tensor:
+    """Weigh the values by class, drop the ignored ones, and reduce.
+
+    The mean is over the examples that count, weighted by class as torch does it. When none
+    counts, since all are ignored or the batch is empty, the mean is 0, not torch's NaN, so that one
+    such batch does not end a run.
+
+    Args:
+        values: One value per example, `(N, ...)`.
+        target: Class indices `(N, ...)` or probabilities `(N, C, ...)`.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        class_weight: Weight of each class, `(C)`, or `None`.
+        ignore_index: Target value that does not count.
+        weigh: Whether the class weights are still to be applied to probability targets.
+        counted: Whether every target is known to count, of which there is at least one.
+    """
+    if counted and class_weight is None:
+        if reduction == "none":
+            return values
+        return values.mean() if reduction == "mean" else values.sum()
+    if is_probabilities(target):
+        if class_weight is not None and weigh:
+            shape = (1, -1) + (1,) * (target.ndim - 2)
+            values = values * (target * fit_weight(class_weight, values).view(shape)).sum(dim=1)
+        if reduction == "none":
+            return values
+        # The sum of no values is 0, and their mean NaN.
+        return values.mean() if reduction == "mean" and values.numel() else values.sum()
+    target = target.long()  # another's loss takes uint8, in which 156 equals -100
+    kept = target != ignore_index
+    weight = None
+    if class_weight is not None:
+        weight = fit_weight(class_weight, values)[replace_ignored(target, ignore_index)] * kept
+        values = values * weight
+    # `where` rather than a product: an ignored example may hold an infinity, and inf * 0 is NaN.
+    values = torch.where(kept, values, 0)
+    if reduction == "none":
+        return values
+    if reduction == "sum":
+        return values.sum()
+    if weight is None:
+        return values.sum() / kept.sum().clamp_min(1)
+    total = weight.sum()
+    return values.sum() / torch.where(total > 0, total, 1)

@@ -1,0 +1,251 @@
+"""Networks as text, the one place where strings become networks.
+
+    cnn8
+    resnet34(width=32)
+    mlp(hidden=256,depth=3,batch_norm=true)
+    timm/convnext_tiny
+    package.module:factory
+
+A name from a table with whole numbers, `true` or `false` in parentheses; a network of timm or
+torchvision, where they are installed, that starts from the weights trained for it; or the place of
+a function of the user's that makes a network. That last form **imports and runs the code it
+names**: take such text only from people whose code you would run. Nothing else is imported or
+evaluated.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import nn
+
+from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
+from labelproof.models.mlp import MLP
+from labelproof.models.network import Network
+from labelproof.models.pretrained import LIBRARIES, call_factory, make_pretrained
+from labelproof.models.resnet import ResNet
+from labelproof.ranges import suggest, whole
+from labelproof.text import Call, TextError, parse_call
+
+__all__ = ["NETWORKS", "NetworkFamily", "format_network", "is_factory", "make_network"]
+
+
+_DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
+_LIBRARY = re.compile(f"({'|'.join(LIBRARIES)})/([\\w.-]+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class NetworkFamily:
+    """A network that can be written.
+
+    Attributes:
+        constructor: Takes the number of classes, the shape of one input, and options by name.
+        summary: One line for a list of networks.
+    """
+
+    constructor: Callable[..., Network]
+    summary: str
+
+    @property
+    def arguments(self) -> dict[str, int | bool]:
+        """The arguments it is written with, and their defaults.
+
+        >>> NETWORKS["cnn4"].arguments
+        {'width': 32, 'hidden': 128}
+        """
+        fixed = getattr(self.constructor, "keywords", {})
+        return {
+            name: parameter.default
+            for name, parameter in inspect.signature(self.constructor).parameters.items()
+            if isinstance(parameter.default, int) and name not in fixed
+        }
+
+
+def _mlp(
+    num_classes: int,
+    input_shape: Sequence[int],
+    *,
+    hidden: int = 256,
+    depth: int = 2,
+    batch_norm: bool = False,
+    generator: torch.Generator | None = None,
+) -> MLP:
+    widths = (hidden,) * depth
+    return MLP(num_classes, input_shape, hidden=widths, batch_norm=batch_norm, generator=generator)
+
+
+NETWORKS: Mapping[str, NetworkFamily] = {
+    "cnn4": NetworkFamily(
+        FourLayerCNN, "two convolutions and two linear layers, the paper's network for MNIST"
+    ),
+    "cnn8": NetworkFamily(
+        EightLayerCNN, "six convolutions and two linear layers, the paper's network for CIFAR-10"
+    ),
+    "resnet18": NetworkFamily(partial(ResNet, depth=18), "ResNet-18 for images of about 32 pixels"),
+    "resnet34": NetworkFamily(
+        partial(ResNet, depth=34),
+        "ResNet-34 for images of about 32 pixels, the paper's network for CIFAR-100",
+    ),
+    "resnet50": NetworkFamily(partial(ResNet, depth=50), "ResNet-50 for images of about 32 pixels"),
+    "resnet18-imagenet": NetworkFamily(
+        partial(ResNet, depth=18, stem="imagenet"), "ResNet-18 for images of about 224 pixels"
+    ),
+    "resnet34-imagenet": NetworkFamily(
+        partial(ResNet, depth=34, stem="imagenet"), "ResNet-34 for images of about 224 pixels"
+    ),
+    "resnet50-imagenet": NetworkFamily(
+        partial(ResNet, depth=50, stem="imagenet"),
+        "ResNet-50 for images of about 224 pixels, the paper's network for WebVision",
+    ),
+    "mlp": NetworkFamily(_mlp, "linear layers with ReLU between them, for inputs of any shape"),
+}
+"""Every network by the name it is written with."""
+
+
+def make_network(
+    text: str,
+    *,
+    num_classes: int,
+    input_shape: Sequence[int],
+    generator: torch.Generator | None = None,
+    pretrained: bool = True,
+) -> nn.Module:
+    """Build the network that `text` describes.
+
+    A name of `NETWORKS`, with arguments where the defaults do not fit; `timm/NAME` or
+    `torchvision/NAME`; or `package.module:factory`, which **imports that module and runs its
+    code**: the factory is called with `num_classes` by name, and with whatever stands in
+    parentheses behind it, and returns an `nn.Module`.
+
+    Args:
+        text: For instance `"cnn4(width=12)"`, `"resnet34"` or `"torchvision.models:resnet18"`.
+        num_classes: Number of classes.
+        input_shape: Shape of one input: channels, height and width, or anything for an MLP.
+        generator: Source of the initial weights; torch's global one where it is left out.
+        pretrained: Whether networks of timm and torchvision come with their weights; without, they
+            are only built, for weights that are loaded next.
+
+    Raises:
+        ValueError: The text is not a network, or not one for inputs of this shape.
+        ImportError: The library that it is from is not installed.
+
+    Example:
+        >>> network = make_network("mlp(hidden=16)", num_classes=3, input_shape=(8,))
+        >>> network(torch.zeros(2, 8)).shape
+        torch.Size([2, 3])
+        >>> make_network("resnt34", num_classes=3, input_shape=(3, 32, 32))
+        Traceback (most recent call last):
+            ...
+        labelproof.text.TextError: network: expected one of cnn4, cnn8, resnet18, resnet34,
+        resnet50, resnet18-imagenet, resnet34-imagenet, resnet50-imagenet, mlp, timm/NAME or
+        torchvision/NAME for a pretrained one, or package.module:factory for one of your own; got
+        'resnt34'; did you mean 'resnet34'?
+          resnt34
+          ^
+    """
+    num_classes = whole("num_classes", num_classes, 1)
+    name, options = _parse(text)
+    if name in NETWORKS:
+        constructor = NETWORKS[name].constructor
+        return constructor(num_classes, input_shape, **options, generator=generator)
+    if (found := _LIBRARY.fullmatch(name)) is not None:
+        return make_pretrained(
+            found[1],
+            found[2],
+            num_classes=num_classes,
+            channels=_channels(name, input_shape),
+            weights=pretrained,
+            generator=generator,
+        )
+    return call_factory(name, num_classes=num_classes, options=options, generator=generator)
+
+
+def is_factory(text: str) -> bool:
+    """Whether a network is `package.module:factory`, whose code would be run to make it.
+
+    >>> is_factory("package.module:factory(width=8)"), is_factory("cnn8(width=8)")
+    (True, False)
+    """
+    return _PLACE.fullmatch(_parse(text)[0]) is not None
+
+
+def format_network(text: str) -> str:
+    """Write the text of a network in the one way that records compare by.
+
+    No spaces, arguments by name, those at their default left out. Nothing is imported: for a
+    network of the user's, arguments are only put in order.
+
+    Raises:
+        ValueError: The text is not a network.
+
+    Example:
+        >>> format_network("CNN4( hidden=64, width=32 )")
+        'cnn4(hidden=64)'
+        >>> format_network("mlp(depth=3,batch_norm=true)")
+        'mlp(batch_norm=true,depth=3)'
+    """
+    name, options = _parse(text)
+    defaults = NETWORKS[name].arguments if name in NETWORKS else {}
+    written = [
+        f"{argument}={str(value).lower()}"
+        for argument, value in sorted(options.items())
+        if argument not in defaults or value != defaults[argument]
+    ]
+    return f"{name}({','.join(written)})" if written else name
+
+
+def _parse(text: str) -> tuple[str, dict[str, int | bool]]:
+    call = parse_call(text, what="network", words={"true": True, "false": False})
+    place, library = _PLACE.fullmatch(call.name), _LIBRARY.fullmatch(call.name)
+    name = call.name if place or library else call.name.lower()
+    if not place and not library and name not in NETWORKS:
+        raise TextError(
+            f"network: expected one of {', '.join(NETWORKS)}, timm/NAME or torchvision/NAME for a "
+            f"pretrained one, or package.module:factory for one of your own; got {name!r}"
+            f"{suggest(name, NETWORKS, cutoff=0.5)}",
+            text,
+            call.position,
+        )
+    defaults = None if place else {} if library else NETWORKS[name].arguments
+    return name, _options(call, text, defaults)
+
+
+def _options(
+    call: Call, text: str, defaults: Mapping[str, int | bool] | None
+) -> dict[str, int | bool]:
+    """The arguments of a call, checked against the defaults where they are known."""
+    options: dict[str, int | bool] = {}
+    for argument in call.arguments:
+        name, value = argument.name, argument.value
+        default = None if defaults is None else defaults.get(name)
+        problem = ""
+        if defaults is not None and default is None:
+            takes = ", ".join(defaults) or "no arguments"
+            problem = f"{call.name} takes {takes}, got {name!r}" + suggest(
+                name, defaults, cutoff=0.5
+            )
+        elif isinstance(default, bool) and not isinstance(value, bool):
+            problem = f"expected true or false for {name}, got {value:g}"
+        elif type(default) is int and isinstance(value, bool):
+            problem = f"expected a whole number for {name}, got {str(value).lower()}"
+        elif not isinstance(value, bool) and not (0 <= value < 1e9 and value.is_integer()):
+            problem = f"expected a whole number of at least 0 for {name}, got {value:g}"
+        if problem:
+            raise TextError(f"network: {problem}", text, argument.position)
+        options[name] = value if isinstance(value, bool) else int(value)
+    return options
+
+
+def _channels(name: str, input_shape: Sequence[int]) -> int:
+    if len(input_shape) != 3 or input_shape[0] not in (1, 3):
+        raise ValueError(
+            f"network: {name} is for images of 1 or 3 channels, got inputs of shape "
+            f"{tuple(input_shape)}"
+        )
+    return input_shape[0]

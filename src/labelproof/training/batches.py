@@ -1,0 +1,508 @@
+"""How a step gets its batch: from resident data, by a position that moves on the device.
+
+An epoch's order and draws are made on the host and copied once. A step then needs nothing from the
+host: it reads its rows at a counter, gathers and augments the images, and moves the counter on,
+which is what lets a whole step be one captured graph.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from labelproof.data.dataset import Dataset
+from labelproof.training.augmentation import (
+    Augmentation,
+    draw_augmentation,
+    gather_images,
+    prepare_images,
+)
+from labelproof.training.randomness import generator_for
+
+__all__ = [
+    "DeviceInputs",
+    "EpochPlan",
+    "Feed",
+    "Fetched",
+    "Labels",
+    "ResidentFeed",
+    "ResidentImages",
+    "ResidentInputs",
+    "ResidentRows",
+    "RowFeed",
+    "Share",
+    "plan_epoch",
+    "standardize",
+]
+
+
+class Share(NamedTuple):
+    """The part of a step's batch that this process works on."""
+
+    local: int
+    """Examples here."""
+    whole: int
+    """Examples in all processes."""
+
+
+class EpochPlan(NamedTuple):
+    """All that chance decides in one epoch, for one process."""
+
+    order: Tensor
+    """Which examples, in the order they come, `(n)`."""
+    draws: Tensor
+    """What augments each of them, `(n, K)`."""
+    steps: list[Share]
+    """The sizes of the batches, which follow each other in `order`."""
+
+
+def plan_epoch(
+    used: NDArray[np.int64],
+    epoch: int,
+    *,
+    seed: int,
+    batch_size: int,
+    augmentation: Augmentation,
+    rank: int = 0,
+    world_size: int = 1,
+) -> EpochPlan:
+    """Shuffle the examples, draw their augmentation, and deal the batches to the processes.
+
+    The last batch is as small as it comes out, as in the paper; of a single example it is left out,
+    since a batch norm cannot learn from one.
+
+    >>> plan = plan_epoch(np.arange(10), 0, seed=1, batch_size=4, augmentation=Augmentation())
+    >>> plan.order
+    tensor([4, 5, 0, 6, 8, 3, 7, 9, 2, 1])
+    >>> [share.local for share in plan.steps]
+    [4, 4, 2]
+    """
+    shuffled = torch.randperm(len(used), generator=generator_for(seed, "order", epoch))
+    order = torch.from_numpy(used)[shuffled]
+    draws = draw_augmentation(augmentation, len(used), generator_for(seed, "augmentation", epoch))
+    steps, rows = [], []
+    for start in range(0, len(order), batch_size):
+        whole = min(batch_size, len(order) - start)
+        if whole < max(2, world_size):
+            break
+        first, last = whole * rank // world_size, whole * (rank + 1) // world_size
+        steps.append(Share(last - first, whole))
+        rows.append(torch.arange(start + first, start + last))
+    chosen = torch.cat(rows) if rows else torch.zeros(0, dtype=torch.int64)
+    return EpochPlan(order[chosen], draws[chosen], steps)
+
+
+class Fetched(NamedTuple):
+    """A step's examples on the device."""
+
+    inputs: Tensor
+    """Ready for a network, `(B, ...)`."""
+    indices: Tensor
+    """Which examples, `(B)`."""
+    target: Tensor
+    """The labels they are given, `(B)`."""
+    clean: Tensor
+    """Their true labels, `(B)`; the given ones where no one knows them."""
+    weight: Tensor | None = None
+    """How much each counts, `(B)`, or `None` where all count alike."""
+
+
+class Labels(NamedTuple):
+    """What is known about every training example, on the device."""
+
+    given: Tensor
+    """The labels given, `(N)`."""
+    clean: Tensor
+    """The true labels, `(N)`; the given ones where no one knows them."""
+    weight: Tensor | None = None
+    """How much each example counts, `(N)`, or `None`."""
+
+    @classmethod
+    def on(
+        cls,
+        device: torch.device,
+        given: NDArray[np.int64],
+        clean: NDArray[np.int64] | None = None,
+        weight: NDArray[np.float32] | None = None,
+    ) -> Labels:
+        """Bring them to a device."""
+        there = torch.from_numpy(given).to(device)
+        return cls(
+            there,
+            there if clean is None else torch.from_numpy(clean).to(device),
+            None if weight is None else torch.from_numpy(weight).to(device),
+        )
+
+    def at(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Of some examples."""
+        given = self.given[indices]
+        # On a CPU the second look costs as much as the first.
+        clean = given if self.clean is self.given else self.clean[indices]
+        return given, clean, None if self.weight is None else self.weight[indices]
+
+
+class Feed(ABC):
+    """Gives a step its batch.
+
+    Args:
+        augmentation: Of the training images.
+        labels: Of all training examples.
+    """
+
+    def __init__(self, augmentation: Augmentation, labels: Labels):
+        self.augmentation = augmentation
+        self.labels = labels
+
+    @abstractmethod
+    def load(self, plan: EpochPlan, *, start: int = 0) -> None:
+        """Take over an epoch's plan, with the first `start` steps behind it."""
+
+    @abstractmethod
+    def stage(self) -> None:
+        """On the host, before a step: bring to the device what is not there yet."""
+
+    @abstractmethod
+    def fetch(self, size: int) -> Fetched:
+        """On the device: the next `size` examples."""
+
+    @property
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Tensors that a step changes."""
+
+
+class DeviceInputs(ABC):
+    """A dataset's images, or the rows of a table, as a device gets at them.
+
+    Args:
+        dataset: Training and test inputs.
+        device: Where they go.
+    """
+
+    def __init__(self, dataset: Dataset, device: torch.device):
+        self.dataset = dataset
+        self.device = device
+        self.mean = torch.tensor(dataset.mean, device=device)
+        self.std = torch.tensor(dataset.std, device=device)
+
+    @property
+    def has_test(self) -> bool:
+        """Whether there is anything to measure on."""
+        return "test" in self.dataset.splits
+
+    @property
+    @abstractmethod
+    def resident(self) -> bool:
+        """Whether all images lie on the device, so that no step waits for the host."""
+
+    @abstractmethod
+    def make_feed(
+        self,
+        augmentation: Augmentation,
+        count: int,
+        *,
+        labels: Labels,
+        dtype: torch.dtype,
+        batch_size: int,
+    ) -> Feed:
+        """What gives a run its batches."""
+
+    @abstractmethod
+    def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """The test inputs in order, ready for a network."""
+
+    @abstractmethod
+    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """Training inputs that are held out, as test inputs are given.
+
+        Args:
+            held: Which ones, on the device.
+            size: How many at a time.
+            crop: Side of the centre crop, or 0.
+        """
+
+    def close(self) -> None:  # noqa: B027 (most have nothing to do)
+        """Let go of processes."""
+
+
+class ResidentInputs(DeviceInputs):
+    """A dataset's inputs that all lie on a device, shared by all runs there."""
+
+    train: Tensor
+    test: Tensor | None
+
+    @property
+    def resident(self) -> bool:
+        """All of them."""
+        return True
+
+    def make_feed(
+        self,
+        augmentation: Augmentation,
+        count: int,
+        *,
+        labels: Labels,
+        dtype: torch.dtype,
+        batch_size: int,
+    ) -> Feed:
+        """What gives a run its batches."""
+        return ResidentFeed(self, augmentation, count, labels=labels, dtype=dtype)
+
+    def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """The test inputs in order, ready for a network."""
+        for inputs in () if self.test is None else self.test.split(size):
+            yield self.prepare(inputs, crop)
+
+    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
+        """Training inputs that are held out, as test inputs are given."""
+        for indices in held.split(size):
+            yield self.prepare(self.train[indices], crop)
+
+    @abstractmethod
+    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
+        """Some of them as they are evaluated, ready for a network."""
+
+    @abstractmethod
+    def gather(
+        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
+    ) -> Tensor:
+        """A batch of training inputs, augmented and ready for a network."""
+
+
+class ResidentImages(ResidentInputs):
+    """A dataset's images on a device.
+
+    Args:
+        dataset: Its training and test images, as arrays.
+        device: Where they go.
+    """
+
+    def __init__(self, dataset: Dataset, device: torch.device):
+        super().__init__(dataset, device)
+        self.train = _channels_last(dataset.train.array, device)
+        self.test = _channels_last(dataset.test.array, device) if self.has_test else None
+
+    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
+        """Images as they are evaluated."""
+        return prepare_images(inputs, mean=self.mean, std=self.std, size=crop or None)
+
+    def gather(
+        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
+    ) -> Tensor:
+        """A batch of training images, augmented and ready for a network."""
+        return gather_images(
+            self.train, index, draws, augmentation, mean=self.mean, std=self.std, dtype=dtype
+        )
+
+
+class ResidentFeed(Feed):
+    """Batches out of inputs that lie on the device.
+
+    Args:
+        images: The inputs.
+        augmentation: Of the training images.
+        count: Examples in an epoch.
+        labels: Of all training examples.
+        dtype: In which the network takes its inputs.
+    """
+
+    def __init__(
+        self,
+        images: ResidentInputs,
+        augmentation: Augmentation,
+        count: int,
+        *,
+        labels: Labels,
+        dtype: torch.dtype = torch.float32,
+    ):
+        super().__init__(augmentation, labels)
+        self.dtype = dtype
+        self.images = images
+        self.order = torch.zeros(count, dtype=torch.int64, device=images.device)
+        self.draws = torch.zeros(count, augmentation.num_draws, device=images.device)
+        self.position = torch.zeros((), dtype=torch.int64, device=images.device)
+
+    def load(self, plan: EpochPlan, *, start: int = 0) -> None:
+        """Take over an epoch's plan, with the first `start` steps behind it."""
+        for mine, planned in ((self.order, plan.order), (self.draws, plan.draws)):
+            # Pinned, so that the copy waits in the run's stream and not the host for it.
+            source = planned.pin_memory() if mine.is_cuda else planned
+            mine[: len(planned)].copy_(source, non_blocking=True)
+        self.position.fill_(sum(share.local for share in plan.steps[:start]))
+
+    def stage(self) -> None:
+        """Nothing: the images are there."""
+
+    def fetch(self, size: int) -> Fetched:
+        """The next `size` examples."""
+        rows = self.position + torch.arange(size, device=self.position.device)
+        index = self.order[rows]
+        inputs = self.images.gather(index, self.draws[rows], self.augmentation, self.dtype)
+        self.position += size
+        return Fetched(inputs, index, *self.labels.at(index))
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """The position; the rest is planned anew."""
+        return {"position": self.position}
+
+
+def _channels_last(images: NDArray[np.uint8], device: torch.device) -> Tensor:
+    return torch.from_numpy(images).to(device).permute(0, 2, 3, 1).contiguous()
+
+
+_CHUNK = 1 << 16
+
+_AHEAD = 1 << 19
+"""Numbers that are gathered at once: what a core's cache holds while the steps read them."""
+
+
+class ResidentRows(ResidentInputs):
+    """A table's rows on a device, shared by all runs there.
+
+    Args:
+        dataset: A tabular one.
+        device: Where they go.
+    """
+
+    def __init__(self, dataset: Dataset, device: torch.device):
+        super().__init__(dataset, device)
+        self.train = self._bring("train")
+        self.test = self._bring("test") if self.has_test else None
+
+    def _bring(self, split: str) -> Tensor:
+        rows = self.dataset.splits[split].array
+        return standardize(rows, mean=self.dataset.mean, std=self.dataset.std).to(self.device)
+
+    def make_feed(
+        self,
+        augmentation: Augmentation,
+        count: int,
+        *,
+        labels: Labels,
+        dtype: torch.dtype,
+        batch_size: int,
+    ) -> Feed:
+        """What gives a run its batches."""
+        if augmentation.columns:
+            raise ValueError(
+                f"augmentation: expected none for the rows of a table, got {augmentation}"
+            )
+        if self.device.type != "cpu":
+            return super().make_feed(
+                augmentation, count, labels=labels, dtype=dtype, batch_size=batch_size
+            )
+        ahead = _AHEAD // self.train.shape[1]
+        return RowFeed(self, augmentation, count, labels=labels, dtype=dtype, ahead=ahead)
+
+    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
+        """Rows as they are: they were standardised once for all."""
+        return inputs
+
+    def gather(
+        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
+    ) -> Tensor:
+        """A batch of training rows."""
+        return self.train.index_select(0, index).to(dtype)
+
+
+class RowFeed(ResidentFeed):
+    """Batches on the CPU, cut from some thousand rows that are gathered at once.
+
+    There a step of a small network lasts as long as a few lookups; a cut is next to nothing.
+
+    Args:
+        images: The rows.
+        augmentation: None.
+        count: Examples in an epoch.
+        labels: Of all training examples.
+        dtype: In which the network takes its inputs.
+        ahead: How many rows are gathered at once; a batch at least.
+    """
+
+    def __init__(
+        self,
+        images: ResidentInputs,
+        augmentation: Augmentation,
+        count: int,
+        *,
+        labels: Labels,
+        dtype: torch.dtype = torch.float32,
+        ahead: int,
+    ):
+        super().__init__(images, augmentation, count, labels=labels, dtype=dtype)
+        self.ahead = ahead
+        self._size = 0
+        self._cut: list[Fetched] = []
+        # Where the tensor would be; `None` where it is right, and where others may move it.
+        self._at: int | None = None
+
+    def load(self, plan: EpochPlan, *, start: int = 0) -> None:
+        """Take over an epoch's plan, with the first `start` steps behind it."""
+        super().load(plan, start=start)
+        self._at, self._cut = None, []
+        # All batches of an epoch are alike but for the last.
+        self._size = plan.steps[start].local if start < len(plan.steps) else 0
+
+    def fetch(self, size: int) -> Fetched:
+        """The next `size` examples."""
+        # Compiled, it would be compiled anew for every position.
+        if size != self._size or torch.compiler.is_compiling():
+            self._settle()
+            return super().fetch(size)
+        if self._at is None:
+            self._at, self._cut = int(self.position), []
+        if not self._cut:
+            self._cut = self._gather(self._at, size)
+        self._at += size
+        return self._cut.pop()
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """The position; the rest is planned anew."""
+        self._settle()
+        return super().state
+
+    def _settle(self) -> None:
+        if self._at is not None:
+            self.position.fill_(self._at)
+            self._at = None
+
+    def _gather(self, position: int, size: int) -> list[Fetched]:
+        """The next batches, the last of them first."""
+        last = position + max(1, self.ahead // size) * size
+        index, draws = self.order[position:last], self.draws[position:last]
+        inputs = self.images.gather(index, draws, self.augmentation, self.dtype)
+        given, clean, weight = self.labels.at(index)
+        targets = given.split(size)
+        cuts = zip(
+            inputs.split(size),
+            index.split(size),
+            targets,
+            targets if clean is given else clean.split(size),
+            [None] * len(targets) if weight is None else weight.split(size),
+            strict=True,
+        )
+        return [Fetched(*each) for each in cuts][::-1]
+
+
+def standardize(
+    rows: NDArray[np.generic], *, mean: Sequence[float], std: Sequence[float]
+) -> Tensor:
+    """Rows as a network takes them: each feature with mean 0 and deviation 1 in training.
+
+    >>> standardize(np.array([[3.0, 5.0]], dtype=np.float32), mean=[1, 5], std=[2, 1])
+    tensor([[1., 0.]])
+    """
+    standard = torch.empty(rows.shape, dtype=torch.float32)
+    for start in range(0, len(rows), _CHUNK):
+        # In float64: the year's day of a date or a price in cents is lost beside its mean in less.
+        wide = (rows[start : start + _CHUNK].astype(np.float64) - mean) / std
+        standard[start : start + _CHUNK] = torch.from_numpy(wide)
+    return standard

@@ -1,0 +1,269 @@
+"""Files that are written whole or not at all, whatever stops the writer.
+
+Each is written under a temporary name, synced to the disk, and renamed into place: a rename is
+atomic, so a reader sees the old file or the new one, and a power cut leaves one of the two. The
+temporary names of a writer that was killed begin with `.labelproof-` and are litter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+import os
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "clear_litter",
+    "is_litter",
+    "read_arrays",
+    "read_json",
+    "remove_folder",
+    "sync",
+    "write_arrays",
+    "write_bytes",
+    "write_text",
+]
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+_LITTER = ".labelproof-"
+_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
+"""How an archive begins; the second one is empty."""
+
+
+def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
+    """Write a file whole or not at all: a temporary name, a sync, a rename.
+
+    A file that exists keeps its permissions, and a symbolic link keeps its target. A pipe, a device
+    or an open file such as `/dev/stdout` is written to directly.
+
+    Args:
+        path: The file.
+        text: Its content.
+        make_parents: Whether missing parent folders are made.
+
+    Raises:
+        OSError: The file cannot be written; if the disk is full, the message names the file.
+
+    Example:
+        >>> page = getfixture("tmp_path") / "pages" / "page.html"
+        >>> write_text(page, "<p>")
+        >>> page.read_text()
+        '<p>'
+    """
+    write_bytes(path, text.encode(), make_parents=make_parents)
+
+
+def write_bytes(path: Path, content: bytes, *, make_parents: bool = True) -> None:
+    """As `write_text`, for bytes."""
+    try:
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path
+        if _descriptor(path) is not None or (path.exists() and not path.is_file()):
+            _write_into(path, content)
+        else:
+            if make_parents:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            _replace(target, content)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise _no_room(path, len(content), error) from error
+
+
+def write_arrays(
+    path: Path, arrays: Mapping[str, NDArray[Any]], *, make_parents: bool = True
+) -> None:
+    """Write arrays into a compressed `.npz` file, whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_bytes(path, buffer.getvalue(), make_parents=make_parents)
+
+
+def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of a `.npz` file that labelproof wrote, by name. Nothing in it is executed.
+
+    Args:
+        path: The file.
+        names: The arrays to read; all of them by default.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is corrupted, or something else; the message begins with its name.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "predictions.npz"
+        >>> np.savez(file, held=np.array([2, 5]), logits=np.zeros((2, 3)))
+        >>> read_arrays(file, ["held"])
+        {'held': array([2, 5])}
+        >>> _ = file.write_text("lost")
+        >>> read_arrays(file)
+        Traceback (most recent call last):
+            ...
+        ValueError: predictions.npz: not a whole file of arrays (it is no .npz file)
+    """
+    # Opened here, since NumPy leaves the file of a corrupted archive open.
+    with path.open("rb") as stream:
+        try:
+            return _read(stream, names)
+        except KeyError as error:
+            reason = f"it lacks {error}"
+        except ValueError as error:
+            # NumPy's own message would advise to allow pickles.
+            reason = "it holds objects" if "pickle" in str(error) else str(error)
+        # A damaged header reaches Python's parser and NumPy's types, which raise what they like.
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+    raise ValueError(f"{path.name}: not a whole file of arrays ({reason})")
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not JSON, not UTF-8, or nested too deeply.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "model.json"
+        >>> _ = file.write_text('{"network": "cnn4"}')
+        >>> read_json(file)
+        {'network': 'cnn4'}
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder in one step: no reader ever sees it with half of its files.
+
+    >>> run = getfixture("tmp_path") / "run"
+    >>> run.mkdir()
+    >>> remove_folder(run)
+    >>> run.exists()
+    False
+    """
+    hidden = path.with_name(f"{_LITTER}{secrets.token_hex(4)}")
+    path.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def is_litter(name: str) -> bool:
+    """Whether a file of this name is what a writer that was killed left behind.
+
+    >>> is_litter(".labelproof-1a2b3c4d"), is_litter("model.json")
+    (True, False)
+    """
+    return name.startswith(_LITTER)
+
+
+def clear_litter(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder in which no one is writing now.
+
+    >>> folder = getfixture("tmp_path")
+    >>> (folder / ".labelproof-1a2b3c4d").touch()
+    >>> clear_litter(folder)
+    >>> list(folder.iterdir())
+    []
+    """
+    for path in folder.glob(f"{_LITTER}*"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def sync(path: Path) -> None:
+    """Bring a file's content, or the names in a folder, to the disk."""
+    is_folder = path.is_dir()
+    if is_folder and sys.platform == "win32":  # where folders cannot be opened
+        return
+    handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some network file systems sync only files.
+        if not (is_folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _read(stream: Any, names: Sequence[str] | None) -> dict[str, NDArray[Any]]:
+    if stream.read(4) not in _SIGNATURES:
+        raise ValueError("it is no .npz file")
+    stream.seek(0)
+    with np.load(stream, allow_pickle=False) as file:
+        missing = [name for name in names or () if name not in file.files]
+        if missing:
+            raise KeyError(missing[0])
+        return {name: file[name] for name in (file.files if names is None else names)}
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of the open file that a path names."""
+    if str(path) in ("/dev/stdout", "/dev/stderr"):
+        return 1 + (path.name == "stderr")
+    named = str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdecimal()
+    return int(path.name) if named else None
+
+
+def _write_into(path: Path, content: bytes) -> None:
+    number = _descriptor(path)
+    if number is not None:
+        # Through the same open file, so that what is printed next comes after it.
+        for printed in (sys.stdout, sys.stderr):
+            if printed is not None:
+                printed.flush()
+    opened = os.dup(number) if number is not None else os.open(path, os.O_WRONLY | os.O_APPEND)
+    with open(opened, "wb") as stream:
+        stream.write(content)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        mode = None
+    temporary = path.with_name(f"{_LITTER}{secrets.token_hex(4)}")
+    try:
+        # With the final permissions from the start, so that no one else can read it in between.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as stream:
+            if mode is not None:
+                temporary.chmod(mode)  # without the process's umask
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+        sync(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def _no_room(path: Path, needed: int, error: OSError) -> OSError:
+    try:
+        free = f", {shutil.disk_usage(os.path.realpath(path.parent)).free:,} are free"
+    except OSError:
+        free = ""
+    explained = OSError(
+        f"{path}: no room for it ({error.strerror}): it needs {needed:,} bytes{free}; free some, "
+        "or choose another place"
+    )
+    explained.errno = error.errno
+    return explained

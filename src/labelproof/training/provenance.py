@@ -1,0 +1,361 @@
+"""What a run was trained on, and what is needed to use its network.
+
+A configuration holds the data's name and not their content: another label column, another file of
+human labels or corrected rows make a different run that looks the same. So a run's folder keeps a
+fingerprint of its data (`fingerprint.json`), and a description of its network (`model.json`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import ImageFiles, StoredImage
+from labelproof.data.notices import readable
+from labelproof.noise import parse_noise
+from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.files import read_json, write_text
+from labelproof.training.record import RECORD, read_record
+
+__all__ = [
+    "Description",
+    "OtherDataError",
+    "describe",
+    "fingerprint",
+    "mark_data",
+    "note_data",
+    "read_description",
+    "read_note",
+    "refuse_other_data",
+    "write_description",
+]
+
+MODEL = "model.json"
+
+BEGUN_ON = "fingerprint.json"
+"""Which data a run was trained on."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A network and its inputs.
+
+    Attributes:
+        network: As text.
+        input_shape: Channels, height and width of what the network sees.
+        class_names: A name for each output.
+        mean: Per-channel mean that is subtracted from pixels scaled to 0..1.
+        std: Per-channel standard deviation that they are divided by.
+        crop: Side of the centre crop that images are brought to, or 0 where they come as they are.
+        columns: How the rows of a table become numbers, as plain values; `None` for images.
+        label: The column of a table that holds the labels.
+    """
+
+    network: str
+    input_shape: tuple[int, ...]
+    class_names: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    crop: int = 0
+    columns: dict[str, Any] | None = None
+    label: str | None = None
+
+
+def describe(configuration: Configuration, dataset: Dataset) -> Description:
+    """The description of what a configuration trains on a dataset.
+
+    >>> from labelproof.data import load_digits
+    >>> describe(Configuration("digits"), load_digits()).input_shape
+    (1, 8, 8)
+    """
+    crop = parse_augmentation(configuration.augmentation).resized_crop
+    shape = dataset.input_shape
+    return Description(
+        network=configuration.network,
+        input_shape=(shape[0], crop, crop) if crop else shape,
+        class_names=tuple(dataset.class_names),
+        mean=tuple(dataset.mean),
+        std=tuple(dataset.std),
+        crop=crop,
+        columns=None if dataset.columns is None else dataset.columns.as_values(),
+        label=dataset.label,
+    )
+
+
+def write_description(folder: Path, description: Description) -> None:
+    """Write it into a run's folder."""
+    write_text(folder / MODEL, json.dumps(asdict(description), indent=1) + "\n")
+
+
+def read_description(folder: Path) -> Description:
+    """Read it from a run's folder.
+
+    Raises:
+        FileNotFoundError: The folder is not a run's.
+        ValueError: The file is damaged.
+    """
+    path = folder / MODEL
+    if not folder.exists():
+        raise FileNotFoundError(
+            f"{folder}: there is no such folder; 'labelproof fit' and 'labelproof train' make the "
+            "folders of runs"
+        )
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{folder} is not the folder of a run: it has no {MODEL}; 'labelproof fit' and "
+            "'labelproof train' make such folders"
+        )
+    try:
+        return _checked_description(read_json(path))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path}: not a description of a network ({error})") from None
+
+
+def _checked_description(values: Any) -> Description:
+    if not isinstance(values, dict):
+        raise TypeError(f"expected an object, got {type(values).__name__}")
+    for name, kind in (
+        ("input_shape", int),
+        ("class_names", str),
+        ("mean", (int, float)),
+        ("std", (int, float)),
+    ):
+        entries = values[name]
+        plain = isinstance(entries, list) and all(
+            isinstance(each, kind) and not isinstance(each, bool) for each in entries
+        )
+        if not (plain and entries):
+            raise ValueError(f"{name}: got {str(entries)[:50]!r}")
+        values[name] = tuple(entries)
+    description = Description(**values)
+    shape, channels = description.input_shape, len(description.mean)
+    fits = {
+        "network": isinstance(description.network, str),
+        "input_shape": len(shape) in (1, 3) and all(0 < side < 1 << 24 for side in shape),
+        "class_names": len(description.class_names) >= 2,
+        "mean": channels == shape[0],
+        "std": len(description.std) == shape[0] and all(each > 0 for each in description.std),
+        "crop": type(description.crop) is int and description.crop >= 0,
+        "columns": description.columns is None or isinstance(description.columns, dict),
+        "label": description.label is None or isinstance(description.label, str),
+    }
+    for name, right in fits.items():
+        if not right:
+            raise ValueError(f"{name}: got {str(getattr(description, name))[:50]!r}")
+    return description
+
+
+_WHOLE = 64 << 20
+"""Bytes up to which an array is read whole; of a larger one, evenly spaced rows."""
+
+
+def fingerprint(dataset: Dataset, *, given: NDArray[np.int64] | None = None) -> str:
+    """A short text that changes when labels, classes, examples or their files change.
+
+    It covers the sizes of files and their names within their common folder, which may be moved, and
+    of large arrays some of the rows. Changed pixels in a file of the same size go unnoticed. No
+    image is decoded.
+
+    Args:
+        dataset: The data.
+        given: Training labels that replace the dataset's own, such as human labels, `(N)`.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from labelproof.data import load_digits
+        >>> digits = load_digits()
+        >>> other = replace(digits, class_names=("zero", *digits.class_names[1:]))
+        >>> fingerprint(digits) == fingerprint(load_digits()) != fingerprint(other)
+        True
+    """
+    digest = hashlib.sha256("\0".join(dataset.class_names).encode("utf-8", "surrogateescape"))
+    for name, split in dataset.splits.items():
+        digest.update(name.encode("utf-8", "surrogateescape"))
+        digest.update(_label_bytes(split.labels))
+        images = split.images
+        if isinstance(images, np.ndarray):
+            step = max(images.nbytes // _WHOLE, 1)
+            digest.update(np.ascontiguousarray(images[::step]).tobytes())
+        elif isinstance(images, ImageFiles):
+            for name, size in _files(images):
+                digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
+                digest.update(size.to_bytes(8, "little"))
+    if dataset.group is not None:
+        digest.update(b"group" + dataset.grouping.encode())
+    if given is not None:
+        digest.update(b"given" + _label_bytes(given))
+    return digest.hexdigest()[:16]
+
+
+def _label_bytes(labels: NDArray[np.int64]) -> bytes:
+    return np.ascontiguousarray(labels, "<i8").tobytes()
+
+
+def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
+    """The name of each image within their common folder, and the size of its file, if any."""
+    name_of = getattr(images.files, "name_of", None)
+    if name_of is not None:  # the name is known without reading the image
+        yield from ((name_of(index), 0) for index in range(len(images)))
+        return
+    files = [images.files[index] for index in range(len(images))]
+    # By letters, since absolute and relative paths may be mixed; then up to the last whole folder.
+    shared = os.path.commonprefix([file for file in files if isinstance(file, str)])  # noqa: RUF071
+    outside = shared.rfind(os.sep) + 1
+    for file in files:
+        if isinstance(file, StoredImage):
+            yield file.name, 0
+        else:
+            size = os.path.getsize(file) if os.path.exists(file) else 0
+            yield file[outside:].replace(os.sep, "/"), size
+
+
+class OtherDataError(ValueError):
+    """A folder holds a run on other data.
+
+    Args:
+        folder: The run's.
+        advice: What can be done about it, where it is asked for.
+        data: What the run there is of, if it is known.
+        kind: What the folder holds: a run, or an audit.
+
+    Example:
+        >>> print(OtherDataError(Path("run")))
+        run holds a run on other data: labels, files or rows have changed since, or others were
+        asked for. --fresh trains on them anew; --output keeps both
+        >>> print(OtherDataError(Path("run"), data="pets.npz"))
+        run holds a run on other data: it is of pets.npz, whose labels, files or rows have changed
+        since, or others were asked for. --fresh trains on them anew; --output keeps both
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        advice: str = "--fresh trains on them anew; --output keeps both",
+        data: str | None = None,
+        kind: str = "a run",
+    ):
+        self.folder = folder
+        self.advice = advice
+        self.data = data
+        self.kind = kind
+        whose = "" if data is None else f"it is of {readable(data)}, whose "
+        of = "on" if kind == "a run" else "of"
+        super().__init__(
+            f"{folder} holds {kind} {of} other data: {whose}labels, "
+            f"files or rows have changed since, or others were asked for. {advice}"
+        )
+
+    def __reduce__(self) -> tuple[type[OtherDataError], tuple[Path, str, str | None, str]]:
+        # A worker of a cluster raises it in another process than the one that tells of it.
+        return type(self), (self.folder, self.advice, self.data, self.kind)
+
+
+def mark_data(configuration: Configuration, examples: Examples) -> str:
+    """The fingerprint of what a run learns from.
+
+    Args:
+        configuration: Of the run.
+        examples: Its examples.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> from labelproof.training.examples import choose_examples
+        >>> run = Configuration("digits", noise="symmetric:0.4")
+        >>> mark_data(run, choose_examples(run, load_digits())) == fingerprint(load_digits())
+        True
+    """
+    # All noise but people's follows from the labels and the configuration.
+    human = parse_noise(configuration.noise).kind == "human"
+    return fingerprint(examples.dataset, given=examples.given if human else None)
+
+
+def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
+    """Refuse to go on with a run that was begun on other data, or to take it for finished.
+
+    A folder without a note, as an earlier version left it, is taken for what is asked for; and one
+    in which there is nothing to go on from yet may as well begin with these data.
+
+    Args:
+        folder: The run's; it need not be there.
+        fingerprint: Gives that of the data as they are now; only called where it matters, since
+            they may have to be loaded for it.
+
+    Raises:
+        OtherDataError: The run is on other data.
+        ValueError: The note is damaged.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> note_data(folder, "27d1")
+        >>> refuse_other_data(folder, lambda: "0a5c")
+        >>> _ = (folder / "record.json").write_text("{}")
+        >>> refuse_other_data(folder, lambda: "27d1")
+        >>> refuse_other_data(folder, lambda: "0a5c")
+        Traceback (most recent call last):
+            ...
+        labelproof.training.provenance.OtherDataError: ... holds a run on other data: ...
+    """
+    if not (folder / RECORD).exists() and not any((folder / "checkpoint").glob("*")):
+        return
+    noted = read_note(folder)
+    if noted is not None and noted != fingerprint():
+        raise OtherDataError(folder, data=_data_of(folder))
+
+
+def note_data(folder: Path, fingerprint: str) -> None:
+    r"""Note which data the run in a folder is on; a note that says so already stays as it is.
+
+    >>> folder = getfixture("tmp_path")
+    >>> note_data(folder, "27d1")
+    >>> (folder / "fingerprint.json").read_text()
+    '{"fingerprint": "27d1"}\n'
+    """
+    text = json.dumps({"fingerprint": fingerprint}) + "\n"
+    path = folder / BEGUN_ON
+    if not path.exists() or path.read_bytes() != text.encode():
+        write_text(path, text)
+
+
+def _data_of(folder: Path) -> str | None:
+    """What a finished run is of, as it was named."""
+    record = read_record(folder)
+    data = None if record is None else record.configuration.get("data")
+    return data if isinstance(data, str) else None
+
+
+def read_note(folder: Path) -> str | None:
+    """The fingerprint that `note_data` noted; `None` where an earlier version noted nothing.
+
+    Args:
+        folder: The run's.
+
+    Raises:
+        ValueError: The note is damaged.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> note_data(folder, "27d1")
+        >>> read_note(folder)
+        '27d1'
+    """
+    path = folder / BEGUN_ON
+    try:
+        return str(read_json(path)["fingerprint"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{path}: not what labelproof writes there ({error}); start anew with --fresh, or "
+            "choose another folder with --output"
+        ) from None

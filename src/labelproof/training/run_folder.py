@@ -1,0 +1,374 @@
+"""A run's folder: metrics as they come, checkpoints to resume from, the record at the end.
+
+metrics.jsonl     a line for each epoch; the same bytes whether or not the run was interrupted
+timing.jsonl      seconds and images per second of each epoch, which differ every time
+fingerprint.json  which data it is trained on
+model.json        the network, its inputs and its classes
+checkpoint/       the last two
+predictions.npz   logits of the test and held-out examples
+record.json       written last
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+from numpy.typing import NDArray
+
+from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from labelproof.training.configuration import Configuration
+from labelproof.training.files import (
+    clear_litter,
+    is_litter,
+    remove_folder,
+    sync,
+    write_arrays,
+    write_text,
+)
+from labelproof.training.provenance import (
+    BEGUN_ON,
+    MODEL,
+    Description,
+    read_description,
+    write_description,
+)
+from labelproof.training.record import RECORD, RunRecord, read_record
+from labelproof.training.trainer import Trainer
+
+__all__ = [
+    "ATTEMPTS",
+    "LOCK",
+    "SEARCH",
+    "FolderInUseError",
+    "History",
+    "OtherConfigurationError",
+    "RunFolder",
+    "check_removable",
+    "owning",
+    "refuse_file",
+    "remove_run",
+]
+
+METRICS = "metrics.jsonl"
+TIMING = "timing.jsonl"
+PREDICTIONS = "predictions.npz"
+ATTEMPTS = "fit.json"
+"""What was asked of `labelproof fit`, and what was tried for it."""
+SEARCH = "tuning.json"
+"""The search for a loss."""
+
+_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, BEGUN_ON, MODEL, ATTEMPTS, SEARCH)
+_FOLDERS = ("checkpoint", "tensorboard")
+
+
+class OtherConfigurationError(ValueError):
+    """A folder holds a run of another configuration."""
+
+
+@dataclass
+class History:
+    """What the epochs so far came to, and the seconds that the next one has taken already."""
+
+    metrics: list[dict[str, float]] = field(default_factory=list)
+    timing: list[dict[str, float]] = field(default_factory=list)
+    begun: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Of all epochs."""
+        return sum(entry["seconds"] for entry in self.timing)
+
+    @property
+    def curve(self) -> dict[str, list[float]]:
+        """For each metric, its value at every epoch."""
+        names = self.metrics[0] if self.metrics else {}
+        return {name: [entry[name] for entry in self.metrics] for name in names}
+
+
+class RunFolder:
+    """Where one run keeps what it has.
+
+    Args:
+        path: The folder; made when something is written.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the checkpoints are."""
+        return self.path / "checkpoint"
+
+    def record(self, configuration: Configuration) -> RunRecord | None:
+        """The record of exactly this configuration, if it is finished.
+
+        The precision of the record is resolved; `auto` is taken for whatever it came to.
+        """
+        record = read_record(self.path)
+        if record is None:
+            return None
+        self._check(configuration, record.configuration)
+        return record
+
+    def resume(
+        self, run: Trainer, *, on_problem: Callable[[str], None], writes: bool = True
+    ) -> History:
+        """Put a run back to its last checkpoint, if there is one, and give what it had.
+
+        Args:
+            run: It is changed in place.
+            on_problem: Called with a sentence for each checkpoint that is not whole.
+            writes: Whether this process is the one that writes.
+
+        Raises:
+            OtherConfigurationError: The checkpoint is of another configuration.
+        """
+        checkpoint = load_checkpoint(self.checkpoints, on_problem=on_problem)
+        if checkpoint is None:
+            return History()
+        self._check(run.configuration, checkpoint.values["configuration"])
+        run.restore(checkpoint)
+        values = checkpoint.values
+        history = History(values["metrics"], values["timing"], values.get("begun", 0.0))
+        # Lines of epochs after the checkpoint are of a course that is run again.
+        if writes:
+            self._write_lines(METRICS, history.metrics)
+            self._write_lines(TIMING, history.timing)
+        return history
+
+    def start(self, description: Description) -> None:
+        """Begin anew: what is trained, and empty files of metrics."""
+        write_description(self.path, description)
+        self._write_lines(METRICS, [])
+        self._write_lines(TIMING, [])
+
+    def add(self, metrics: Mapping[str, float], timing: Mapping[str, float]) -> None:
+        """Append an epoch."""
+        for name, entry in ((METRICS, metrics), (TIMING, timing)):
+            with self._explained(name), (self.path / name).open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(entry) + "\n")
+
+    def save(self, checkpoint: Checkpoint, history: History) -> None:
+        """Write a run's checkpoint, with its metrics so far."""
+        values = checkpoint.values | {
+            "metrics": history.metrics,
+            "timing": history.timing,
+            "begun": history.begun,
+        }
+        complete = Checkpoint(checkpoint.weights, checkpoint.state, values)
+        name = f"{values['epoch']:05}-{values['step']:07}"
+        with self._removal_explained():
+            save_checkpoint(self.checkpoints, name, complete)
+
+    def finish(self, record: RunRecord, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+        """Write the predictions and, last of all, the record.
+
+        Everything else is on the disk by then: a run that is finished is whole, even after a power
+        cut.
+        """
+        with self._removal_explained():
+            if arrays:
+                write_arrays(self.path / PREDICTIONS, arrays, make_parents=False)
+            for name in (METRICS, TIMING):
+                sync(self.path / name)
+            sync(self.path.parent)
+            write_text(self.path / RECORD, record.as_json(), make_parents=False)
+
+    @contextlib.contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        try:
+            with self._removal_explained():
+                yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            # On a full disk this may be what fails first, and Python's message has no path.
+            explained = type(error)(
+                f"{self.path / name}: cannot be written ({error.strerror}); the run can resume "
+                f"from its last checkpoint in {self.checkpoints}, if there is one"
+            )
+            explained.errno = error.errno
+            raise explained from error
+
+    @contextlib.contextmanager
+    def _removal_explained(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{self.path}: this folder, or a file in it, was removed or moved while the run "
+                "was training, so nothing more can be saved there"
+            ) from error
+
+    def _check(self, configuration: Configuration, found: Mapping[str, Any]) -> None:
+        wanted = configuration.as_values()
+        # What was kept before there was a setting had its default.
+        found = {name: getattr(Configuration, name, None) for name in wanted} | dict(found)
+        different = [
+            name
+            for name in wanted
+            if found.get(name) != wanted[name]
+            and not (name == "precision" and wanted[name] == "auto")
+        ]
+        if different:
+            told = "; ".join(f"{name}: {found.get(name)!r} there" for name in different)
+            asked = ", ".join(f"{name}={wanted[name]!r}" for name in different)
+            raise OtherConfigurationError(
+                f"{self.path} holds a run of another configuration ({told}; asked for {asked}); "
+                "choose another folder, or start it anew: with --fresh, or by removing the folder"
+            )
+
+    def _write_lines(self, name: str, entries: Sequence[Mapping[str, float]]) -> None:
+        lines = "".join(json.dumps(entry) + "\n" for entry in entries)
+        write_text(self.path / name, lines, make_parents=False)
+
+
+LOCK = ".lock"
+"""In every folder that a process trains in, or has."""
+
+
+class FolderInUseError(RuntimeError):
+    """Another process is at work there.
+
+    Args:
+        message: What is said of it.
+        process: Who that is, in words.
+    """
+
+    def __init__(self, message: str, process: str = "another process"):
+        super().__init__(message)
+        self.process = process
+
+
+@contextlib.contextmanager
+def owning(folder: Path) -> Iterator[None]:
+    """Be the only process that trains in a folder, for the length of the block.
+
+    The lock ends with the process, however that ends. A file system without locks is not checked.
+    What writers that were killed left in the folder is removed.
+
+    Args:
+        folder: Where the training writes; made if it does not exist.
+
+    Raises:
+        FolderInUseError: Another process is at work there.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> with owning(folder):
+        ...     (folder / ".lock").exists()
+        True
+    """
+    path = folder / LOCK
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # A folder from elsewhere may have a link there, which must not lead anyone to write.
+        if path.is_symlink() or (path.exists() and (path.stat().st_nlink > 1 or path.is_dir())):
+            raise ValueError(
+                f"{path}: expected labelproof's own lock file, got something else; remove it"
+            )
+        lock = filelock.FileLock(path, timeout=0)
+        lock.acquire()
+    except filelock.Timeout:
+        pid = path.read_text(errors="replace").strip() if path.is_file() else ""
+        process = f"another process (pid {pid})" if pid else "another process"
+        raise FolderInUseError(
+            f"{process} is at work in {folder}; wait for it to end, or choose another folder",
+            process,
+        ) from None
+    except NotImplementedError:  # a file system without locks
+        lock = contextlib.nullcontext()
+    except (FileExistsError, NotADirectoryError):
+        raise _not_a_folder(folder) from None
+    except PermissionError as error:
+        raise PermissionError(f"{folder}: not allowed to write here ({error.strerror})") from error
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        raise PermissionError(f"{folder}: not allowed to write here ({error.strerror})") from error
+    try:
+        clear_litter(folder)
+        # Only for the other's message, so a full disk is no reason to stop here.
+        with contextlib.suppress(OSError):
+            path.write_text(f"{os.getpid()}\n")
+        yield
+    finally:
+        if isinstance(lock, filelock.BaseFileLock):
+            lock.release()
+
+
+def refuse_file(folder: Path) -> None:
+    """Refuse a file in the place of a folder, before anything is done for it.
+
+    >>> refuse_file(getfixture("tmp_path"))
+    """
+    if folder.exists() and not folder.is_dir():
+        raise _not_a_folder(folder)
+
+
+def _not_a_folder(folder: Path) -> NotADirectoryError:
+    return NotADirectoryError(
+        f"{folder}: expected a folder to write into, got a file; choose another folder"
+    )
+
+
+def check_removable(folder: Path) -> None:
+    """Refuse a folder that is not a run's, so that nothing else is ever removed for one.
+
+    >>> folder = getfixture("tmp_path")
+    >>> check_removable(folder)
+    >>> _ = (folder / "thesis.tex").write_text("")
+    >>> check_removable(folder)
+    Traceback (most recent call last):
+        ...
+    ValueError: /...: not the folder of a run, so nothing in it is removed; choose another one
+    """
+    if not folder.exists():
+        return
+    known = {*_FILES, *_FOLDERS, LOCK}
+    if folder.is_dir():
+        names = {path.name for path in folder.iterdir()}
+        if {name for name in names if not is_litter(name)} <= known:
+            return
+    try:
+        read_description(folder)
+    except (OSError, ValueError):
+        raise ValueError(
+            f"{folder}: not the folder of a run, so nothing in it is removed; choose another one"
+        ) from None
+
+
+def remove_run(folder: Path, *, keep: Collection[str] = ()) -> None:
+    """Remove what a run wrote into its folder, and leave whatever else is there.
+
+    Args:
+        folder: The run's.
+        keep: Names of files that stay, such as notes of what was tried.
+
+    Example:
+        >>> folder = getfixture("tmp_path")
+        >>> for name in ("model.json", "record.json"):
+        ...     _ = (folder / name).write_text("{}")
+        >>> remove_run(folder)
+        >>> list(folder.iterdir())
+        []
+    """
+    check_removable(folder)
+    clear_litter(folder)
+    # The record first: without its other files a run must not seem to be finished.
+    for name in _FILES:
+        if name not in keep:
+            (folder / name).unlink(missing_ok=True)
+    for name in _FOLDERS:
+        if (folder / name).is_dir():
+            remove_folder(folder / name)

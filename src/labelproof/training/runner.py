@@ -1,0 +1,460 @@
+"""Train runs, one or several at once on one device; each that finishes makes room for the next.
+
+A small network leaves a GPU mostly idle. Several runs in one process share the resident images and
+the compiled code. Each has its own stream, graphs and random numbers and takes its steps in turn
+with the others, so each computes what it would have computed alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from labelproof.data.dataset import Dataset
+from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.batches import DeviceInputs, ResidentImages, ResidentRows
+from labelproof.training.configuration import Configuration
+from labelproof.training.distributed import anyone
+from labelproof.training.evaluation import CHUNK, predict_logits
+from labelproof.training.examples import Examples
+from labelproof.training.execution import Execution
+from labelproof.training.metrics import DivergedError
+from labelproof.training.provenance import OtherDataError, mark_data, note_data, refuse_other_data
+from labelproof.training.record import RunRecord, sizes, versions
+from labelproof.training.run_folder import History, RunFolder, owning
+from labelproof.training.stop_request import StopRequest
+from labelproof.training.streaming import StreamedSet
+from labelproof.training.trainer import Trainer
+
+__all__ = ["ActiveRun", "DeviceMemoryError", "Event", "Job", "fits", "train_runs"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be done.
+
+    Attributes:
+        configuration: What to train.
+        folder: Where it keeps what it has; `None` keeps nothing.
+    """
+
+    configuration: Configuration
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a run.
+
+    Attributes:
+        job: Which run.
+        kind: `"started"`, `"epoch"`, `"finished"`, `"stopped"`, `"failed"`, `"abandoned"` or
+            `"notice"`.
+        value: The number of epochs done already; an epoch's metrics and timing; the record; the
+            epochs and the steps of the next that are kept; the error; the number of epochs that
+            were done; a sentence.
+    """
+
+    job: Job
+    kind: str
+    value: Any
+
+
+_LARGEST_COPY = 8 << 30
+"""On the CPU a resident set is a copy of the array, in the order the network reads it."""
+
+_SHARE_OF_CHECKPOINTS = 0.01
+"""Of a run's time."""
+
+
+class ActiveRun:
+    """A job under way: its run, its folder, and what is still on its way from the device.
+
+    Args:
+        job: What is to be done.
+        execution: On which device, and how.
+        checkpoint_seconds: Time between two checkpoints.
+    """
+
+    def __init__(self, job: Job, execution: Execution, checkpoint_seconds: float):
+        self.job = job
+        self.execution = execution
+        self.checkpoint_seconds = checkpoint_seconds
+        self.wait = checkpoint_seconds
+        self.writes = job.folder is not None and execution.rank == 0
+        self.folder = RunFolder(job.folder) if job.folder is not None else None
+        self.held = ExitStack()
+        self.history = History()
+        self.pending: deque[Any] = deque()
+        # Whether the run is between two steps, with everything in place that a checkpoint holds.
+        self.consistent = False
+        self.over = False
+
+    def start(
+        self,
+        load: Callable[[Configuration], Examples],
+        resident: dict[str, DeviceInputs],
+        wrap: Callable[[nn.Module], nn.Module] | None,
+    ) -> Iterator[Event]:
+        """Load, prepare, and go back to the last checkpoint.
+
+        Args:
+            load: Gives the examples of a configuration.
+            resident: Images that lie on the device already, by the data's name; it is added to.
+            wrap: See `Trainer`.
+
+        Raises:
+            OtherDataError: The folder holds a run on other data.
+        """
+        if self.folder is not None and self.writes:
+            self.held.enter_context(owning(self.folder.path))
+        self.examples = examples = load(self.job.configuration)
+        if self.folder is not None:
+            refuse_other_data(self.folder.path, lambda: self.mark)
+        data = self.job.configuration.data
+        images = resident.get(data) or self._bring(examples.dataset)
+        if images.resident:
+            resident[data] = images
+        else:
+            self.held.callback(images.close)
+        self.run = Trainer(self.job.configuration, examples, images, self.execution, wrap=wrap)
+        self.held.callback(self.run.release)
+        self.run.prepare()
+        notices: list[str] = []
+        if self.folder is not None:
+            self.history = self.folder.resume(
+                self.run, on_problem=notices.append, writes=self.writes
+            )
+            most = math.ceil(len(examples.used) / self.job.configuration.batch_size)
+            if self.run.step > most:  # an earlier version noted no data, but these are others
+                raise OtherDataError(self.folder.path)
+            if self.writes and not self.history.metrics and self.run.step == 0:
+                self.folder.start(self.run.description)
+            if self.writes:
+                # Not before: what cannot be trained at all must not stand in a folder's way. And
+                # not after, since from here on there may be a checkpoint.
+                note_data(self.folder.path, self.mark)
+        for notice in notices:
+            yield Event(self.job, "notice", notice)
+        yield Event(self.job, "started", self.run.epoch)
+        self.saved = time.perf_counter()
+        self.clock = self.saved - self.history.begun
+        if self.run.finished:  # killed between its last checkpoint and its record
+            yield from self._finish()
+        else:
+            self.run.begin()
+            if self.run.step == self.run.steps:
+                # Saved after an epoch's last step because its evaluation was cut short.
+                yield from self._end_epoch()
+            self.consistent = True
+
+    @functools.cached_property
+    def mark(self) -> str:
+        """The fingerprint of what is learned from."""
+        return mark_data(self.job.configuration, self.examples)
+
+    def advance(self) -> Iterator[Event]:
+        """One step, and what follows from it."""
+        yield from self._guard(self._advance())
+
+    def _advance(self) -> Iterator[Event]:
+        try:
+            if self.run.advance():
+                yield from self._end_epoch()
+        except DivergedError as error:
+            yield self._fail(error)
+        except Exception:
+            # An epoch whose evaluation failed can still be saved after its last step.
+            self.consistent = self.run.step == self.run.steps
+            raise
+
+    def _guard(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Pass events on; an error or Ctrl-C between them leaves the run marked inconsistent."""
+        self.consistent = False
+        for event in events:
+            self.consistent = True
+            yield event
+            self.consistent = False
+        self.consistent = True
+
+    def _end_epoch(self) -> Iterator[Event]:
+        run = self.run
+        self.pending.append(run.end())
+        # On CUDA an epoch's sums are read while the next one runs, so the device never waits.
+        yield from self._collect(all=run.stream is None or run.finished)
+        if run.finished:
+            yield from self._finish()
+            return
+        if time.perf_counter() - self.saved >= self.wait:
+            yield from self._collect(all=True)
+            self._save()
+        run.begin()
+
+    def stop(self) -> Iterator[Event]:
+        """Save where the run stands."""
+        yield from self._guard(self._stop())
+
+    def _stop(self) -> Iterator[Event]:
+        try:
+            yield from self._collect(all=True)
+            self._save()
+        except DivergedError as error:
+            yield self._fail(error)
+            return
+        self.close()
+        yield Event(self.job, "stopped", (self.run.epoch, self.run.step))
+
+    def abandon(self) -> Iterator[Event]:
+        """Abandon the run where it stands; nothing more of it is saved."""
+        self.close()
+        yield Event(self.job, "abandoned", self.run.epoch)
+
+    def rescue(self) -> None:
+        """Save where the run stands, because something else went wrong; say nothing.
+
+        A run that was interrupted in the middle of a step or of saving, where some of its tensors
+        may have moved and others not, is left at its last checkpoint.
+        """
+        try:
+            with contextlib.suppress(Exception):
+                if self.consistent and not self.over and self.execution.world_size == 1:
+                    for _ in self.stop():
+                        pass
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Release the folder, the processes that decode images, and recorded graphs."""
+        self.over = True
+        self.held.close()
+
+    def _fail(self, error: DivergedError) -> Event:
+        self.close()
+        return Event(self.job, "failed", DivergedError(f"{error}{self._kept()}"))
+
+    def _bring(self, dataset: Dataset) -> DeviceInputs:
+        """The images, on the device where they fit and from their files where they do not."""
+        device = self.execution.device
+        if dataset.tabular:
+            return ResidentRows(dataset, device)
+        if fits(dataset, device):
+            return ResidentImages(dataset, device)
+        augmentation = parse_augmentation(self.job.configuration.augmentation)
+        return StreamedSet(dataset, device, augmentation, workers=self.execution.workers)
+
+    def _collect(self, *, all: bool) -> Iterator[Event]:
+        while len(self.pending) > (0 if all else 1):
+            epoch = self.pending.popleft()
+            metrics = self.run.collect(epoch)
+            now = time.perf_counter()
+            seconds, self.clock = now - self.clock, now
+            timing = {
+                "epoch": epoch.number,
+                "seconds": round(seconds, 6),
+                "images_per_second": round(epoch.examples / max(seconds, 1e-9), 1),
+            }
+            self.history.metrics.append(metrics)
+            self.history.timing.append(timing)
+            if self.folder is not None and self.writes:
+                self.folder.add(metrics, timing)
+            yield Event(self.job, "epoch", metrics | timing)
+
+    def _save(self) -> None:
+        begun = time.perf_counter()
+        self.history.begun = begun - self.clock if self.run.step else 0.0
+        # In the middle of an epoch all processes have something to give to a checkpoint.
+        if self.folder is not None and (self.writes or self.run.step):
+            checkpoint = self.run.checkpoint()
+            self.run.refuse_unsound()
+            if self.writes:
+                self.folder.save(checkpoint, self.history)
+        self.saved = time.perf_counter()
+        self.wait = time_to_next(self.checkpoint_seconds, self.saved - begun)
+
+    def _finish(self) -> Iterator[Event]:
+        run = self.run
+        run.refuse_unsound()
+        record = RunRecord(
+            name=run.configuration.name,
+            configuration=run.configuration.as_values(),
+            noise_rate=run.examples.noise_rate,
+            curve=self.history.curve,
+            seconds=round(self.history.seconds, 3),
+            versions=versions(self.execution.device),
+            data=sizes(run.examples.dataset) | {"fingerprint": self.mark},
+        )
+        if self.folder is not None and self.writes:
+            self._save()
+            self.folder.finish(record, self._predictions())
+        self.close()
+        yield Event(self.job, "finished", record)
+
+    def _predictions(self) -> dict[str, NDArray[np.generic]]:
+        run, examples = self.run, self.run.examples
+        crop = run.description.crop
+        found: dict[str, NDArray[np.generic]] = {}
+        if run.images.has_test:
+            found["logits"] = self._logits(run.images.test_batches(CHUNK, crop=crop))
+            found["labels"] = examples.dataset.test.labels.astype(np.int32)
+        if len(examples.held):
+            batches = run.images.held_batches(run.held, CHUNK, crop=crop)
+            found["held_logits"] = self._logits(batches)
+            found["held_labels"] = examples.given[examples.held].astype(np.int32)
+            found["held"] = examples.held
+        return found
+
+    def _logits(self, batches: Iterable[Tensor]) -> NDArray[np.float16]:
+        precision = self.run.configuration.precision
+        logits = predict_logits(self.run.evaluated, batches, precision=precision)
+        # Half precision tells classes apart; what is beyond its range is as sure as can be.
+        largest = np.finfo(np.float16).max
+        return np.clip(logits.numpy(), -largest, largest).astype(np.float16)
+
+    def _kept(self) -> str:
+        if self.folder is None or not self.folder.checkpoints.is_dir():
+            return ""
+        return f"; the last good state is kept in {self.folder.checkpoints}"
+
+
+def time_to_next(wanted: float, taken: float) -> float:
+    """Seconds to the next checkpoint: longer than wanted where one takes long itself.
+
+    On a GPU a checkpoint of a large network takes more than half a second, in which the device and
+    all runs beside it wait. It may cost one hundredth of the time; whoever wants one after every
+    epoch, with 0, gets that.
+
+    Args:
+        wanted: Seconds between two checkpoints.
+        taken: Seconds that the last one took.
+
+    >>> time_to_next(30, 0.01), time_to_next(30, 0.6), time_to_next(0, 0.6)
+    (30, 60.0, 0)
+    """
+    return max(wanted, taken / _SHARE_OF_CHECKPOINTS) if wanted else wanted
+
+
+def fits(dataset: Dataset, device: torch.device) -> bool:
+    """Whether a dataset's images are all in memory and leave half of the device free."""
+    splits = [dataset.splits[name].images for name in ("train", "test") if name in dataset.splits]
+    size = 0
+    for images in splits:
+        if not isinstance(images, np.ndarray):
+            return False
+        size += images.nbytes
+    if device.type != "cuda":
+        return size <= _LARGEST_COPY
+    return 2 * size <= torch.cuda.mem_get_info(device)[0]
+
+
+_TURNS_BETWEEN_QUESTIONS = 8
+
+
+class DeviceMemoryError(RuntimeError):
+    """The device has too little memory for what was asked."""
+
+
+def train_runs(
+    jobs: Iterable[Job],
+    execution: Execution,
+    *,
+    load: Callable[[Configuration], Examples],
+    at_once: int = 1,
+    checkpoint_seconds: float = 30.0,
+    stop: StopRequest | None = None,
+    give_up: Callable[[Event], bool] | None = None,
+    wrap: Callable[[nn.Module], nn.Module] | None = None,
+) -> Iterator[Event]:
+    """Do all jobs, and yield what happens to each as it happens.
+
+    Args:
+        jobs: What is to be done, in this order; each is asked for when there is room for it.
+        execution: On which device, and how.
+        load: Gives the examples of a configuration.
+        at_once: Runs at a time.
+        checkpoint_seconds: Time between two checkpoints of a run; 0 writes one after every epoch.
+        stop: Asked between steps; when it is wanted, every run is saved where it stands.
+        give_up: Asked after each epoch of a run, with its event; where it says so, the run is let
+            go and another takes its place.
+        wrap: See `Trainer`.
+
+    Raises:
+        DeviceMemoryError: The device's memory is too small.
+    """
+    waiting, more = iter(jobs), True
+    resident: dict[str, DeviceInputs] = {}
+    active: list[ActiveRun] = []
+    stopping = _wants_alone(stop, execution)
+    turns = itertools.count()
+    try:
+        while (more or active) and not stopping:
+            while more and len(active) < at_once:
+                # To load and to compile may take longer than whoever wants to stop will wait.
+                if active and _wants_alone(stop, execution):
+                    stopping = True
+                    break
+                # Asked for one by one: what comes next may depend on what came out so far.
+                job = next(waiting, None)
+                more = job is not None
+                if job is not None:
+                    run = ActiveRun(job, execution, checkpoint_seconds)
+                    active.append(run)
+                    yield from run.start(load, resident, wrap)
+            for run in [] if stopping else active:
+                hopeless = False
+                for event in () if run.over else run.advance():
+                    yield event
+                    if give_up is not None and event.kind == "epoch":
+                        hopeless |= give_up(event)
+                if hopeless and not run.over:
+                    yield from run.abandon()
+            active = [run for run in active if not run.over]
+            stopping = stopping or _agree_to_stop(stop, execution, next(turns))
+        for run in active:
+            yield from run.stop()
+    except torch.OutOfMemoryError as error:
+        raise DeviceMemoryError(_memory_advice(error, at_once, active)) from error
+    finally:
+        # Whatever went wrong with one run, or in the program, the others' work is kept.
+        for run in active:
+            run.rescue()
+
+
+def _wants_alone(stop: StopRequest | None, execution: Execution) -> bool:
+    """Whether a process that has not to agree with others is to stop."""
+    return execution.world_size == 1 and stop is not None and stop.wanted
+
+
+def _agree_to_stop(stop: StopRequest | None, execution: Execution, turn: int) -> bool:
+    if stop is None:
+        return False
+    if execution.world_size == 1:
+        return stop.wanted
+    # All processes must stop at the same step, or one waits for ever for the others' gradients.
+    # Asking costs a round trip, so it is not done at every step.
+    return turn % _TURNS_BETWEEN_QUESTIONS == 0 and anyone(stop.wanted, execution.device)
+
+
+def _memory_advice(error: Exception, at_once: int, active: Sequence[ActiveRun]) -> str:
+    lower = ["--batch-size"]
+    if at_once > 1:
+        lower.insert(0, f"the runs at a time ({at_once})")
+    lower.append("or choose a smaller --network or --set precision=bf16")
+    first = str(error).split(". ")[0]
+    return (
+        f"the device is out of memory with {len(active)} runs on it: {first}. Lower "
+        f"{', '.join(lower)}"
+    )

@@ -1,0 +1,258 @@
+"""A trained network out of its run's folder, ready to be used."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from torch import Tensor, nn
+
+from labelproof.data.columns import Columns
+from labelproof.data.dataset import Images, Rows
+from labelproof.models.text import format_network, is_factory, make_network
+from labelproof.training.augmentation import Augmentation, prepare_images
+from labelproof.training.batches import standardize
+from labelproof.training.checkpoint import LaterFormatError, newest_whole
+from labelproof.training.configuration import Configuration
+from labelproof.training.evaluation import CHUNK, evaluating
+from labelproof.training.execution import choose_device
+from labelproof.training.geometry import centre_box
+from labelproof.training.provenance import Description, read_description
+from labelproof.training.record import RunRecord, read_record
+from labelproof.training.streaming import StreamedImages
+
+__all__ = [
+    "TrainedNetwork",
+    "load_network",
+]
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """What a run came to, or has come to so far.
+
+    Attributes:
+        folder: Where it is.
+        configuration: What was trained.
+        description: The network's inputs and classes.
+        network: With its weights, in evaluation mode.
+        record: Of a finished run; `None` for one under way.
+        epochs: How many are behind the weights.
+        device: Where the network is.
+    """
+
+    folder: Path
+    configuration: Configuration
+    description: Description
+    network: nn.Module
+    record: RunRecord | None
+    epochs: int
+    device: torch.device
+
+    @property
+    def tabular(self) -> bool:
+        """Whether the run was trained on rows of a table, and not on images."""
+        return len(self.description.input_shape) == 1
+
+    @property
+    def columns(self) -> Columns:
+        """How the columns of a table become the rows that the network takes."""
+        if self.description.columns is None:
+            raise ValueError(f"{self.folder}: the run was trained on images, not on a table")
+        return Columns.from_values(self.description.columns)
+
+    def probabilities(self, images: Images | Rows | Tensor, *, batch_size: int = CHUNK) -> Tensor:
+        """The probability of each class for each image, `(N, C)`, float32 on the CPU.
+
+        Args:
+            images: `(N, C, H, W)`, uint8, or a source that decodes them one by one. A run with
+                resized crops takes any size and looks at the centre, as in its own evaluation; any
+                other takes the size it was trained on. For a run on a table, rows `(N, F)` as
+                `columns.encode` gives them.
+            batch_size: Images at a time; what comes out does not depend on it, up to rounding.
+
+        Raises:
+            ValueError: The images have another shape or type.
+        """
+        found = [torch.softmax(logits, dim=1) for logits in self.logits(images, batch_size)]
+        if not found:
+            return torch.zeros(0, len(self.description.class_names))
+        return torch.cat(found)
+
+    def logits(self, images: Images | Rows | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
+        """As `probabilities`, batch by batch and before the softmax."""
+        if self.tabular:
+            yield from self._row_logits(images, batch_size)
+            return
+        if isinstance(images, Tensor):
+            if images.dtype != torch.uint8:
+                raise ValueError(f"images: expected uint8 pixels, got {images.dtype}")
+            images = images.cpu().numpy()
+        if not len(images):
+            return
+        self._check(images)
+        with StreamedImages(images, Augmentation(resized_crop=self.description.crop)) as stream:
+            for batch in stream.batches(range(len(images)), batch_size):
+                yield self._look(batch)
+
+    def _row_logits(self, rows: Any, batch_size: int) -> Iterator[Tensor]:
+        given = np.asarray(rows)
+        (features,) = self.description.input_shape
+        if given.ndim != 2 or given.shape[1] != features or given.dtype.kind != "f":
+            raise ValueError(
+                f"rows: expected numbers of shape (N, {features}), as the run was trained on, got "
+                f"{given.dtype} of shape {given.shape}"
+            )
+        mean, std = self.description.mean, self.description.std
+        with evaluating(self.network):
+            for start in range(0, len(given), batch_size):
+                batch = standardize(given[start : start + batch_size], mean=mean, std=std)
+                yield self.network(batch.to(self.device)).float().cpu()
+
+    def fitted_probabilities(self, images: NDArray[np.uint8]) -> Tensor:
+        """As `probabilities`, for a batch of images that `fit_image` brought to shape."""
+        batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 2, 3, 1)))
+        return torch.softmax(self._look(batch), dim=1)
+
+    def fit_image(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Bring one image of any size to what the network sees.
+
+        A run with resized crops looks at the centre, as in its own evaluation. For any other, the
+        image is resized until it covers the network's input, and what stands out is cut off.
+
+        Args:
+            image: `(C, H, W)`, with the channels of the run's images.
+
+        Returns:
+            `description.input_shape`, uint8.
+        """
+        channels, height, width = self.description.input_shape
+        if image.ndim != 3 or len(image) != channels:
+            raise ValueError(f"image: expected ({channels}, H, W), got {image.shape}")
+        if not self.description.crop and image.shape[1:] == (height, width):
+            return image
+        picture = Image.fromarray(
+            image[0] if channels == 1 else np.ascontiguousarray(image.transpose(1, 2, 0))
+        )
+        bilinear = Image.Resampling.BILINEAR
+        if self.description.crop:
+            box = centre_box(image.shape[1], image.shape[2], self.description.crop)
+            fitted = picture.resize((width, height), bilinear, box=box, reducing_gap=2.0)
+        else:
+            fitted = ImageOps.fit(picture, (width, height), bilinear)
+        pixels = np.asarray(fitted)
+        return pixels[np.newaxis] if channels == 1 else pixels.transpose(2, 0, 1)
+
+    def _look(self, batch: Tensor) -> Tensor:
+        """The logits of `(B, H, W, C)` uint8."""
+        description = self.description
+        mean = torch.tensor(description.mean, device=self.device)
+        std = torch.tensor(description.std, device=self.device)
+        with evaluating(self.network):
+            inputs = prepare_images(batch.to(self.device), mean=mean, std=std)
+            return self.network(inputs).float().cpu()
+
+    def _check(self, images: Images) -> None:
+        channels, height, width = self.description.input_shape
+        crop = self.description.crop
+        wanted = f"(N, {channels}, H, W)" if crop else f"(N, {channels}, {height}, {width})"
+        if isinstance(images, np.ndarray) and (images.dtype != np.uint8 or images.ndim != 4):
+            raise ValueError(
+                f"images: expected uint8 of shape {wanted}, got {images.dtype} of shape "
+                f"{images.shape}"
+            )
+        shape = images[0].shape
+        if shape[0] != channels or (not crop and shape != (channels, height, width)):
+            raise ValueError(f"images: expected {wanted}, as the run was trained on, got {shape}")
+
+
+def load_network(
+    folder: str | os.PathLike[str], device: str = "cpu", *, network: str | None = None
+) -> TrainedNetwork:
+    """Load the network of a run, finished or under way, with the weights of its last checkpoint.
+
+    Nothing in the folder is executed. A network that is a `package.module:factory` is imported only
+    if the caller names it, too.
+
+    Args:
+        folder: The run's.
+        device: `auto`, or a device's name.
+        network: The run's own `package.module:factory`, whose code may be run.
+
+    Raises:
+        FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
+        ValueError: Its files are damaged, the weights do not fit the network, or the network is a
+            factory that `network` does not name.
+
+    Warns:
+        UserWarning: The last checkpoint is damaged, and the weights are those of the one before.
+    """
+    path = Path(folder)
+    description = read_description(path)
+    _check_factory(path, description.network, network)
+    try:
+        name, checkpoint, problems = newest_whole(path / "checkpoint")
+    except LaterFormatError as error:
+        raise ValueError(str(error)) from None
+    if checkpoint is None and problems:
+        raise ValueError(
+            f"{'; '.join(problems)}: the weights of {path} are damaged, and there are no others; "
+            "bring the folder back from a copy, or train it anew with --fresh"
+        )
+    if checkpoint is None:
+        raise FileNotFoundError(
+            f"{path} has no checkpoint to load weights from; it is there once labelproof train was "
+            "stopped, or has run for a while"
+        )
+    for problem in problems:
+        warnings.warn(
+            f"{problem}; the weights are those of the earlier checkpoint {name}", stacklevel=2
+        )
+    made = make_network(
+        description.network,
+        num_classes=len(description.class_names),
+        input_shape=description.input_shape,
+        pretrained=False,
+    )
+    try:
+        made.load_state_dict(checkpoint.weights)
+    except RuntimeError as error:
+        first = " ".join(str(error).split("\n\t")[1:2]) or str(error)
+        raise ValueError(
+            f"{path}: the weights do not fit the network {description.network}: {first.strip()}"
+        ) from None
+    chosen = choose_device(device)
+    try:
+        configuration = Configuration.recorded(checkpoint.values["configuration"])
+        epochs = int(checkpoint.values["epoch"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: its checkpoint is not that of a run ({error})") from None
+    return TrainedNetwork(
+        folder=path,
+        configuration=configuration,
+        description=description,
+        network=made.to(chosen).eval(),
+        record=read_record(path),
+        epochs=epochs,
+        device=chosen,
+    )
+
+
+def _check_factory(folder: Path, named: str, allowed: str | None) -> None:
+    """Refuse to import what a folder names and the caller does not: it may be anyone's folder."""
+    if not is_factory(named):
+        return
+    if allowed is None or format_network(allowed) != format_network(named):
+        raise ValueError(
+            f"network: {folder} names {named}, whose code would be run; if you trust it, repeat it "
+            f"with --network {shlex.quote(named)} (network={named!r})"
+        )

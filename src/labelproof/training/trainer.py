@@ -1,0 +1,452 @@
+"""One run, step by step: its networks, its position, and everything a checkpoint must hold."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from labelproof.losses import Loss, parse_loss
+from labelproof.models.network import Network
+from labelproof.models.text import make_network
+from labelproof.training.algorithms import make_algorithm
+from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.batches import DeviceInputs, EpochPlan, Labels, Share, plan_epoch
+from labelproof.training.checkpoint import (
+    Checkpoint,
+    all_tensors,
+    can_draw_on,
+    make_checkpoint,
+    refuse_misfit,
+)
+from labelproof.training.configuration import Configuration
+from labelproof.training.cuda_graph import Recorder, tuned
+from labelproof.training.distributed import sum_tally, take_from_first
+from labelproof.training.evaluation import CHUNK, count_predictions
+from labelproof.training.examples import Examples
+from labelproof.training.execution import TYPES, Execution, resolve_precision
+from labelproof.training.kernels.convolution import default_convolution, use_convolution
+from labelproof.training.kernels.fusible import make_fusible
+from labelproof.training.metrics import (
+    Backlog,
+    DivergedError,
+    Epoch,
+    Tally,
+    epoch_metrics,
+    explain_divergence,
+    schedules_at,
+)
+from labelproof.training.optimizer import Optimizer
+from labelproof.training.provenance import Description, describe
+from labelproof.training.randomness import GlobalChance, derive_seed, generator_for
+from labelproof.training.step import Average, Step
+
+__all__ = ["Trainer", "draw_nothing", "drop_units", "make_networks"]
+
+
+def make_networks(
+    configuration: Configuration, description: Description, execution: Execution, count: int
+) -> list[nn.Module]:
+    """Networks with initial weights of their own, on the device, in the form that is fastest there.
+
+    Args:
+        configuration: Its network, seed and precision are read.
+        description: Shapes of inputs and outputs.
+        execution: The device, and which convolutions to use.
+        count: How many; they differ in their weights.
+    """
+    device = execution.device
+    convolution = execution.convolution or default_convolution(device, configuration.precision)
+    networks = []
+    for index in range(count):
+        network = make_network(
+            configuration.network,
+            num_classes=len(description.class_names),
+            input_shape=description.input_shape,
+            generator=generator_for(configuration.seed, f"network {index}"),
+        )
+        network = network.to(device)
+        network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        _forget_counts(network)
+        if execution.compile and device.type == "cuda":
+            make_fusible(network)
+        networks.append(use_convolution(network, convolution).train())
+    return networks
+
+
+def draw_nothing(networks: Iterable[nn.Module]) -> bool:
+    """Whether networks are known to draw no random numbers: this package's own do not."""
+    return all(isinstance(network, Network) for network in networks)
+
+
+def drop_units(networks: Iterable[nn.Module]) -> bool:
+    """Whether networks have dropout, whose draws all recorded steps would share."""
+    return any(
+        isinstance(module, _DropoutNd) for network in networks for module in network.modules()
+    )
+
+
+def _forget_counts(network: nn.Module) -> None:
+    """Let batch norms not count their batches: a kernel each, for a number that no one reads."""
+    for module in network.modules():
+        if isinstance(module, _BatchNorm) and module.momentum is not None:
+            module.num_batches_tracked = None
+
+
+class Trainer:
+    """A configuration being trained, one step at a time.
+
+    `begin`, then `advance` until it returns true, then `end`, for every epoch. On CUDA these only
+    queue work; `collect` waits for an epoch's sums and gives its metrics.
+
+    Args:
+        configuration: What to train; its precision is resolved for the device.
+        examples: What to learn from.
+        images: Them, on the device.
+        execution: How.
+        wrap: Turns each network into one that sums gradients over processes.
+        loss: Takes the place of the configuration's, where it cannot be written as text.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        examples: Examples,
+        images: DeviceInputs,
+        execution: Execution,
+        *,
+        wrap: Callable[[nn.Module], nn.Module] | None = None,
+        loss: Loss | None = None,
+    ):
+        if len(examples.used) < 2:
+            raise ValueError(
+                f"data: expected at least 2 training examples, got {len(examples.used)}"
+            )
+        if configuration.batch_size < execution.world_size:
+            raise ValueError(
+                f"batch_size: expected at least one example for each of {execution.world_size} "
+                f"processes, got {configuration.batch_size}"
+            )
+        device = execution.device
+        precision = resolve_precision(configuration.precision, device)
+        self.configuration = replace(configuration, precision=precision)
+        self.examples, self.images, self.execution = examples, images, execution
+        self.epoch, self.step = 0, 0
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.generator = torch.Generator(device)
+        if self.stream is not None:  # what others have brought to the device may be under way
+            self.stream.wait_stream(torch.cuda.current_stream(device))
+        with self._on_stream():
+            self._build(precision, wrap, loss or parse_loss(configuration.loss))
+        self._plan: EpochPlan | None = None
+
+    def _build(
+        self, precision: str, wrap: Callable[[nn.Module], nn.Module] | None, loss: Loss
+    ) -> None:
+        configuration, execution = self.configuration, self.execution
+        device, dataset = execution.device, self.examples.dataset
+        self.description = describe(configuration, dataset)
+        self.algorithm = make_algorithm(
+            configuration.algorithm,
+            loss,
+            num_classes=dataset.num_classes,
+            num_examples=len(dataset.train),
+            noise_rate=self.examples.noise_rate if self.examples.clean is not None else None,
+            epochs=configuration.epochs,
+        )
+        if device.type == "mps":  # which has no float64
+            self.algorithm.float()
+        self.algorithm.to(device)
+        self.algorithm.use_generator(self.generator)
+        self.networks = make_networks(
+            configuration, self.description, execution, self.algorithm.num_networks
+        )
+        self.average = copy.deepcopy(self.networks[0]) if configuration.average else None
+        self.optimizers = [
+            Optimizer(configuration, network, scaled=precision == "fp16")
+            for network in self.networks
+        ]
+        if self.examples.weight is not None and not self.algorithm.takes_weights:
+            raise ValueError(
+                f"weight: examples that count differently are for the algorithm supervised, "
+                f"got {configuration.algorithm}"
+            )
+        parts = self.algorithm.part_names(device, weighted=self.examples.weight is not None)
+        self.tally = Tally(parts, dataset.num_classes, device)
+        if device.type == "cpu" and not execution.compile and wrap is None:
+            self.tally.backlog = self._make_backlog(dataset.num_classes)
+        examples = self.examples
+        labels = Labels.on(device, examples.given, examples.clean, examples.weight)
+        self.feed = self.images.make_feed(
+            parse_augmentation(configuration.augmentation),
+            len(self.examples.used),
+            labels=labels,
+            dtype=TYPES[precision],
+            batch_size=configuration.batch_size,
+        )
+        make_step = partial(
+            Step,
+            [wrap(network) if wrap else network for network in self.networks],
+            self.algorithm,
+            self.optimizers,
+            self.feed,
+            self.tally,
+            precision=precision,
+            average=(
+                None
+                if self.average is None
+                else Average.between(self.average, self.networks[0], configuration.average)
+            ),
+            shared=wrap is not None,
+        )
+        # The last batch of an epoch has another size, for which nothing is compiled.
+        self.plain = make_step()
+        self.fast = make_step(compile=True) if execution.compile else self.plain
+        self.chance = GlobalChance(device, used=not draw_nothing(self.networks))
+        self.test_labels = (
+            torch.from_numpy(dataset.test.labels).to(device) if "test" in dataset.splits else None
+        )
+        self.held = torch.from_numpy(self.examples.held).to(device)
+        self.held_labels = labels.given[self.held]
+        self.recorder = (
+            Recorder(self.stream, self.tensors, (self.generator,) if self.algorithm.draws else ())
+            if execution.record and self.stream is not None and not drop_units(self.networks)
+            else None
+        )
+
+    def _make_backlog(self, num_classes: int) -> Backlog | None:
+        if not self.algorithm.defers:
+            return None
+        size = min(self.configuration.batch_size, len(self.examples.used))
+        return Backlog(self.tally, self.algorithm, batch_size=size, num_classes=num_classes)
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that is measured and kept: the average where there is one."""
+        return self.networks[0] if self.average is None else self.average
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done."""
+        return self.epoch >= self.configuration.epochs
+
+    @property
+    def steps(self) -> int:
+        """Steps of the epoch under way."""
+        return 0 if self._plan is None else len(self._plan.steps)
+
+    def prepare(self) -> None:
+        """Compile and record what every epoch needs; the state stays as it is."""
+        if self.recorder is None:
+            return
+        plan = self._plan_epoch(0)
+        with self._on_stream(), tuned():
+            if self.images.resident:
+                self.feed.load(plan)
+            for share in dict.fromkeys(plan.steps):
+                self.recorder.record(share, lambda share=share: self._step(share))
+            if self.images.resident:
+                self.recorder.record("evaluate", self._evaluate)
+
+    def begin(self) -> None:
+        """Start the epoch, or go on in it where a checkpoint stood."""
+        configuration = self.configuration
+        self._plan = plan = self._plan_epoch(self.epoch)
+        with self._on_stream():
+            self.feed.load(plan, start=self.step)
+            self.algorithm.set_epoch(self.epoch)
+            if self.step == 0:
+                self.tally.start_epoch()
+                self._seed(self.epoch)
+            schedules = schedules_at(self.epoch, configuration, self.algorithm.loss)
+            for optimizer in self.optimizers:
+                optimizer.set_rate(schedules["learning_rate"])
+        self._schedules = schedules
+
+    def advance(self) -> bool:
+        """Do one step; true when it was the epoch's last."""
+        assert self._plan is not None  # noqa: S101
+        share = self._plan.steps[self.step]
+        if self.execution.world_size > 1:
+            # Each process draws numbers of its own, which no checkpoint of one of them has.
+            number = self.epoch * self.steps + self.step
+            self._seed(number, whose=f" of process {self.execution.rank}")
+        with self._on_stream(), self.chance.lent():
+            self.feed.stage()
+            if self.recorder is not None:
+                self.recorder.replay(share)
+            else:
+                self._step(share)
+        self.step += 1
+        if self.execution.device.type == "cpu" and self.execution.world_size == 1:
+            # Here a look costs nothing; on CUDA it would make the host wait, so it is at the end.
+            self._stop_if_diverged(int(self.tally.diverged))
+        return self.step == len(self._plan.steps)
+
+    def _seed(self, number: int, *, whose: str = "") -> None:
+        seed = self.configuration.seed
+        self.generator.manual_seed(derive_seed(seed, f"loss{whose}", number))
+        self.chance.seed(derive_seed(seed, f"network{whose}", number))
+
+    def end(self) -> Epoch:
+        """Measure the epoch and move on to the next."""
+        assert self._plan is not None  # noqa: S101
+        with self._on_stream():
+            if self.recorder is not None and self.images.resident:
+                self.recorder.replay("evaluate")
+            else:
+                self._evaluate()
+            if self.execution.world_size > 1:
+                sum_tally(self.tally)
+            reading = self.tally.read()
+            self.algorithm.after_epoch(self.epoch)
+            if self.execution.world_size > 1:
+                take_from_first(self.algorithm.buffers())
+        examples = sum(share.whole for share in self._plan.steps)
+        epoch = Epoch(self.epoch, reading, self._schedules, examples)
+        self.epoch, self.step = self.epoch + 1, 0
+        return epoch
+
+    def collect(self, epoch: Epoch) -> dict[str, float]:
+        """Wait for an epoch's sums and give its metrics; percentages where names say accuracy."""
+        counted = epoch.reading.wait()
+        self._stop_if_diverged(counted.diverged)
+        return epoch_metrics(epoch, counted, self.examples)
+
+    def _stop_if_diverged(self, step: int) -> None:
+        if step >= 0:
+            loss = self.algorithm.loss
+            raise DivergedError(explain_divergence(step, self.steps, self.configuration, loss))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor that training changes, by name, as it lies in memory."""
+        found: dict[str, Tensor] = {}
+        groups: dict[str, dict[str, Tensor]] = {
+            f"network{index}": network.state_dict() for index, network in enumerate(self.networks)
+        }
+        if self.average is not None:
+            groups["average"] = self.average.state_dict()
+        for index, optimizer in enumerate(self.optimizers):
+            groups[f"optimizer{index}"] = optimizer.state
+        groups["feed"] = self.feed.state
+        groups["tally"] = self.tally.state
+        groups["algorithm"] = dict(self.algorithm.named_buffers())
+        for group, tensors in groups.items():
+            found |= {f"{group}.{name}": tensor.detach() for name, tensor in tensors.items()}
+        return found
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything that is needed to go on, copied from the device.
+
+        In the middle of an epoch, all processes of a run must call it together.
+        """
+        self.synchronize()
+        if self.step and self.execution.world_size > 1:
+            torch.distributed.all_reduce(self.tally.sums)
+            self._keep_sums_once()
+        tensors = {name: tensor.to("cpu", copy=True) for name, tensor in self.tensors().items()}
+        values = {
+            "configuration": self.configuration.as_values(),
+            "epoch": self.epoch,
+            "step": self.step,
+        }
+        return make_checkpoint(tensors | self._drawn(), values, kept=self._kept)
+
+    @property
+    def _kept(self) -> str:
+        """What the names of the weights that are kept begin with."""
+        return "network0." if self.average is None else "average."
+
+    def _drawn(self) -> dict[str, Tensor]:
+        """Where the random numbers stand, by name."""
+        chance = {f"random.{name}": value for name, value in self.chance.state.items()}
+        return {"random.loss": self.generator.get_state(), **chance}
+
+    def refuse_unsound(self) -> None:
+        """Raise where a step after the last look made weights that are not numbers."""
+        if not all(bool(torch.isfinite(each.flat.values).all()) for each in self.optimizers):
+            self._stop_if_diverged(max(int(self.tally.state["count"]) - 1, 0))
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go back to where a checkpoint was taken, in place.
+
+        Raises:
+            ValueError: The checkpoint does not fit the network, whose code has changed since, or
+                the device, on which random numbers are others.
+        """
+        found = all_tensors(checkpoint, kept=self._kept)
+        random = {name: found.pop(name) for name in list(found) if name.startswith("random.")}
+        mine = self.tensors()
+        refuse_misfit(found, mine, self.configuration.network)
+        # Before anything is changed: what is refused here leaves the run as it was.
+        same = can_draw_on(random, self._drawn(), between_epochs=not checkpoint.values["step"])
+        with self._on_stream(), torch.no_grad():
+            for name, tensor in mine.items():
+                tensor.copy_(found[name])
+            if same:
+                self.generator.set_state(random["random.loss"])
+        if same:
+            self.chance.restore({name: random[f"random.{name}"] for name in self.chance.state})
+        self._keep_sums_once()
+        self.epoch, self.step = checkpoint.values["epoch"], checkpoint.values["step"]
+        self.synchronize()
+
+    def _keep_sums_once(self) -> None:
+        """Leave what all processes summed up to one of them, or it would count for each."""
+        if self.execution.rank:
+            self.tally.sums.zero_()
+
+    def release(self) -> None:
+        """Let go of what was recorded, once nothing is trained any more."""
+        # It knows the run, which knows it: its graphs and their memory would wait for the garbage
+        # collector while another run looks for room.
+        self.recorder = None
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all that was asked."""
+        if self.stream is not None:
+            self.stream.synchronize()
+
+    def _step(self, share: Share) -> None:
+        full = share.whole == self.configuration.batch_size
+        (self.fast if full else self.plain)(share)
+
+    def _plan_epoch(self, epoch: int) -> EpochPlan:
+        return plan_epoch(
+            self.examples.used,
+            epoch,
+            seed=self.configuration.seed,
+            batch_size=self.configuration.batch_size,
+            augmentation=self.feed.augmentation,
+            rank=self.execution.rank,
+            world_size=self.execution.world_size,
+        )
+
+    def _evaluate(self) -> None:
+        count = partial(
+            count_predictions,
+            self.evaluated,
+            num_classes=self.examples.dataset.num_classes,
+            precision=self.configuration.precision,
+            rank=self.execution.rank,
+            world_size=self.execution.world_size,
+        )
+        crop = self.description.crop
+        if self.test_labels is not None:
+            counts = count(self.images.test_batches(CHUNK, crop=crop), self.test_labels)
+            self.tally.correct.copy_(counts[0].sum())
+        if len(self.held):
+            batches = self.images.held_batches(self.held, CHUNK, crop=crop)
+            self.tally.held.copy_(count(batches, self.held_labels))
+
+    def _on_stream(self) -> Any:
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)

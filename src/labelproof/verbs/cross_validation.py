@@ -1,0 +1,334 @@
+"""An audit by cross-validation: networks that have not seen a label judge it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelproof.audit.cross_validation import CrossValidation, audit_loss
+from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, mend_suspects, remove_audit
+from labelproof.audit.labels import conclude
+from labelproof.audit.samples import Samples
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.images import ImageFiles, OnError, select_images
+from labelproof.data.load import Reading
+from labelproof.data.published import plain_name
+from labelproof.fitting.attempts import go_on, note_places
+from labelproof.fitting.recipe import choose_recipe, look_at
+from labelproof.report.audit import write_audit_page
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import choose_examples
+from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.files import clear_litter, remove_folder
+from labelproof.training.provenance import fingerprint
+from labelproof.training.run_folder import FolderInUseError, owning
+from labelproof.training.runner import Job, train_runs
+from labelproof.training.stop_request import StopRequest
+from labelproof.verbs.inputs import (
+    LabelledData,
+    decode_images,
+    is_path,
+    name_data,
+    read_data,
+    refuse_foreign,
+)
+from labelproof.verbs.progress import Reporter
+from labelproof.verbs.summaries import (
+    describe_audit,
+    describe_course,
+    describe_folder,
+    describe_plan,
+    describe_rehearsal,
+)
+from labelproof.verbs.train import StoppedError
+from labelproof.verbs.training_data import data_place
+
+__all__ = ["CrossValidationPlan", "plan_cross_validation", "write_page"]
+
+_BATCHES = 2
+"""Batches of a forecast, trained twice: the first epoch is slower than any later one."""
+_FEW = 10_000
+"""Samples below which five folds are worth their cost; from there on there are three."""
+_AT_ONCE = 6
+"""Networks that are trained at a time on a GPU."""
+
+
+@dataclass
+class CrossValidationPlan:
+    """An audit by cross-validation that is about to be done.
+
+    Attributes:
+        place: Where the data are, or what they are called.
+        dataset: The data.
+        reading: How they were read.
+        configuration: How each network is trained.
+        folds: Number of parts.
+        folder: The audit's.
+        execution: On which device, and how.
+        human: The file of human labels, for noise such as `human:worse`.
+        image_memory: Megabytes that decoded images may take.
+    """
+
+    place: str
+    dataset: Dataset
+    reading: Reading
+    configuration: Configuration
+    folds: int
+    folder: Path
+    execution: Execution
+    human: Path | None = None
+    image_memory: int | None = None
+
+    def describe(self) -> str:
+        """What the data are, and what is trained on them."""
+        return describe_plan(self.dataset, self.configuration, self.folds)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """By what an audit in the folder is known to be of the same settings and data."""
+        return {
+            **self.configuration.as_values(),
+            **self.reading.as_values(),
+            "folds": self.folds,
+            "fingerprint": fingerprint(self.dataset),
+        }
+
+    def is_begun(self) -> bool:
+        """Whether the folder holds an audit of these settings, which would be resumed.
+
+        Raises:
+            ValueError: It holds one that would not.
+        """
+        go_on(self.folder, self.asked, self.configuration.loss, name=SETTINGS, kind="an audit")
+        if (self.folder / SETTINGS).exists():
+            return True
+        _refuse_untrained(self.folder)
+        return False
+
+    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
+        """Train the networks that are not finished, and conclude from what they say."""
+        try:
+            with owning(self.folder):
+                if fresh:
+                    remove_audit(self.folder)
+                with StopRequest() as stop:
+                    found = self._cross_validate(stop, reporter)
+                if page:
+                    write_page(self.folder, found, reporter)
+                    reporter.say(describe_audit(found, self.folder))
+        except FolderInUseError as error:
+            raise ValueError(str(error)) from None
+        if self.configuration.noise != "none" and self.dataset.clean:
+            reporter.say(describe_rehearsal(found, self.dataset.train.labels))
+        return found
+
+    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
+        """Say how long it may take, and what the folder holds; nothing is written."""
+        begun = not fresh and self.is_begun()
+        seconds = None if begun else self._forecast(reporter)
+        reporter.say(describe_course(self.execution.device, seconds, begun=begun))
+        reporter.say(describe_folder(self.folder, fresh=fresh))
+
+    def _forecast(self, reporter: Reporter) -> float | None:
+        """Seconds that it may take, by a few steps; `None` on a GPU, whose first steps are slow."""
+        dataset, configuration, execution = self.dataset, self.configuration, self.execution
+        if execution.device.type != "cpu":
+            return None
+        size = len(dataset.train)
+        some = _spread(dataset, min(size, _BATCHES * configuration.batch_size))
+        begin = time.perf_counter()
+        prepared = decode_images(
+            some,
+            configuration,
+            execution.device,
+            reporter,
+            megabytes=self.image_memory,
+            share=len(some.train) / size,
+        )
+        decoding = (time.perf_counter() - begin) / len(some.train) * size
+        short = replace(configuration, epochs=2, validation=0.0, noise="none")
+        moments: list[float] = []
+        with reporter.working("Timing a few steps"):
+            for event in train_runs(
+                [Job(short)], execution, load=lambda chosen: choose_examples(chosen, prepared)
+            ):
+                if event.kind == "epoch":
+                    moments.append(time.perf_counter())
+        if len(moments) < 2:  # it diverged
+            return None
+        seen = size * (self.folds - 1) * configuration.epochs
+        return decoding + (moments[1] - moments[0]) / len(some.train) * seen
+
+    def _cross_validate(self, stop: StopRequest, reporter: Reporter) -> Audit:
+        folder, options = self.folder, self.reading.options()
+        configuration, folds, execution = self.configuration, self.folds, self.execution
+        attempts = go_on(folder, self.asked, configuration.loss, name=SETTINGS, kind="an audit")
+        labels = None if self.reading.labels is None else Path(self.reading.labels)
+        attempts.places = attempts.places or note_places(configuration.data, labels, folder)
+        if (folder / AUDIT).exists():
+            _refuse_untrained(folder)
+            kept = Audit.read(folder)
+            reporter.say("Finished before, and not trained again; --fresh trains it anew:")
+            _remove_runs(folder)
+            # Data and audit may have been moved together since.
+            found = replace(kept, data=self.place, options=options, dataset=self.dataset)
+            if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
+                found.write(folder)
+            mend_suspects(folder, found)
+            return found
+        # The networks that are there know the data by the path that they were begun with.
+        begun = attempts.asked.get("data", configuration.data)
+        configuration = replace(configuration, loss=attempts.loss, data=begun)
+
+        def note_weaker(loss: str) -> None:
+            attempts.given_up.append({"loss": attempts.loss, "reason": "collapsed"})
+            attempts.loss = loss
+            attempts.write(folder, SETTINGS)
+
+        validation = CrossValidation(
+            decode_images(
+                self.dataset,
+                configuration,
+                execution.device,
+                reporter,
+                megabytes=self.image_memory,
+            ),
+            configuration,
+            folds=folds,
+            folder=folder / RUNS,
+            human=self.human,
+            on_weaker=note_weaker,
+        )
+        at_once = min(folds, _AT_ONCE) if execution.device.type == "cuda" else 1
+        with reporter.display(runs=folds, epochs=folds * configuration.epochs) as display:
+            for event in validation.run(execution, at_once=at_once, stop=stop):
+                if event.kind == "started":
+                    # Not before: what cannot be trained at all must not stand in a folder's way.
+                    attempts.write(folder, SETTINGS)
+                display.show(event)
+        if stop.wanted:
+            raise StoppedError(f"Stopped; the same command goes on from {folder}.", stop.exit_code)
+        if validation.failure is not None:
+            raise validation.failure
+        found = conclude(
+            self.dataset,
+            validation.predictions(),
+            data=self.place,
+            method={
+                "predictions": "cross-validation",
+                "folds": folds,
+                "network": validation.configuration.network,
+                "loss": validation.configuration.loss,
+                "epochs": validation.configuration.epochs,
+                "noise": None if configuration.noise == "none" else configuration.noise,
+            },
+            options=options,
+        )
+        found.write(folder)
+        _remove_runs(folder)
+        return found
+
+
+def plan_cross_validation(
+    data: LabelledData,
+    reading: Reading,
+    settings: dict[str, Any],
+    *,
+    folder: Path,
+    folds: int | None = None,
+    loss: str | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    human: Path | None = None,
+    image_memory: int | None = None,
+    on_error: OnError = "skip",
+    reporter: Reporter,
+) -> CrossValidationPlan:
+    """Read data and choose how networks are trained to audit them; see `audit`."""
+    execution = choose_execution(device, workers=workers)
+    with reporter.reading():
+        dataset = read_data(data, reading, on_error=on_error)
+    name, named = name_data(data), is_path(data)
+    on_cpu = execution.device.type == "cpu"
+    if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
+        # Several trainings instead of one, and a loss that learns at once what is to be learned.
+        settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
+    configuration = choose_recipe(
+        dataset,
+        data=plain_name(name) if named else name,
+        fast=not on_cpu,
+        loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
+        **settings,
+    )
+    plan = CrossValidationPlan(
+        data_place(name) if named else name,
+        dataset,
+        reading.found_in(dataset),
+        configuration,
+        _choose_folds(folds, dataset.train),
+        folder,
+        execution,
+        human,
+        image_memory,
+    )
+    reporter.say(plan.describe())
+    refuse_foreign(folder, kind="an audit")
+    return plan
+
+
+def _spread(dataset: Dataset, number: int) -> Dataset:
+    """A few training samples, spread over all."""
+    train = dataset.train
+    chosen = np.linspace(0, len(train) - 1, number).round().astype(np.int64)
+    if isinstance(train.images, ImageFiles):
+        files = select_images(train.images.files, chosen.tolist())
+        images = ImageFiles(files, mode=train.images.mode, short_side=train.images.short_side)
+    else:
+        images = train.array[chosen]
+    return replace(dataset, splits={"train": Split(images, train.labels[chosen])})
+
+
+def write_page(folder: Path, audit: Audit, reporter: Reporter) -> None:
+    """Write the page of an audit into its folder."""
+    with reporter.working("Making the page"):
+        write_audit_page(folder / PAGE, audit, Samples.of(audit, audit.dataset))
+
+
+def _choose_folds(asked: int | None, split: Split) -> int:
+    """Number of parts: as many as are asked for, or by how many samples there are."""
+    what, most = "samples", len(split)
+    if split.groups is not None:
+        what, most = "groups", len(np.unique(split.groups))
+    if most == 1 and len(split) > 1:
+        raise ValueError("--group: expected at least two groups to cut between, got one")
+    if asked is None:
+        return max(min(5 if len(split) < _FEW else 3, most), 2)
+    if asked > most:
+        raise ValueError(f"--folds: expected 2 to {most:,}, the number of {what}, got {asked}")
+    return asked
+
+
+def _refuse_untrained(folder: Path) -> None:
+    if not (folder / AUDIT).exists() or (folder / SETTINGS).exists():
+        return
+    if Audit.read(folder).trained:
+        raise ValueError(
+            f"{folder} holds an audit whose {SETTINGS} is missing, so that it is not known what it "
+            "was asked for; choose another folder with --output, or make it anew with --fresh"
+        )
+    raise ValueError(
+        f"{folder} holds an audit for which nothing was trained; choose another folder with "
+        "--output, or replace it with --fresh"
+    )
+
+
+def _remove_runs(folder: Path) -> None:
+    # Of no use any more, and hundreds of megabytes with large networks.
+    if (folder / RUNS).is_dir():
+        remove_folder(folder / RUNS)
+    # What is left of them where an earlier removal was killed on the way.
+    clear_litter(folder)

@@ -1,0 +1,172 @@
+"""`labelproof.review`: look at suspicious labels one by one in the browser, and decide."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import webbrowser
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from labelproof.audit.folder import REVIEW, Audit, find_audit
+from labelproof.audit.samples import Samples, open_samples
+from labelproof.data.notices import count, notice, readable
+from labelproof.report.audit_words import caution, export_name
+from labelproof.review.decisions import Decisions
+from labelproof.review.export import COLUMNS, export_csv, refuse_loss
+from labelproof.review.serving import check_installed, serve
+from labelproof.review.standing import Review
+from labelproof.training.files import write_text
+from labelproof.training.run_folder import FolderInUseError, owning
+from labelproof.verbs.progress import Callback, Reporter, as_reporter
+
+__all__ = ["export_review", "review"]
+
+
+def review(
+    folder: str | os.PathLike[str],
+    *,
+    port: int = 0,
+    open_page: bool = True,
+    data: str | None = None,
+    export: str | os.PathLike[str] | None = None,
+    progress: Reporter | Callback | bool | None = True,
+) -> None:
+    """Serve the suspects of an audit to this machine's browser until Ctrl-C.
+
+    Each decision is on the disk before the next sample is shown, and the same call continues the
+    review.
+
+    Args:
+        folder: An audit's folder, or a run's with one.
+        port: The port to serve on; 0 takes a free one.
+        open_page: Whether the page is opened in a browser.
+        data: Where the data are now, if they were moved since the audit.
+        export: Instead of serving, write the decisions to this CSV file: `sample`, `given`,
+            `label`, `decision`.
+        progress: As for `labelproof.fit`; it is told the address.
+
+    Raises:
+        FileNotFoundError: There is no audit, or the data are gone.
+        FolderInUseError: Another process has the audit open.
+        ImportError: The packages of the extra `review` are not installed.
+    """
+    reporter, folder = as_reporter(progress), Path(folder)
+    if export is not None:
+        reporter.say(export_review(folder, Path(export))[1])
+        return
+    place = find_audit(folder)
+    audit = Audit.read(place)
+    check_installed()
+    with _alone(place), Decisions(place / REVIEW) as decisions:
+        with reporter.reading(), reporter.working("Reading the data"):
+            samples = _open(audit if data is None else replace(audit, data=data))
+            vanished = int((samples.audit.index < 0).sum()) if samples.kind != "unknown" else 0
+            if vanished:
+                notice(f"{count(vanished, 'sample')} changed or gone since the audit, not shown")
+            if stale := Review(audit, decisions).stale_notice():
+                notice(stale)
+            if warning := caution(audit):
+                notice(warning)
+
+        def announce(address: str) -> None:
+            reporter.say(f"Review of {readable(audit.name)}: {address}")
+            if "SSH_CONNECTION" in os.environ:
+                number = urlsplit(address).port
+                reporter.say(f"From your machine: ssh -L {number}:127.0.0.1:{number} THIS-HOST")
+            elif open_page and reporter.console.is_terminal:
+                webbrowser.open(address)
+            reporter.say("Ctrl-C ends it; every decision is kept as it is taken.")
+
+        serve(audit, samples, decisions, port=port, announce=announce)
+        reporter.say(_end(Review(audit, decisions), folder, place))
+
+
+def export_review(folder: Path, file: Path | None = None) -> tuple[str, str]:
+    """The decisions of a review as CSV, and a sentence that counts them.
+
+    Args:
+        folder: An audit's, or a run's with one.
+        file: Where the CSV is written; an earlier export is replaced, and nothing else.
+
+    Raises:
+        FileNotFoundError: There is no audit, or nothing is decided.
+        ValueError: The file is something else, or holds decisions of another review.
+    """
+    place = find_audit(folder)
+    audit, path = Audit.read(place), place / REVIEW
+    if not path.exists():
+        raise FileNotFoundError(f"{place}: nothing is decided there; 'labelproof review' does that")
+    if file is not None:
+        _check_export(file)
+    with Decisions(path) as decisions:
+        history = decisions.history()
+        if not history:
+            raise ValueError(f"{path}: holds no decision; 'labelproof review' takes them")
+        text, standing = export_csv(audit, decisions), Review(audit, decisions)
+        if file is not None:
+            if file.exists():
+                refuse_loss(file, text, {readable(decision.sample) for decision in history})
+            write_text(file, text)
+        counts, stale = standing.counts(), standing.stale_notice() if standing.stale else ""
+    if stale:
+        notice(stale)
+    before = len(audit.left_out)
+    return text, (
+        f"{'standard output' if file is None else file}: "
+        f"{count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "
+        f"{counts.unsure + before:,} left out as unsure"
+        f"{f' ({before:,} of them in an earlier review)' * bool(before)}, "
+        f"{len(audit.samples) - counts.decided:,} not decided"
+    )
+
+
+def _check_export(file: Path) -> None:
+    """Refuse to replace anything but an earlier export: it may be the data themselves."""
+    if file.suffix.lower() == ".gz":
+        raise ValueError(
+            f"--export: expected a name such as reviewed.csv, got {file}; nothing is compressed"
+        )
+    if not file.exists():
+        return
+    if file.is_file():
+        with file.open("rb") as stream:
+            if stream.readline().strip() == ",".join(COLUMNS).encode():
+                return
+    raise ValueError(f"--export: {file} exists and is no earlier export; choose another name")
+
+
+def _open(audit: Audit) -> Samples:
+    try:
+        return open_samples(audit)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; --data says where the data are now") from None
+
+
+def _end(standing: Review, folder: Path, place: Path) -> str:
+    counts = standing.counts()
+    command = ["labelproof", "review", str(folder), "--export", export_name(standing.audit)]
+    return (
+        f"\n{counts.seen:,} of {count(counts.suspects, 'suspect')} decided; "
+        f"{count(counts.decided, 'decision')} kept in {place / REVIEW} "
+        f"({counts.changed:,} changed, {counts.unsure:,} unsure).\n"
+        f"Export: {shlex.join(command)}"
+    )
+
+
+@contextlib.contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Be the only one at work on the audit: two would answer to two tokens about one file."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(owning(place))
+        except FolderInUseError as error:
+            raise FolderInUseError(
+                f"{error.process} has {place} open for review, or is auditing it anew; end it "
+                "first, or use the address it printed",
+                error.process,
+            ) from None
+        yield

@@ -1,0 +1,421 @@
+"""What is said about a fit before it begins and when it is over."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labelproof.audit.folder import AUDIT, INSIDE, PAGE, SUSPECTS, Audit
+from labelproof.data.dataset import Dataset
+from labelproof.data.load import Reading
+from labelproof.data.notices import count, few, readable
+from labelproof.data.table import table_stem
+from labelproof.intervals import wilson_interval
+from labelproof.report.audit_tables import confusion_counts, confusions
+from labelproof.report.audit_words import (
+    after_review,
+    agreement,
+    caution,
+    confused_most,
+    finding,
+    hardly_judged,
+)
+from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.execution import Execution, resolve_precision
+from labelproof.training.files import read_arrays
+from labelproof.training.record import RunRecord
+from labelproof.training.run_folder import PREDICTIONS, RunFolder
+
+__all__ = [
+    "already_finished",
+    "describe_audit",
+    "describe_course",
+    "describe_data",
+    "describe_end",
+    "describe_folder",
+    "describe_given",
+    "describe_own_audit",
+    "describe_plan",
+    "describe_rehearsal",
+    "describe_run",
+    "describe_start",
+    "of_parts",
+    "preview",
+    "roughly",
+    "stem_of",
+    "stopped",
+    "summary",
+]
+
+_NAMED = 3
+"""Classes that are named, the largest."""
+_HANDFUL = 20
+"""Samples below which a class is named, too, if it is the smallest."""
+
+
+def stem_of(data: str, labels: Path | None = None) -> str:
+    """What folders of runs on some data are called after.
+
+    With corrected labels it is another name: what was made of the others stays, to be compared.
+
+    >>> stem_of("tables/customers.csv"), stem_of("photos/")
+    ('customers', 'photos')
+    >>> stem_of("photos/", Path("reviewed.csv")), stem_of("customers.csv.gz")
+    ('photos-reviewed', 'customers')
+    """
+    place = Path(data)
+    stem = table_stem(place) if place.suffix and not place.is_dir() else place.resolve().name
+    return stem if labels is None else f"{stem}-{table_stem(labels)}"
+
+
+def describe_data(dataset: Dataset) -> str:
+    """What there is to learn from.
+
+    >>> from labelproof.data import load_digits
+    >>> describe_data(load_digits())
+    'Data: 1,347 images, 10 classes (3 137, 1 136, 4 136 and 7 more)'
+    """
+    labels = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
+    pairs = sorted(
+        zip(labels.tolist(), dataset.class_names, strict=True), key=lambda pair: -pair[0]
+    )
+    sizes = [f"{name} {size:,}" for size, name in pairs]
+    what = "row" if dataset.tabular else "image"
+    classes = count(dataset.num_classes, "class", "classes")
+    # Of a class with a handful of samples little can be learned, and less be told.
+    hidden = len(pairs) > _NAMED and pairs[-1][0] < _HANDFUL
+    rare = f"; fewest: {readable(sizes[-1])}" if hidden else ""
+    told = f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
+    if dataset.group is None or dataset.train.groups is None:
+        return told
+    groups = count(len(np.unique(dataset.train.groups)), "group")
+    return f"{told}\nKept together: {groups} by {readable(dataset.group)}"
+
+
+def of_parts(dataset: Dataset, names: Sequence[str]) -> str:
+    """How many samples some parts of a dataset have, for those that are left alone.
+
+    >>> from labelproof.data import load_digits
+    >>> of_parts(load_digits(), ["test"])
+    '450 images of test'
+    """
+    what = "row" if dataset.tabular else "image"
+    sizes = [count(len(dataset.splits[name]), what) for name in names]
+    return ", ".join(f"{size} of {readable(name)}" for size, name in zip(sizes, names, strict=True))
+
+
+def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
+    """What the data are, and what is going to be done with them."""
+    what = "row" if dataset.tabular else "image"
+    held = round(configuration.validation * len(dataset.train))
+    loss = "a loss that is chosen first" if auto else configuration.loss
+    lines = [
+        describe_data(dataset),
+        f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
+        f"of {configuration.batch_size}, {loss}",
+        f"Held out: about {count(held, what)} to validate on, by their labels as they are",
+    ]
+    if "test" in dataset.splits:
+        lines.append(f"Measured on: {of_parts(dataset, ['test'])}, never learned from")
+    unused = [name for name in dataset.splits if name not in ("train", "test")]
+    if unused:
+        lines.append(f"Not used: {of_parts(dataset, unused)}")
+    return lines
+
+
+def describe_end(
+    record: RunRecord, folder: Path, dataset: Dataset, *, corrected: bool = False
+) -> str:
+    """What the run came to, in words, and what to do next.
+
+    Args:
+        record: Of the finished run.
+        folder: Where it is.
+        dataset: What it learned from.
+        corrected: Whether its labels stand in place of those that the data came with.
+
+    Raises:
+        ValueError: A file of the run is damaged or missing.
+    """
+    held = _count_held(folder)
+    accuracy = record.curve["validation_accuracy"][-1]
+    low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
+    what = "row" if dataset.tabular else "image"
+    share = f"the labels of {accuracy:.1f}% of {held:,} held-out {what}s are predicted"
+    if held == 1:
+        share = f"the label of the one held-out {what} is {'not ' * (not accuracy)}predicted"
+    came = "the corrected ones" if corrected else "as they came"
+    counts = f"wrong ones {'still ' * corrected}among them count against the network"
+    if record.noise_rate:
+        # Only of what was made wrong on purpose it is known how much it is.
+        wrong = 100 * record.noise_rate
+        came = f"as they came, but for {wrong:.0f}% that were changed"
+        counts = f"a network that is always right would be at about {100 - wrong:.0f}%"
+    lines = [
+        f"Validation: {share} (95% interval: {low:.1f}% to {high:.1f}%).",
+        f"Those labels are {came}, so {counts}.",
+    ]
+    if "test_accuracy" in record.curve:
+        lines.append(
+            f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
+            "predicted as they are labelled."
+        )
+    quoted = shlex.quote(str(folder))
+    new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
+    column = None if dataset.columns is None else dataset.columns.row_number
+    if column is not None:
+        new += f" --id {shlex.quote(column)}"
+    lines += [
+        f"Run: {folder} (weights, classes and what is done to inputs)",
+        f"Next: labelproof predict {quoted} {new}",
+    ]
+    return "\n".join(lines)
+
+
+def _count_held(folder: Path) -> int:
+    """How many samples a finished run held out."""
+    try:
+        return len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
+    except FileNotFoundError:
+        raise ValueError(f"{folder / PREDICTIONS} is missing; start anew with --fresh") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{folder}: {error}; start anew with --fresh") from None
+
+
+def preview(
+    configuration: Configuration,
+    examples: Examples,
+    execution: Execution,
+    folder: Path,
+    *,
+    fresh: bool,
+) -> str:
+    """What a run would be, as comments behind its settings."""
+    dataset, device = examples.dataset, execution.device
+    precision = resolve_precision(configuration.precision, device)
+    compiled = "compiled" if execution.compile else "not compiled"
+    tested = count(len(dataset.test), _what(dataset)) if "test" in dataset.splits else "nothing"
+    size = "x".join(str(side) for side in dataset.input_shape)
+    each = _steps(len(examples.used), configuration.batch_size)
+    lines = [
+        f"device: {device}, {precision}, {compiled}",
+        f"examples: {len(examples.used):,} to learn from, tested on {tested}, "
+        f"{count(dataset.num_classes, 'class', 'classes')}, {size}",
+        f"noise: {_noise(examples.noise_rate, clean=dataset.clean)}",
+        f"steps: {each:,} in each of {count(configuration.epochs, 'epoch')}, "
+        f"{each * configuration.epochs:,} in all",
+        f"output: {folder} ({'new' if fresh else _standing(configuration, folder)})",
+    ]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def summary(record: RunRecord, examples: Examples, folder: Path) -> str:
+    """What a run came to, in a few lines."""
+    lines = []
+    what = _what(examples.dataset)
+    if "test_accuracy" in record.curve:
+        tested = count(len(examples.dataset.test), f"test {what}")
+        lines.append(f"Accuracy after the last epoch: {record.final_accuracy:.2f}% of {tested}")
+    else:
+        lines.append(f"Accuracy: the dataset has no test {what}s to measure it on")
+    lines.append(f"Noise: {_noise(record.noise_rate, clean=examples.clean is not None)}")
+    if "clean_fitted" in record.curve:
+        right = f"{100 * record.curve['clean_fitted'][-1]:.1f}% of the right labels are fitted"
+        wrong = (
+            f", {100 * record.curve['wrong_fitted'][-1]:.1f}% of the wrong ones; for "
+            f"{100 * record.curve['wrong_corrected'][-1]:.1f}% of those the true class is predicted"
+        )
+        lines.append(f"Memorised: {right}{wrong if record.noise_rate else ''}")
+    lines.append(f"Run: {folder}")
+    place = shlex.quote(str(folder))
+    new = "NEW.csv" if examples.dataset.tabular else "NEW-IMAGES"
+    tested = "test_accuracy" in record.curve
+    lines.append(f"Next: labelproof {f'evaluate {place}' if tested else f'predict {place} {new}'}")
+    return "\n".join(lines)
+
+
+def already_finished(folder: Path, record: RunRecord) -> str:
+    """That there is nothing to do, and what came out when it was done."""
+    accuracy = record.curve.get("test_accuracy")
+    came = f" with an accuracy of {accuracy[-1]:.2f}%" if accuracy else ""
+    return f"{folder} holds this run, finished{came}; --fresh trains it again"
+
+
+def stopped(folder: Path, stood: tuple[int, int] | None, *, epochs: int, fresh: bool) -> str:
+    """Where a run stands that was stopped, and how to go on.
+
+    Args:
+        folder: The run's.
+        stood: The epochs that are done and the steps of the next, or nothing.
+        epochs: Of the whole run.
+        fresh: Whether it was started anew.
+    """
+    if stood is None:
+        return "Stopped before the first step; nothing is lost"
+    command = "the same command without --fresh" if fresh else "the same command"
+    return (
+        f"Stopped after epoch {stood[0]} of {epochs}, step {stood[1]}; saved in {folder}; "
+        f"{command} goes on from there"
+    )
+
+
+def _noise(rate: float, *, clean: bool) -> str:
+    if clean:
+        return f"{100 * rate:.1f}% of the training labels are wrong"
+    return f"{100 * rate:.1f}% of the training labels were changed; how many were wrong is unknown"
+
+
+def _what(dataset: Dataset) -> str:
+    return "row" if dataset.tabular else "image"
+
+
+def _steps(examples: int, batch_size: int) -> int:
+    # A batch of a single example is left out.
+    return examples // batch_size + (examples % batch_size > 1)
+
+
+def _standing(configuration: Configuration, folder: Path) -> str:
+    if RunFolder(folder).record(configuration) is not None:
+        return "finished"
+    checkpoint = load_checkpoint(folder / "checkpoint", on_problem=lambda _: None)
+    if checkpoint is None:
+        return "new"
+    return f"goes on after epoch {checkpoint.values['epoch']}, step {checkpoint.values['step']}"
+
+
+def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) -> str:
+    """What the data are, and what is trained on them: said before it begins, or instead."""
+    lines = [describe_data(dataset)]
+    others = [name for name in dataset.splits if name != "train"]
+    if others:
+        lines.append(f"Not audited: {of_parts(dataset, others)}")
+    lines.append(
+        f"Cross-validation: {parts} networks ({configuration.network}), each for "
+        f"{count(configuration.epochs, 'epoch')} on {parts - 1} of {parts} parts, "
+        f"{configuration.loss}"
+    )
+    return "\n".join(lines)
+
+
+def describe_course(device: torch.device, seconds: float | None, *, begun: bool) -> str:
+    """Where networks would be trained, and for how long if that is known.
+
+    >>> describe_course(torch.device("cpu"), 290.0, begun=False)
+    'Time: about 5 minutes on cpu, by its first steps'
+    """
+    if begun:
+        return f"Time: what is left of an audit that was begun or finished before, on {device}"
+    if seconds is None:
+        return f"Time: not known on {device}; the first epochs will tell"
+    return f"Time: {roughly(seconds)} on {device}, by its first steps"
+
+
+def describe_run(run: object) -> str:
+    """What is done for the audit of a run."""
+    return f"Data: what {run} was trained on\nIts network is asked about them; nothing is trained"
+
+
+def describe_given(class_names: Sequence[str], samples: int, probabilities: object) -> str:
+    """What is done for an audit by predictions from elsewhere.
+
+    >>> print(describe_given(["cat", "dog"], 200, Path("p.csv")))
+    Data: 200 labels, 2 classes (cat, dog)
+    Predictions: p.csv; nothing is trained
+    """
+    names = [readable(name) for name in class_names]
+    classes = count(len(names), "class", "classes")
+    return (
+        f"Data: {count(samples, 'label')}, {classes} ({few(names, shown=6)})\n"
+        f"Predictions: {probabilities}; nothing is trained"
+    )
+
+
+def describe_folder(folder: Path, *, fresh: bool) -> str:
+    """Where an audit would be written, and that it was not."""
+    there = (folder / AUDIT).exists()
+    what = "removed first" if fresh else "there already"
+    return f"Folder: {folder}{f' (an audit is {what})' * there}\nA dry run; nothing was written."
+
+
+def describe_audit(audit: Audit, folder: Path) -> str:
+    """The finding in a few lines, where it is written, and what to do next."""
+    findings = audit.findings
+    some = len(findings.suspects) or findings.estimated_count
+    pairs = confusions(findings, confusion_counts(findings)) if some else []
+    lines = [
+        agreement(audit),
+        caution(audit),
+        hardly_judged(audit),
+        finding(findings, seen=audit.seen, agreed=audit.agreement.value),
+        after_review(audit),
+        confused_most(pairs, [readable(name) for name in audit.class_names]),
+        f"Suspects: {folder / SUSPECTS}",
+        f"To look at: {folder / PAGE}",
+    ]
+    if len(audit.findings.suspects):
+        lines.append(f"Next: labelproof review {shlex.quote(str(folder))}")
+    return "\n".join(line for line in lines if line)
+
+
+def describe_own_audit(audit: Audit, run: Path) -> str:
+    """What a run that has just been trained says about the labels it was trained on."""
+    folder = run / INSIDE
+    lines = [
+        f"Labels: {finding(audit.findings, seen=True)}",
+        caution(audit),
+        hardly_judged(audit),
+        f"By a network that has seen them and agrees with {audit.agreement.value:.1%}: what it "
+        "memorised is missing, and what it never learned is among the suspects.",
+        f"By networks that have not: {readable(shlex.join(_again(audit)))}",
+        f"To look at: {folder / PAGE}",
+    ]
+    if len(audit.findings.suspects):
+        lines.append(f"To decide: labelproof review {shlex.quote(str(run))}")
+    return "\n".join(line for line in lines if line)
+
+
+def _again(audit: Audit) -> list[str]:
+    """The command that audits the same data by cross-validation."""
+    return ["labelproof", "audit", audit.data, *Reading.of(audit.options).flags()]
+
+
+def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:
+    """How right the audit is about labels that were made wrong.
+
+    Args:
+        audit: What was found.
+        true: The true label of every sample of the training split.
+    """
+    findings = audit.findings
+    actual = true[audit.index]
+    wrong = findings.given != actual
+    suspects = findings.suspects
+    right = int(np.count_nonzero(wrong[suspects]))
+    mended = int(np.count_nonzero(findings.suggested[suspects] == actual[suspects]))
+    return (
+        f"Rehearsal: {np.count_nonzero(wrong):,} labels were made wrong ({wrong.mean():.1%}). Of "
+        f"{len(suspects):,} suspects {right:,} are ({right / max(len(suspects), 1):.1%}), and "
+        f"{mended:,} suggestions are right; {right / max(np.count_nonzero(wrong), 1):.1%} of the "
+        "wrong labels were found."
+    )
+
+
+def roughly(seconds: float) -> str:
+    """A duration as a person would say it.
+
+    >>> roughly(20), roughly(290), roughly(5000), roughly(60 * 3600)
+    ('less than a minute', 'about 5 minutes', 'about 83 minutes', 'about 60 hours')
+    """
+    if seconds < 60:
+        return "less than a minute"
+    minutes = round(seconds / 60)
+    # A forecast is not so exact that fractions of an hour would mean anything from two hours on.
+    number, unit = (minutes, "minute") if minutes < 120 else (round(minutes / 60), "hour")
+    return f"about {count(number, unit)}"

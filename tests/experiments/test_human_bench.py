@@ -1,0 +1,49 @@
+"""Human labels in a bench: found below the data root, a run of their own, resumed on the same."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cifar_files import cifar10_records, write_binary
+from trained import labelproof
+
+from labelproof.cli.console import TIME_IS_UP
+from labelproof.training.provenance import OtherDataError
+
+
+def write_labels(root: Path, shift: int) -> None:
+    clean = np.concatenate([cifar10_records(8)[f"data_batch_{n}.bin"][:, 0] for n in range(1, 6)])
+    (root / "cifar-n").mkdir(parents=True, exist_ok=True)
+    worse = np.where(np.arange(len(clean)) % 2, clean, (clean + shift) % 10)
+    np.savez(root / "cifar-n" / "cifar10n.npz", clean_label=clean, worse_label=worse)
+
+
+def test_human_labels_are_trained_on(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    write_binary(root / "cifar-10-batches-bin", cifar10_records(8))
+
+    def bench(*extra: object):
+        return labelproof(
+            *("bench", "human", "--dataset", "cifar10", "--methods", "ELR", "--columns", "worse"),
+            *("--device", "cpu", "--data-root", root, "--records", tmp_path / "records"),
+            *("--runs", tmp_path / "runs", *extra),
+        )
+
+    missing = bench("--epochs", 1)
+    assert isinstance(missing.exception, FileNotFoundError)
+    assert "cifar-n/cifar10n.npz" in str(missing.exception)
+    write_labels(root, 1)
+    begun = bench("--epochs", 100_000, "--minutes", 0.05)
+    assert begun.exit_code == TIME_IS_UP, begun.output
+    # Resumed on the same labels, and refused on others.
+    assert bench("--epochs", 100_000, "--minutes", 0.02).exit_code == TIME_IS_UP
+    write_labels(root, 3)
+    assert isinstance(bench("--epochs", 100_000).exception, OtherDataError)
+    done = bench("--epochs", 1)
+    assert done.exit_code == 0, done.output
+    (path,) = (tmp_path / "records").glob("cifar10/*.json")
+    record = json.loads(path.read_text())
+    assert record["configuration"]["noise"] == "human:worse"
+    assert record["configuration"]["algorithm"] == "elr(beta=0.7,lambda=3)"
+    assert record["noise_rate"] == pytest.approx(0.5)

@@ -1,0 +1,203 @@
+"""What a file is before it is written, it is after."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from labelproof.training.files import read_arrays, write_arrays, write_bytes, write_text
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="files are simpler there")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@posix_only
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    file = tmp_path / "predictions.csv"
+    file.write_text("old")
+    for mode in (0o600, 0o640, 0o666, 0o444):
+        file.chmod(mode)
+        write_text(file, f"{mode}")
+        assert file.read_text() == f"{mode}"
+        assert stat.S_IMODE(file.stat().st_mode) == mode
+    assert names(tmp_path) == ["predictions.csv"]
+
+
+@posix_only
+def test_a_new_file_has_the_permissions_of_new_files(tmp_path: Path) -> None:
+    (tmp_path / "as usual").touch()
+    write_text(tmp_path / "file", "new")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "as usual").stat().st_mode
+
+
+@posix_only
+def test_what_a_link_leads_to_is_written(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (there / "real.csv").write_text("old")
+    (there / "second.csv").symlink_to("real.csv")
+    (here / "link.csv").symlink_to(Path("..", "there", "second.csv"))
+    write_text(here / "link.csv", "new")
+    assert (here / "link.csv").is_symlink()
+    assert (there / "second.csv").is_symlink()
+    assert (there / "real.csv").read_text() == "new"
+    # One that is not there yet.
+    (here / "early.csv").symlink_to(there / "deep" / "late.csv")
+    write_text(here / "early.csv", "new")
+    assert (there / "deep" / "late.csv").read_text() == "new"
+    assert names(here) == ["early.csv", "link.csv"]
+    assert names(there) == ["deep", "real.csv", "second.csv"]
+
+
+@posix_only
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        found: list[bytes] = []
+        reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)  # noqa: B023
+        reader.start()
+        write_bytes(path, b"new" * 50_000)
+        reader.join(timeout=30)
+        assert found == [b"new" * 50_000]
+    assert pipe.is_fifo()
+    assert names(tmp_path) == ["link", "pipe"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+def test_an_open_file_is_written_to_where_it_stands(tmp_path: Path) -> None:
+    # As a shell's >(wc -l) is handed over.
+    reader, writer = os.pipe()
+    write_text(Path(f"/dev/fd/{writer}"), "lines")
+    os.close(writer)
+    with open(reader, "rb") as stream:
+        assert stream.read() == b"lines"
+    log = tmp_path / "log"
+    log.write_text("before, ")
+    with log.open("ab") as stream:
+        inode = log.stat().st_ino
+        write_text(Path(f"/dev/fd/{stream.fileno()}"), "lines")
+    assert (log.read_text(), log.stat().st_ino) == ("before, lines", inode)
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"directory|denied"):
+        write_text(tmp_path, "text")
+
+
+def test_a_full_disk_is_told_with_the_file_and_the_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = errno.ENOSPC
+    file = tmp_path / "predictions.csv"
+    file.write_text("old")
+
+    def full(handle: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("labelproof.training.files.os.fsync", full)
+    with pytest.raises(
+        OSError, match=r"it needs 2,000 bytes, [\d,]+ are free; free some"
+    ) as caught:
+        write_bytes(file, bytes(2000))
+    assert str(caught.value).startswith(f"{file}: no room for it ({os.strerror(code)})")
+    assert caught.value.errno == code
+    assert file.read_text() == "old"
+    assert names(tmp_path) == ["predictions.csv"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="open files have no names there")
+def test_what_is_written_next_to_an_open_file_comes_after(tmp_path: Path) -> None:
+    number = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
+    try:
+        os.write(number, b"before\n")
+        write_text(Path(f"/dev/fd/{number}"), "ours\n")
+        os.write(number, b"after\n")
+    finally:
+        os.close(number)
+    assert (tmp_path / "log").read_text() == "before\nours\nafter\n"
+
+
+def test_a_long_name_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 250)
+    write_text(path, "text")
+    assert path.read_text() == "text"
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    text, arrays = tmp_path / "deep" / "page.html", tmp_path / "predictions.npz"
+    write_text(text, "old")
+    write_arrays(arrays, {"labels": np.arange(3)})
+    with pytest.raises(UnicodeEncodeError):
+        write_text(text, "new \ud800")
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        write_arrays(arrays, {"labels": np.array([object()], dtype=object)})
+    assert text.read_text() == "old"
+    assert read_arrays(arrays)["labels"].tolist() == [0, 1, 2]
+    assert names(tmp_path) == ["deep", "predictions.npz"]
+    with pytest.raises(FileNotFoundError):
+        write_text(tmp_path / "removed" / "record.json", "", make_parents=False)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:300])
+
+
+def objects(path: Path) -> None:
+    np.savez(path, held=np.array([{}], dtype=object))
+
+
+def one_array(path: Path) -> None:
+    with path.open("wb") as stream:
+        np.save(stream, np.arange(3))
+
+
+def other_arrays(path: Path) -> None:
+    np.savez(path, logits=np.arange(3))
+
+
+def text(path: Path) -> None:
+    path.write_text("lost and found")
+
+
+@pytest.mark.parametrize("damage", [cut, objects, one_array, other_arrays, text])
+def test_damaged_arrays_are_told_in_a_line_that_names_the_file(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "predictions.npz"
+    np.savez_compressed(path, held=np.arange(1000), logits=np.ones((50, 3)))
+    damage(path)
+    with pytest.raises(ValueError, match=r"^predictions\.npz: not a whole file") as caught:
+        read_arrays(path, ["held"])
+    assert "pickle" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_any_damage_to_arrays_is_one_kind_of_error(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.npz"
+    np.savez(path, held=np.arange(3), logits=np.ones((2, 2)))
+    whole, draw = path.read_bytes(), np.random.default_rng(1)
+    refused = 0
+    for _ in range(200):
+        damaged = bytearray(whole)
+        for place in draw.integers(0, len(whole), 3):
+            damaged[place] = draw.integers(256)
+        path.write_bytes(damaged)
+        try:
+            read_arrays(path)
+        except ValueError:
+            refused += 1
+    assert refused > 50

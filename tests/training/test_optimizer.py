@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch._dynamo.testing
+from small_runs import small
+from torch import Tensor, nn
+
+from labelproof.training import Configuration
+from labelproof.training.optimizer import FlatParameters, Optimizer
+
+
+class Odd(nn.Module):
+    """Sizes that leave gaps, a 4-d weight in either memory format, and a scalar."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 5, 3)
+        self.second = nn.Conv2d(5, 7, (1, 3), bias=False)
+        self.pointwise = nn.Conv2d(4, 3, 1)  # contiguous in both memory formats
+        self.head = nn.Linear(7, 3)
+        self.scalar = nn.Parameter(torch.tensor(0.5))
+        for index, parameter in enumerate(self.parameters()):
+            noise = torch.Generator().manual_seed(index)
+            parameter.data = torch.randn(parameter.shape, generator=noise)
+        self.first.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+
+
+def gradients(network: nn.Module, step: int, size: float = 1.0) -> dict[str, Tensor]:
+    draws = torch.Generator().manual_seed(1000 + step)
+    return {
+        name: size * torch.randn(parameter.shape, generator=draws)
+        for name, parameter in network.named_parameters()
+    }
+
+
+def update(optimizer: Optimizer, network: nn.Module, given: dict[str, Tensor]) -> None:
+    names = {id(parameter): name for name, parameter in network.named_parameters()}
+    optimizer.update([given[names[id(parameter)]] for parameter in optimizer.parameters])
+
+
+def reference_optimizer(configuration: Configuration, network: nn.Module) -> torch.optim.Optimizer:
+    rate, decay = configuration.learning_rate, configuration.weight_decay
+    if configuration.optimizer == "adamw":
+        betas = (configuration.momentum, 0.999)
+        return torch.optim.AdamW(network.parameters(), rate, betas=betas, weight_decay=decay)
+    return torch.optim.SGD(
+        network.parameters(),
+        rate,
+        momentum=configuration.momentum,
+        nesterov=configuration.nesterov,
+        weight_decay=decay,
+    )
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, 2.0, 1e6])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"momentum": 0.0},
+        {"momentum": 0.9},
+        {"momentum": 0.9, "nesterov": True},
+        {"optimizer": "adamw"},
+        {"optimizer": "adamw", "momentum": 0.0},
+    ],
+    ids=str,
+)
+def test_twenty_steps_are_torchs(
+    rule: dict[str, Any], weight_decay: float, clip_norm: float
+) -> None:
+    configuration = small(
+        learning_rate=0.05, weight_decay=weight_decay, clip_norm=clip_norm, **rule
+    )
+    mine, theirs = Odd(), Odd()
+    optimizer = Optimizer(configuration, mine)
+    reference = reference_optimizer(configuration, theirs)
+    for step in range(20):
+        rate = 0.05 * 0.9**step
+        optimizer.set_rate(rate)
+        reference.param_groups[0]["lr"] = rate
+        # From far below the norm to clip at to far above it.
+        given = gradients(mine, step, size=2.0 ** (step - 10))
+        update(optimizer, mine, given)
+        for name, parameter in theirs.named_parameters():
+            parameter.grad = given[name].clone()
+        if clip_norm:
+            nn.utils.clip_grad_norm_(theirs.parameters(), clip_norm)
+        reference.step()
+    for name, expected in theirs.state_dict().items():
+        size = float(expected.abs().max())
+        torch.testing.assert_close(
+            mine.state_dict()[name], expected, rtol=1e-6, atol=1e-6 * max(size, 1)
+        )
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_torchs_kernel_is_the_rule(momentum: float, weight_decay: float) -> None:
+    configuration = small(optimizer="adamw", momentum=momentum, weight_decay=weight_decay)
+    mine, theirs = Odd(), Odd()
+    fused, plain = Optimizer(configuration, mine), Optimizer(configuration, theirs)
+    assert fused._fused
+    plain._fused = False
+    for step in range(20):
+        given = gradients(mine, step, size=2.0 ** (step - 10))
+        for optimizer, network in ((fused, mine), (plain, theirs)):
+            optimizer.set_rate(0.05 * 0.9**step)
+            update(optimizer, network, given)
+    torch.testing.assert_close(fused.flat.values, plain.flat.values, rtol=1e-6, atol=1e-6)
+    for name, tensor in fused.state.items():
+        torch.testing.assert_close(tensor, plain.state[name], rtol=1e-6, atol=1e-6)
+
+
+def test_l1_is_on_all_parameters_or_on_weights_and_before_or_after_clipping() -> None:
+    before, signs = Odd(), {name: each.sign() for name, each in Odd().named_parameters()}
+    none = {name: torch.zeros_like(each) for name, each in signs.items()}
+    for optimizer in ("sgd", "adamw"):
+        for l1_on in ("all", "weights"):
+            for early in (False, True):
+                network, settings = Odd(), {"l1_on": l1_on, "l1_before_clipping": early}
+                configuration = small(
+                    optimizer=optimizer, weight_decay=0, clip_norm=1, l1=8, **settings
+                )
+                update(Optimizer(configuration, network), network, none)
+                wanted = {k: each for k, each in signs.items() if each.ndim > 1 or l1_on == "all"}
+                norm = 8 * math.sqrt(sum(each.numel() for each in wanted.values()))
+                step = 8 / norm if early else 8
+                if optimizer == "adamw":  # whose first step is one of the learning rate
+                    step = 1
+                for name, parameter in network.named_parameters():
+                    moved = before.get_parameter(name) - parameter
+                    expected = configuration.learning_rate * step * wanted.get(name, none[name])
+                    torch.testing.assert_close(moved, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("l1_on", ["all", "weights"])
+def test_runs_of_other_l1_share_what_is_compiled(l1_on: str) -> None:
+    torch.compiler.reset()
+    counted = torch._dynamo.testing.CompileCounter()  # pyright: ignore
+    compiled = torch.compile(Optimizer.update, dynamic=False, backend=counted)
+    for l1 in (1e-5, 1e-4, 1e-3):
+        network, plain = Odd(), Odd()
+        for each, change in ((network, compiled), (plain, Optimizer.update)):
+            optimizer = Optimizer(small(l1=l1, l1_on=l1_on), each)
+            names = {id(parameter): name for name, parameter in each.named_parameters()}
+            given = gradients(each, 0)
+            change(optimizer, [given[names[id(parameter)]] for parameter in optimizer.parameters])
+        for name, parameter in network.named_parameters():
+            assert torch.equal(parameter, plain.get_parameter(name))
+    assert counted.frame_count == 1
+
+
+def test_views_of_another_tensor_lie_as_the_parameters_do() -> None:
+    flat = FlatParameters(Odd())
+    other = torch.zeros_like(flat.values)
+    for view, parameter in zip(flat.like(other), flat.parameters, strict=True):
+        view.copy_(parameter.detach())
+        assert view.stride() == parameter.stride()
+    assert torch.equal(other, flat.values)
+
+
+def test_parameters_are_views_with_their_names_shapes_strides_and_values() -> None:
+    before, network = Odd(), Odd()
+    flat = FlatParameters(network)
+    assert list(network.state_dict()) == list(before.state_dict())
+    for name, parameter in network.named_parameters():
+        old = before.get_parameter(name)
+        assert torch.equal(parameter, old)
+        assert parameter.shape == old.shape
+        for layout in (torch.contiguous_format, torch.channels_last):
+            if old.ndim == 4:
+                same = old.is_contiguous(memory_format=layout)
+                assert parameter.is_contiguous(memory_format=layout) == same
+        assert parameter.untyped_storage().data_ptr() == flat.values.untyped_storage().data_ptr()
+        assert parameter.data_ptr() % 16 == flat.values.data_ptr() % 16
+    count = sum(parameter.numel() for parameter in network.parameters())
+    assert count <= len(flat.values) < count + 4 * len(flat.parameters)
+
+
+def test_what_is_loaded_in_place_is_in_the_flat_tensor_and_back() -> None:
+    network = Odd()
+    flat = FlatParameters(network)
+    network.load_state_dict({name: each + 1 for name, each in network.state_dict().items()})
+    expected = flat.gather([parameter.detach() for parameter in flat.parameters])
+    assert torch.equal(flat.values, expected)
+    flat.values.zero_()
+    assert all(not parameter.any() for parameter in network.parameters())
+
+
+def test_gathering_undoes_the_layout_whatever_the_gradients_is() -> None:
+    network = Odd()
+    flat = FlatParameters(network)
+    plain = [parameter.detach().clone() for parameter in flat.parameters]
+    other = [
+        each.contiguous(memory_format=torch.channels_last) if each.ndim == 4 else each
+        for each in plain
+    ]
+    contiguous = [each.contiguous() for each in plain]
+    for given in (plain, other, contiguous):
+        assert torch.equal(flat.gather(given), flat.values)
+
+
+def test_gaps_between_parameters_stay_zero() -> None:
+    network = Odd()
+    optimizer = Optimizer(small(optimizer="adamw", weight_decay=0.1), network)
+    for step in range(5):
+        update(optimizer, network, gradients(network, step))
+    used = torch.zeros_like(optimizer.flat.values, dtype=torch.bool)
+    start = optimizer.flat.values.data_ptr()
+    for parameter in optimizer.parameters:
+        first = (parameter.data_ptr() - start) // 4
+        used[first : first + parameter.numel()] = True
+    assert not used.all()
+    assert not optimizer.flat.values[~used].any()
+
+
+def test_a_network_and_its_copy_do_not_share_a_tensor() -> None:
+    network = Odd()
+    flat = FlatParameters(network)
+    twin = copy.deepcopy(network)
+    flat.values.zero_()
+    assert all(parameter.any() for parameter in twin.parameters())
+
+
+def test_frozen_parameters_stay() -> None:
+    network = Odd()
+    network.first.requires_grad_(False)
+    frozen = network.first.weight.clone()
+    optimizer = Optimizer(small(weight_decay=0.5), network)
+    assert not any(parameter is network.first.weight for parameter in optimizer.parameters)
+    update(optimizer, network, gradients(network, 0))
+    assert torch.equal(network.first.weight, frozen)
+    assert not torch.equal(network.head.weight, Odd().head.weight)
+
+
+def test_networks_that_cannot_be_trained_so_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"network: expected float32 parameters, got .*float64"):
+        FlatParameters(nn.Linear(2, 2).double())
+    with pytest.raises(ValueError, match=r"expected float32 parameters, got .*bfloat16"):
+        Optimizer(small(), nn.Linear(2, 2).bfloat16())
+    for network in (nn.ReLU(), nn.Linear(2, 2).requires_grad_(False)):
+        with pytest.raises(ValueError, match="parameters that can be trained, got none"):
+            FlatParameters(network)
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adamw"])
+@pytest.mark.parametrize("clip_norm", [0.0, 2.0])
+@pytest.mark.parametrize("bad", [torch.inf, -torch.inf, torch.nan])
+def test_a_step_that_overflows_is_left_out_and_the_scale_halves(
+    rule: str, clip_norm: float, bad: float
+) -> None:
+    configuration = small(optimizer=rule, clip_norm=clip_norm)
+    network, alone = Odd(), Odd()
+    scaled = Optimizer(configuration, network, scaled=True)
+    plain = Optimizer(configuration, alone)
+    assert scaled.scale is not None
+    for step in range(6):
+        given = gradients(network, step)
+        multiplied = {name: each * scaled.scale for name, each in given.items()}
+        if step in (2, 3):
+            before = {name: tensor.clone() for name, tensor in scaled.state.items()}
+            weights = scaled.flat.values.clone()
+            multiplied["head.weight"][1, 2] = bad
+            update(scaled, network, multiplied)
+            assert torch.equal(scaled.flat.values, weights)
+            assert scaled.scale == before.pop("scale") / 2
+            assert scaled.steady == 0
+            before.pop("steady")
+            for name, tensor in before.items():
+                assert torch.equal(scaled.state[name], tensor)
+            continue
+        update(scaled, network, multiplied)
+        update(plain, alone, given)
+    assert scaled.scale == Optimizer._FIRST_SCALE / 4
+    # The scale is a power of two, so that it takes nothing from a gradient.
+    assert torch.equal(scaled.flat.values, plain.flat.values)
+
+
+def test_the_scale_grows_after_many_sound_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Optimizer, "_GROWS_AFTER", 3)
+    network = Odd()
+    optimizer = Optimizer(small(), network, scaled=True)
+    assert optimizer.scale is not None
+    scales = []
+    for step in range(9):
+        given = gradients(network, step)
+        if step == 4:
+            given["scalar"] = torch.tensor(torch.inf)
+        update(optimizer, network, given)
+        scales.append(float(optimizer.scale) / Optimizer._FIRST_SCALE)
+    # Doubled after three; an overflow starts the count anew.
+    assert scales == [1, 1, 2, 2, 1, 1, 1, 2, 2]
+
+
+def test_the_state_is_what_a_step_changes() -> None:
+    kinds = {
+        "sgd": {"momentum"},
+        "adamw": {"mean", "square", "step"},
+    }
+    for rule, names in kinds.items():
+        assert set(Optimizer(small(optimizer=rule), Odd()).state) == names
+        scaled = Optimizer(small(optimizer=rule), Odd(), scaled=True)
+        assert set(scaled.state) == {*names, "scale", "steady"}
+        before = {name: tensor.clone() for name, tensor in scaled.state.items()}
+        network = Odd()
+        scaled = Optimizer(small(optimizer=rule), network, scaled=True)
+        update(scaled, network, gradients(network, 0))
+        changed = {name for name, tensor in scaled.state.items() if (tensor != before[name]).any()}
+        assert changed == {*names, "steady"}

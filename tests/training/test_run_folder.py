@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_runs import CPU, StopAfter, kinds, load_small, small, small_run, train
+
+from labelproof.training import Job, train_runs
+from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.provenance import read_description
+from labelproof.training.run_folder import (
+    FolderInUseError,
+    History,
+    OtherConfigurationError,
+    RunFolder,
+    check_removable,
+    owning,
+    remove_run,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_finished_folder_has_what_its_readers_need(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path))
+    expected = ["checkpoint", "fingerprint.json", "metrics.jsonl", "model.json"]
+    expected += ["predictions.npz", "record.json", "timing.jsonl"]
+    assert [name for name in names(tmp_path) if name[0] != "."] == expected
+    assert names(tmp_path / "checkpoint") == [
+        "00002-0000000.safetensors",
+        "00003-0000000.safetensors",
+    ]
+    description = read_description(tmp_path)
+    assert description.input_shape == (1, 8, 8)
+    assert description.network == small().network
+
+
+def test_the_record_is_written_last(tmp_path: Path) -> None:
+    job = Job(small(), tmp_path)
+    for event in train_runs([job], CPU, load=load_small, checkpoint_seconds=0):
+        assert (tmp_path / "record.json").exists() == (event.kind == "finished")
+
+
+def test_every_epochs_line_is_there_when_it_is_told(tmp_path: Path) -> None:
+    job = Job(small(), tmp_path)
+    for event in train_runs([job], CPU, load=load_small, checkpoint_seconds=1000):
+        if event.kind == "epoch":
+            lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+            assert json.loads(lines[-1])["epoch"] == event.value["epoch"] == len(lines) - 1
+
+
+def test_a_record_is_asked_for_by_its_configuration(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.record(small()) is None
+    train(Job(small(precision="auto"), tmp_path))
+    for precision in ("auto", "float32"):
+        record = folder.record(small(precision=precision))
+        assert record is not None
+        assert record.configuration["precision"] == "float32"
+    with pytest.raises(OtherConfigurationError, match="seed: 1 there; asked for seed=4"):
+        folder.record(small(seed=4))
+
+
+def test_a_setting_that_an_older_version_did_not_have_was_at_its_default(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path))
+    document = json.loads((tmp_path / "record.json").read_text())
+    del document["configuration"]["average"]
+    (tmp_path / "record.json").write_text(json.dumps(document))
+    assert RunFolder(tmp_path).record(small()) is not None
+    with pytest.raises(OtherConfigurationError, match=r"average: 0\.0 there"):
+        RunFolder(tmp_path).record(small(average=0.9))
+
+
+def test_an_epoch_that_was_cut_short_keeps_the_time_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labelproof.training.runner.time.perf_counter", Ticks())
+    train(Job(small(), tmp_path), stop=StopAfter(5))
+    checkpoint = load_checkpoint(tmp_path / "checkpoint", on_problem=pytest.fail)
+    assert checkpoint is not None
+    assert checkpoint.values["begun"] == 100
+    events = train(Job(small(), tmp_path))
+    assert next(event for event in events if event.kind == "epoch").value["seconds"] >= 200
+    record = RunFolder(tmp_path).record(small())
+    assert record is not None
+    assert record.seconds >= 200
+
+
+class Ticks:
+    """A clock that is a hundred seconds later whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 100
+        return self.now
+
+
+def test_resuming_where_there_is_nothing_is_a_beginning(tmp_path: Path) -> None:
+    run = small_run(small())
+    history = RunFolder(tmp_path / "none").resume(run, on_problem=pytest.fail)
+    assert history == History()
+    assert (run.epoch, run.step) == (0, 0)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_process_that_does_not_write_resumes_without_writing(tmp_path: Path) -> None:
+    train(Job(small(), tmp_path), stop=StopAfter(9))
+    for name in ("metrics.jsonl", "timing.jsonl"):
+        (tmp_path / name).unlink()
+    run = small_run(small())
+    history = RunFolder(tmp_path).resume(run, on_problem=pytest.fail, writes=False)
+    assert (run.epoch, run.step, len(history.metrics)) == (1, 2, 1)
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_a_history_is_a_curve_for_each_metric() -> None:
+    history = History(
+        [{"epoch": 0, "loss": 2.0}, {"epoch": 1, "loss": 1.0}],
+        [{"seconds": 1.5}, {"seconds": 0.25}],
+    )
+    assert history.curve == {"epoch": [0, 1], "loss": [2.0, 1.0]}
+    assert history.seconds == 1.75
+    assert History().curve == {}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_disk_too_full_for_a_line_is_explained_too(tmp_path: Path) -> None:
+    job, name = Job(small(), tmp_path), "metrics.jsonl"
+    events = train_runs([job], CPU, load=load_small, checkpoint_seconds=0)
+    assert [next(events).kind, next(events).kind] == ["started", "epoch"]
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as failure:
+        list(events)
+    assert str(tmp_path) in str(failure.value)
+    assert "checkpoint" in str(failure.value)
+    (tmp_path / name).unlink()
+    assert kinds(train(job))[-1] == "finished"
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_a_folder_that_is_removed_meanwhile_is_told_and_not_made_again(
+    tmp_path: Path, epoch: int
+) -> None:
+    folder = tmp_path / "run"
+    events = train_runs([Job(small(), folder)], CPU, load=load_small, checkpoint_seconds=0)
+    for event in events:
+        if event.kind == "epoch" and event.value["epoch"] == epoch:
+            break
+    shutil.rmtree(folder)
+    with pytest.raises(FileNotFoundError, match=r"run: .*removed or moved"):
+        list(events)
+    assert not folder.exists()
+
+
+def test_what_a_killed_writer_left_is_cleared(tmp_path: Path) -> None:
+    litter = tmp_path / ".labelproof-e625ac47"
+    for done in (False, True):
+        litter.write_text("{")
+        (tmp_path / ".labelproof-1a2b3c4d").mkdir()
+        check_removable(tmp_path)
+        with owning(tmp_path):
+            assert names(tmp_path)[0] == ".lock"
+            assert not litter.exists()
+        if not done:
+            train(Job(small(), tmp_path))
+    litter.touch()
+    remove_run(tmp_path)
+    assert names(tmp_path) == [".lock"]
+
+
+def test_only_one_process_works_in_a_folder(tmp_path: Path) -> None:
+    with (
+        owning(tmp_path),
+        pytest.raises(FolderInUseError, match=f"pid {os.getpid()}"),
+        owning(tmp_path),
+    ):
+        pass
+    with owning(tmp_path):
+        pass
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(NotADirectoryError, match="file: expected a folder"),
+        owning(tmp_path / "file"),
+    ):
+        pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links are for administrators there")
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_lock_never_writes_through_a_link(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    (tmp_path / "run").mkdir()
+    (precious := tmp_path / "thesis.tex").write_text("years of work")
+    link(precious, tmp_path / "run" / ".lock")
+    with pytest.raises(ValueError, match=r"\.lock"), owning(tmp_path / "run"):
+        pass
+    assert precious.read_text() == "years of work"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_everything_is_on_the_disk_before_the_record_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def told_sync(handle: int) -> None:
+        events.append(f"sync {Path(os.readlink(f'/proc/self/fd/{handle}')).name}")
+        sync(handle)
+
+    def told_replace(path: Path, target: Path) -> Path:
+        events.append(f"rename {target.name}")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", told_sync)
+    monkeypatch.setattr(Path, "replace", told_replace)
+    train(Job(small(), tmp_path / "run"))
+    done = events.index("rename record.json")
+    for name in ("predictions.npz", "00003-0000000.safetensors", "model.json"):
+        renamed = events.index(f"rename {name}")
+        assert events[renamed - 1].startswith("sync .labelproof-")
+        assert events[renamed + 1] in ("sync run", "sync checkpoint")
+        assert renamed < done
+    lines = [events.index(f"sync {name}.jsonl") for name in ("metrics", "timing")]
+    assert max(lines) < done
+    assert f"sync {tmp_path.name}" in events[:done]
+    assert events[done + 1] == "sync run"

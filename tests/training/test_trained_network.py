@@ -1,0 +1,136 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from trained import train_digits
+
+from labelproof.data import load_digits
+from labelproof.training.checkpoint import LaterFormatError
+from labelproof.training.run_folder import check_removable, remove_run
+from labelproof.training.trained_network import load_network
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    assert train_digits(folder, "--set", "average=0.5", epochs=2).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def copy(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def test_predictions_are_those_the_training_kept(finished: Path) -> None:
+    run = load_network(finished)
+    kept = np.load(finished / "predictions.npz")
+    logits = torch.cat(list(run.logits(load_digits().test.array)))
+    torch.testing.assert_close(logits, torch.from_numpy(kept["logits"]).float(), rtol=0, atol=0.01)
+    assert run.record is not None
+    assert run.epochs == 2
+    assert run.configuration.data == "digits"
+    assert not run.network.training
+
+
+def test_probabilities_do_not_depend_on_batches_or_containers(finished: Path) -> None:
+    run = load_network(str(finished))
+    images = load_digits().test.array[:10]
+    expected = run.probabilities(images)
+    assert expected.shape == (10, 10)
+    torch.testing.assert_close(expected.sum(dim=1), torch.ones(10))
+    torch.testing.assert_close(run.probabilities(torch.from_numpy(images)), expected)
+    torch.testing.assert_close(run.probabilities(list(images), batch_size=3), expected)
+    torch.testing.assert_close(run.fitted_probabilities(images), expected)
+    assert run.probabilities(images[:0]).shape == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((1, 1, 9, 8), np.uint8), r"expected \(N, 1, 8, 8\), as the run was trained on"),
+        (np.zeros((1, 3, 8, 8), np.uint8), r"got \(3, 8, 8\)"),
+        (np.zeros((1, 8, 8), np.uint8), "expected uint8 of shape"),
+        (np.zeros((1, 1, 8, 8)), "got float64"),
+        (torch.zeros(1, 1, 8, 8), "expected uint8 pixels, got torch.float32"),
+    ],
+)
+def test_images_of_another_shape_or_type_are_refused(
+    finished: Path, images: np.ndarray, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_network(finished).probabilities(images)
+    with pytest.raises(ValueError, match=r"expected \(1, H, W\)"):
+        load_network(finished).fit_image(np.zeros((3, 8, 8), np.uint8))
+
+
+def test_a_run_under_way_has_a_network_and_no_record(copy: Path) -> None:
+    (copy / "record.json").unlink()
+    assert load_network(copy).record is None
+
+
+def test_a_run_without_a_checkpoint_is_refused(copy: Path) -> None:
+    shutil.rmtree(copy / "checkpoint")
+    with pytest.raises(FileNotFoundError, match="has no checkpoint to load weights from; it is"):
+        load_network(copy)
+
+
+def test_broken_weights_are_refused_with_the_reason(copy: Path) -> None:
+    for weights in copy.glob("checkpoint/*.safetensors"):
+        weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"safetensors: not a whole") as caught:
+        load_network(copy)
+    assert "train it anew with --fresh" in str(caught.value)
+    assert "no checkpoint" not in str(caught.value)
+    assert "starts anew" not in str(caught.value)
+
+
+def test_a_checkpoint_of_a_later_version_is_the_users_to_solve(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def newest_whole(*_: object) -> None:
+        raise LaterFormatError("expected a checkpoint of format 1, got 2; update labelproof")
+
+    monkeypatch.setattr("labelproof.training.trained_network.newest_whole", newest_whole)
+    with pytest.raises(ValueError, match="update labelproof"):
+        load_network(finished)
+
+
+@pytest.mark.parametrize("network", ["cnn4", "mlp"])
+def test_weights_of_another_network_are_refused_in_one_line(copy: Path, network: str) -> None:
+    description = json.loads((copy / "model.json").read_text())
+    (copy / "model.json").write_text(json.dumps({**description, "network": network}))
+    with pytest.raises(ValueError, match=f"do not fit the network {network}: ") as caught:
+        load_network(copy)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="is not the folder of a run"):
+        load_network(tmp_path)
+    (tmp_path / "model.json").write_text("[]")
+    with pytest.raises(ValueError, match="not a description of a network"):
+        load_network(tmp_path)
+
+
+def test_only_what_a_run_wrote_is_removed(copy: Path) -> None:
+    (copy / "notes.txt").touch()
+    remove_run(copy)
+    assert sorted(path.name for path in copy.iterdir()) == [".lock", "notes.txt"]
+    with pytest.raises(ValueError, match="nothing in it is removed"):
+        remove_run(copy)
+    assert (copy / "notes.txt").exists()
+    check_removable(copy / "nowhere")
+    with pytest.raises(ValueError, match="nothing in it is removed"):
+        check_removable(copy / "notes.txt")
+
+
+def test_weights_of_an_earlier_checkpoint_are_not_passed_off_as_the_last(copy: Path) -> None:
+    (first,) = (copy / "checkpoint").iterdir()
+    last = first.with_name("00099-0000000.safetensors")
+    last.write_bytes(first.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match=f"{last.name}.* those of the earlier .*{first.stem}"):
+        load_network(copy)
