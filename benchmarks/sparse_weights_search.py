@@ -48,8 +48,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from labelproof.audit.noise_model import fit_noise_model
-from labelproof.cli.exit_codes import TIME_IS_UP
-from labelproof.cli.time_limit import TimeLimit
+from labelproof.cli.bench import TimeLimit
+from labelproof.cli.console import TIME_IS_UP
 from labelproof.data import Dataset, Split, load_dataset
 from labelproof.experiments.presets import (
     PAPER_LOSSES,

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from labelproof.cli.loss_file import LossFiles
+from labelproof.cli.arguments import LossFiles
 from labelproof.losses import LogitClip, SparseRegularized, format_loss, parse_loss
 from labelproof.losses.names import SUFFIXES, VERSION, known_losses, loss_arguments
 from labelproof.text import format_value

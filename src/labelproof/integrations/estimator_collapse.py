@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
-from labelproof.fitting.defaults import complete_loss, is_bare
+from labelproof.fitting.recipe import complete_loss, is_bare
 from labelproof.integrations.estimator_examples import spread_of_labels
 from labelproof.integrations.estimator_fitting import Trained, Weights, train_network
 from labelproof.losses import Loss, SparseRegularized, format_loss
