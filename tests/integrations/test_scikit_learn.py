@@ -33,7 +33,7 @@ from labelproof import (
     parse_loss,
 )
 from labelproof.data.notices import DataWarning
-from labelproof.fitting.defaults import Sparse, complete_loss
+from labelproof.fitting.recipe import Sparse, complete_loss
 from labelproof.integrations import estimator_network, scikit_learn
 from labelproof.integrations.scikit_learn import CollapseWarning
 

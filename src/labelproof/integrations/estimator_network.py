@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.notices import count
 from labelproof.data.splits import hold_out
-from labelproof.fitting.defaults import complete_loss, is_bare
+from labelproof.fitting.recipe import complete_loss, is_bare
 from labelproof.integrations.estimator_inputs import (
     Admitted,
     Standard,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from labelproof.fitting.defaults import choose_setting
+from labelproof.fitting.recipe import choose_setting
 from labelproof.integrations.candidates import Candidate, Given, admit_estimator
 from labelproof.integrations.estimator_inputs import (
     Admitted,

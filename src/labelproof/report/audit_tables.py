@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import DOUBTFUL, Findings
+from labelproof.audit.findings import DOUBTFUL, Estimate, Findings
 
 __all__ = [
     "Cell",
@@ -62,7 +61,7 @@ def confusion_counts(findings: Findings) -> NDArray[np.int64]:
 
     Example:
         >>> import numpy as np
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> findings = Findings(
         ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
         ...     score=np.array([0, 0, 0, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),

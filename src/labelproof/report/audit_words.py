@@ -46,7 +46,7 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
 
     Example:
         >>> import numpy as np
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> matrix = np.array([[0.9, 0.1], [0.3, 0.7]])
         >>> labels = np.array([0, 0, 1, 1])
         >>> findings = Findings(
@@ -92,7 +92,7 @@ def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
         names: A name for each class.
 
     Example:
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> pair = Pair(0, 1, Estimate(120.2, 90, 150), Estimate(0.12, 0.09, 0.15), suspects=118)
         >>> confused_most([pair], ["cat", "dog"])
         'The most frequent confusion: cat labelled dog, about 120.'
