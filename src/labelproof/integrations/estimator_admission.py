@@ -32,7 +32,7 @@ from labelproof.integrations.estimator_inputs import (
     medians,
 )
 
-__all__ = ["Admitted", "Form", "admit_examples", "admit_inputs"]
+__all__ = ["Admitted", "Form", "admit_examples", "admit_inputs", "check_class_weight", "dimensions"]
 
 _NUMBERS = (np.float64, np.float32)
 _validate: Any = validate_data  # whose annotations are guessed from its defaults
@@ -119,7 +119,7 @@ def admit_examples(
         )
     together = admit_row_groups(groups, len(inputs))
     if class_weight is not None:
-        _check_class_weight(class_weight)
+        check_class_weight(class_weight)
         weight = weight * compute_sample_weight(class_weight, given)
     counting = weight > 0
     counted = np.unique(indices[counting])
@@ -141,7 +141,7 @@ def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArra
     Raises:
         ValueError: It is something else than what was learned from.
     """
-    if known.image_shape is not None or _dimensions(features) > 2:
+    if known.image_shape is not None or dimensions(features) > 2:
         return _images(features, known)
     if known.columns is None:
         with _explained(features):
@@ -160,7 +160,7 @@ def _admit_both(
     estimator: BaseEstimator, features: Any, labels: Any, known: Form | None
 ) -> tuple[NDArray[Any], Form, NDArray[Any]]:
     reset = known is None
-    if _dimensions(features) > 2 or (known is not None and known.image_shape is not None):
+    if dimensions(features) > 2 or (known is not None and known.image_shape is not None):
         images = _images(features, known)
         shape = (*images.shape[2:], images.shape[1])
         estimator.__dict__.pop("feature_names_in_", None)
@@ -246,7 +246,8 @@ def _explained(features: Any) -> Iterator[None]:
         ) from None
 
 
-def _dimensions(features: Any) -> int:
+def dimensions(features: Any) -> int:
+    """Of an array, a table or a list: 2 for rows."""
     if hasattr(features, "ndim"):
         return int(features.ndim)
     if not isinstance(features, (list, tuple)):
@@ -297,7 +298,8 @@ def _check_one_each(labels: NDArray[Any]) -> None:
         )
 
 
-def _check_class_weight(class_weight: Any) -> None:
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is neither `"balanced"` nor a weight of at least 0 for each class."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         return
     if not isinstance(class_weight, dict):

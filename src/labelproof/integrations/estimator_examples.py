@@ -14,11 +14,11 @@ from labelproof.integrations.estimator_inputs import Standard, merge_duplicates,
 from labelproof.training.examples import Examples
 from labelproof.training.metrics import spread
 
-__all__ = ["make_examples", "spread_of_labels"]
+__all__ = ["SMALL", "make_examples", "spread_of_labels"]
 
 _LOOKED_AT = 512
 """Examples whose predictions are counted after every epoch, to see a collapse."""
-_SMALL = 256
+SMALL = 256
 """Up to so many rows, equal ones are taken for one that counts as much."""
 
 
@@ -49,7 +49,7 @@ def make_examples(
         statistics = (standard.mean, standard.std)
     else:
         rows = inputs.astype(np.float64)
-        if len(rows) <= _SMALL:
+        if len(rows) <= SMALL:
             groups = admitted.groups if cut else None
             stay, became, weight = merge_duplicates(rows, labels, weight, groups)
             rows, labels, together = rows[stay], labels[stay], merge_groups(together, became)
