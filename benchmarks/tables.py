@@ -44,8 +44,8 @@ from tables_golden import keel, penguins, politics, scikit_learn, vega
 from threadpoolctl import threadpool_limits
 
 from labelproof import RobustClassifier
+from labelproof.audit.findings import suspect
 from labelproof.audit.noise_model import fit_noise_model
-from labelproof.audit.suspicion import suspect
 from labelproof.integrations.estimator_inputs import learn_columns
 from labelproof.noise import corrupt, corrupt_by_instance, pair_matrix, symmetric_matrix
 

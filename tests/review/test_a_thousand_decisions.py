@@ -14,7 +14,7 @@ from browser import chromium, open_page  # noqa: F401
 from review.served import Program
 from trained import labelproof
 
-from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import REVIEW, Audit
 from labelproof.review.decisions import Decisions
 

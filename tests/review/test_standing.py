@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from audits import make_findings
 
-from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.review.decisions import Decisions
 from labelproof.review.export import export_csv

@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from labelproof.audit import read_labels
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.lines import Terminal
-from labelproof.cli.loss_file import LossFiles
 from labelproof.data.load import Reading
 from labelproof.verbs.audit import default_folder, plan_audit
 
@@ -43,6 +42,7 @@ def audit(
     class_names: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=options.MORE,
             metavar="FILE|NAMES",
             help="With --probabilities: the class of each column, where the labels do not have "
             "all classes; a file with a name a line, or names with commas between.",
@@ -60,12 +60,12 @@ def audit(
             show_default="rows are in the order of the data",
         ),
     ] = None,
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
     folds: Annotated[
         int | None,
         typer.Option(
@@ -73,7 +73,6 @@ def audit(
             help="Parts the data are cut into; each is predicted by a network that was trained on "
             "the others.",
             show_default="5 below 10,000 samples, else 3",
-            rich_help_panel="What is trained",
         ),
     ] = None,
     loss: Annotated[
@@ -81,45 +80,34 @@ def audit(
         typer.Option(
             help="What the networks minimise; 'labelproof losses' lists all.",
             show_default="gce, set for the number of classes",
-            rich_help_panel="What is trained",
         ),
     ] = None,
     loss_file: LossFiles = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
-    noise: flags.Rehearsal = None,
-    seed: flags.Seed = None,
-    device: flags.Device = "auto",
-    workers: flags.Workers = None,
-    image_memory: flags.ImageMemory = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
+    noise: options.Rehearsal = None,
+    seed: options.Seed = None,
+    device: options.Device = "auto",
+    workers: options.Workers = None,
+    image_memory: options.ImageMemory = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=flags.HOW,
             help="The audit's folder.",
             show_default="NAME-OF-THE-DATA-audit; RUN/audit",
         ),
     ] = None,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            rich_help_panel=flags.HOW,
-            help="Remove the audit that is in the folder, but for the decisions of a review; "
-            "start anew.",
-        ),
-    ] = False,
-    strict: flags.Strict = False,
-    human_labels: flags.HumanLabels = None,
+    fresh: options.Fresh = False,
+    strict: options.Strict = False,
+    human_labels: options.HumanLabels = None,
     data_root: Root = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=flags.HOW,
             help="Write nothing; say what would be done and, on a CPU, how long it may take.",
         ),
     ] = False,

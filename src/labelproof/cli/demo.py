@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from labelproof.cli.seeds import parse_seeds
+from labelproof.cli.arguments import parse_seeds
 from labelproof.experiments.demo import (
     SETTING,
     DemoRun,

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from labelproof.cli.console import say, told
 from labelproof.cli.data import Root
-from labelproof.cli.flags import LABELS, Factory
-from labelproof.cli.lines import say, told
+from labelproof.cli.options import LABELS, Factory, SkipUnreadable
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.verbs.evaluation import Evaluation
@@ -53,13 +53,7 @@ def evaluate(
     format: Annotated[str, typer.Option(help="text, or json for programs.")] = "text",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
     data_root: Root = None,
-    skip_unreadable: Annotated[
-        bool,
-        typer.Option(
-            "--skip-unreadable",
-            help="Leave out images that cannot be read and rows without a label, and say so.",
-        ),
-    ] = False,
+    skip_unreadable: SkipUnreadable = False,
     network: Factory = None,
 ) -> None:
     """Measure a trained network: accuracy, that of each class, and what is taken for what.

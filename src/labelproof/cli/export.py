@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelproof.cli.flags import Factory
-from labelproof.cli.lines import say, told
-from labelproof.cli.output_file import output_file
+from labelproof.cli.arguments import output_file
+from labelproof.cli.console import say, told
+from labelproof.cli.options import Factory
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, looking

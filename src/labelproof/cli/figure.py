@@ -9,11 +9,10 @@ import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from labelproof.cli.arguments import LossFiles, split_names
+from labelproof.cli.console import say, told
 from labelproof.cli.data import Root
-from labelproof.cli.lines import say, told
-from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.table import choose_dataset, of_other_data
-from labelproof.cli.typed_names import split_names
 from labelproof.data.load import load_dataset
 from labelproof.experiments.embeddings import (
     embed,

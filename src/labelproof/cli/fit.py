@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.lines import Terminal
-from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.settings import format_settings
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
@@ -32,12 +31,12 @@ def fit(
             ".parquet), a file of arrays (.npz), or a dataset's name.",
         ),
     ],
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -45,78 +44,67 @@ def fit(
             "all. auto tries several on a part of the labels that is held out, which takes many "
             "times as long (see 'labelproof tune').",
             show_default="ce+sr, set for the length of the training",
-            rich_help_panel="What is trained",
         ),
     ] = None,
     loss_file: LossFiles = None,
     trials: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=options.MORE,
             min=1,
             help="With --loss auto: how many settings to try. More than eight need Optuna (pip "
             "install 'labelproof\\[tune]').",
             show_default="12, without Optuna 8",
-            rich_help_panel="What is trained",
         ),
     ] = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
     balanced: Annotated[
         bool,
         typer.Option(
             "--balanced",
+            rich_help_panel=options.MORE,
             help="Let every class count the same, however many examples it has.",
-            rich_help_panel="What is trained",
         ),
     ] = False,
     validation: Annotated[
         float,
         typer.Option(
+            rich_help_panel=options.MORE,
             min=0.01,
             max=0.5,
             help="Share of the training examples that is held out to validate on.",
-            rich_help_panel="What is trained",
         ),
     ] = 0.1,
-    noise: flags.Rehearsal = None,
-    seed: flags.Seed = None,
-    device: flags.Device = "auto",
-    workers: flags.Workers = None,
-    image_memory: flags.ImageMemory = None,
+    noise: options.Rehearsal = None,
+    seed: options.Seed = None,
+    device: options.Device = "auto",
+    workers: options.Workers = None,
+    image_memory: options.ImageMemory = None,
     audit: Annotated[
         bool,
         typer.Option(
             "--audit/--no-audit",
-            rich_help_panel=flags.HOW,
             help="Ask the network at the end which labels are wrong, and write a page about it.",
         ),
     ] = True,
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=flags.HOW,
             help="The run's folder.",
             show_default="DATA-fit; DATA-LABELS-fit",
         ),
     ] = None,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            rich_help_panel=flags.HOW,
-            help="Remove the run that is in the folder; start anew.",
-        ),
-    ] = False,
-    strict: flags.Strict = False,
+    fresh: options.Fresh = False,
+    strict: options.Strict = False,
     data_root: Root = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=flags.HOW,
             help="Train nothing; print the recipe as a file that 'labelproof train' reads.",
         ),
     ] = False,

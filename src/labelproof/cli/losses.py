@@ -8,10 +8,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from labelproof.cli.loss_file import LossFiles
+from labelproof.cli.arguments import LossFiles
 from labelproof.losses import LogitClip, SparseRegularized, format_loss, parse_loss
 from labelproof.losses.names import SUFFIXES, VERSION, known_losses, loss_arguments
-from labelproof.losses.text import format_value
+from labelproof.text import format_value
 
 __all__ = ["losses"]
 

@@ -11,10 +11,10 @@ from typing import Annotated, TextIO
 import pandas as pd
 import typer
 
-from labelproof.cli.exit_codes import READER_GONE
-from labelproof.cli.flags import Factory
-from labelproof.cli.lines import told, warn
-from labelproof.cli.output_file import is_standard_output, output_file
+from labelproof.cli.arguments import is_standard_output, output_file
+from labelproof.cli.console import told, warn
+from labelproof.cli.main import READER_GONE
+from labelproof.cli.options import Factory
 from labelproof.training.files import write_text
 from labelproof.verbs.predictions import predict_paths
 from labelproof.verbs.run import load_run

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 import labelproof
-from labelproof.cli.lines import Terminal, say, told
-from labelproof.cli.output_file import is_standard_output
+from labelproof.cli.arguments import is_standard_output
+from labelproof.cli.console import Terminal, say, told
 from labelproof.verbs.review import export_review
 
 __all__ = ["review"]

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.output_file import is_standard_output
-from labelproof.cli.typed_names import split_names
+from labelproof.cli.arguments import LossFiles, is_standard_output, split_names
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
 from labelproof.experiments.published_data import is_of_published_data

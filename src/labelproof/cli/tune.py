@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 import labelproof
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import DIVERGED, Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.exit_codes import DIVERGED
-from labelproof.cli.lines import Terminal
-from labelproof.cli.loss_file import LossFiles
 
 __all__ = ["tune"]
 
@@ -27,13 +25,6 @@ def tune(
             "(digits, mnist, cifar10, ...; see 'labelproof data list').",
         ),
     ],
-    noise: Annotated[
-        str,
-        typer.Option(
-            help="Wrong labels to put on it first, such as symmetric:0.4: a rehearsal on data "
-            "whose labels are right. Your own data is taken as it is."
-        ),
-    ] = "none",
     trials: Annotated[int, typer.Option(min=1, help="How many settings to try.")] = 20,
     seconds: Annotated[
         float | None,
@@ -43,7 +34,7 @@ def tune(
         list[str] | None,
         typer.Option(
             help="A loss of your own to try first, such as 'nce+mae'; repeatable.",
-            show_default="none",
+            show_default=False,
         ),
     ] = None,
     loss_file: LossFiles = None,
@@ -59,31 +50,32 @@ def tune(
     prune: Annotated[
         bool,
         typer.Option(
-            "--prune/--no-prune", help="Whether settings that are clearly behind are let go early."
+            "--prune/--no-prune",
+            rich_help_panel=options.MORE,
+            help="Whether settings that are clearly behind are abandoned early.",
         ),
     ] = True,
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
-    seed: flags.Seed = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
+    noise: options.Rehearsal = None,
+    seed: options.Seed = None,
     at_once: Annotated[
         int, typer.Option(min=1, help="Runs at a time, which fill a GPU; more take more memory.")
     ] = 1,
-    device: flags.Device = "auto",
+    device: options.Device = "auto",
     output: Annotated[
         Path, typer.Option(help="The file of the search, written after every run.")
     ] = Path("tuning.json"),
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start anew, whatever the file holds.")
-    ] = False,
+    fresh: options.Fresh = False,
     data_root: Root = None,
 ) -> None:
     """Choose the loss and its hyperparameters for data with wrong labels, without any clean ones.

@@ -82,7 +82,7 @@ def write_audit_page(
 
     Example:
         >>> import numpy as np
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> from labelproof.audit.findings import Findings
         >>> findings = Findings(
         ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),

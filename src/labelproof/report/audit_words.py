@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import DOUBTFUL, FEWEST, TRUSTED, Findings
+from labelproof.audit.findings import DOUBTFUL, FEWEST, TRUSTED, Estimate, Findings
 from labelproof.audit.folder import Audit
 from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
@@ -79,7 +78,7 @@ def confusion_counts(findings: Findings) -> NDArray[np.int64]:
 
     Example:
         >>> import numpy as np
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> findings = Findings(
         ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
         ...     score=np.array([0, 0, 0, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),
@@ -187,7 +186,7 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
 
     Example:
         >>> import numpy as np
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> matrix = np.array([[0.9, 0.1], [0.3, 0.7]])
         >>> labels = np.array([0, 0, 1, 1])
         >>> findings = Findings(
@@ -233,7 +232,7 @@ def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
         names: A name for each class.
 
     Example:
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> pair = Pair(0, 1, Estimate(120.2, 90, 150), Estimate(0.12, 0.09, 0.15), suspects=118)
         >>> confused_most([pair], ["cat", "dog"])
         'The most frequent confusion: cat labelled dog, about 120.'

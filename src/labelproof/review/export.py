@@ -32,7 +32,7 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
         CSV with the columns `sample`, `given`, `label` and `decision`.
 
     Example:
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> from labelproof.audit.findings import Findings
         >>> import numpy as np
         >>> share = Estimate(0.5, 0.0, 1.0)

