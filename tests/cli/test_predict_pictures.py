@@ -13,8 +13,8 @@ from made_images import make_image, write_images
 from trained import labelproof_to_its_end, train_digits
 
 from labelproof.cli import console
-from labelproof.data.decoding import decode_image
 from labelproof.data.image_folder import load_folder
+from labelproof.data.images import decode_image
 from labelproof.data.notices import DataWarning
 from labelproof.verbs.predictions import find_pictures, load_array
 
