@@ -1,4 +1,4 @@
-"""A trained network out of its run's folder, ready to be used."""
+"""Load a trained network from its run's folder."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """What a run came to, or has come to so far.
+    """The network of a run, finished or not.
 
     Attributes:
-        folder: Where it is.
+        folder: The run's folder.
         configuration: What was trained.
         description: The network's inputs and classes.
         network: With its weights, in evaluation mode.
-        record: Of a finished run; `None` for one under way.
-        epochs: How many are behind the weights.
-        device: Where the network is.
+        record: The record of a finished run; `None` for an unfinished one.
+        epochs: The number of epochs the weights were trained for.
+        device: The network's device.
     """
 
     folder: Path
