@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import nn
@@ -36,7 +36,6 @@ __all__ = [
     "KINDS",
     "RANGES",
     "Coordinates",
-    "Suggestions",
     "choose_kind",
     "coordinates",
     "default_trials",
@@ -81,18 +80,6 @@ tried."""
 
 _MANY = 20
 """Classes from which on the paper regularises weakly, with an exponent of 0.01."""
-
-
-class Suggestions(Protocol):
-    """What draws a coordinate: an Optuna trial, or whatever answers alike."""
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = ...) -> float:
-        """A number between two bounds."""
-        ...
-
-    def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """One of several."""
-        ...
 
 
 def starts(*, epochs: int, classes: int) -> list[str]:
@@ -222,7 +209,7 @@ def strongest(*, classes: int, plain: float | None) -> float:
     return round(limit, 2)
 
 
-def suggest_coordinates(draw: Suggestions, kind: str, *, limit: float) -> Coordinates:
+def suggest_coordinates(draw: Any, kind: str, *, limit: float) -> Coordinates:
     """Draw a place.
 
     Args:
@@ -283,12 +270,12 @@ def _inside(name: str, value: float) -> float:
     return min(max(value, low), high)
 
 
-def _draw(draw: Suggestions, name: str) -> float:
+def _draw(draw: Any, name: str) -> float:
     low, high = RANGES[name]
     return draw.suggest_float(name, low, high, log=True)
 
 
-def _choose(draw: Suggestions, name: str) -> Any:
+def _choose(draw: Any, name: str) -> Any:
     return draw.suggest_categorical(name, CHOICES[name])
 
 
