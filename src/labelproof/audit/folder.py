@@ -284,10 +284,6 @@ def mend_suspects(folder: Path, audit: Audit) -> None:
     """Write the table of suspects anew where it is missing or was cut off.
 
     Whoever has changed something in it keeps that.
-
-    Args:
-        folder: The audit's.
-        audit: What is kept there.
     """
     whole = _suspects_file(audit)
     try:

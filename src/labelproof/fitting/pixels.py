@@ -62,13 +62,7 @@ def bring_to_size(
 
 
 def bring_to_memory(dataset: Dataset, *, memory: int, progress: Progress | None = None) -> Dataset:
-    """The same dataset with its image files as arrays, where all of a split have one size.
-
-    Args:
-        dataset: One that is trained on without crops of another size.
-        memory: Bytes that all images may take; beyond, they stay files.
-        progress: Told how many images are decoded, and how many there are.
-    """
+    """The same dataset with its image files as arrays, where all of a split have one size."""
     sources = _sources(dataset)
     shapes = {name: (len(source), *source[0].shape) for name, source in sources.items()}
     fits = sum(math.prod(shape) for shape in shapes.values()) <= memory

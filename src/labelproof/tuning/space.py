@@ -152,13 +152,6 @@ def loss_at(place: Coordinates, *, epochs: int) -> str:
 def coordinates(loss: str, *, epochs: int) -> Coordinates | None:
     """Where in the search a loss stands, moved to the nearest edge if it is beyond one.
 
-    Args:
-        loss: As text.
-        epochs: Of each run.
-
-    Returns:
-        The place, or `None` for a loss of a kind that is not searched.
-
     Example:
         >>> coordinates("ce+sr(p=0.1,lambda0=5,rho=1.1)", epochs=40)["pull"]
         0.5
@@ -192,10 +185,6 @@ def strongest(*, classes: int, plain: float | None) -> float:
     The paper's remark in its section 3.1: easy data bears a strong regularizer, hard data a weak
     one. Many classes are hard, and so is what a plain network finds no order in.
 
-    Args:
-        classes: Of the dataset.
-        plain: Noisy validation accuracy of plain cross entropy in percent, once it is known.
-
     Example:
         >>> strongest(classes=10, plain=55.0), strongest(classes=100, plain=8.0)
         (0.6, 0.15)
@@ -210,13 +199,7 @@ def strongest(*, classes: int, plain: float | None) -> float:
 
 
 def suggest_coordinates(draw: Any, kind: str, *, limit: float) -> Coordinates:
-    """Draw a place.
-
-    Args:
-        draw: Gives each coordinate.
-        kind: One of `KINDS`.
-        limit: Largest first weight times p, as `strongest` has it.
-    """
+    """Draw a place."""
     place: Coordinates = {"kind": kind}
     if kind == "gce":
         return place | {"q": _draw(draw, "q")}
@@ -229,11 +212,6 @@ def suggest_coordinates(draw: Any, kind: str, *, limit: float) -> Coordinates:
 
 def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) -> Coordinates:
     """A place not far from another: every number up to a factor of two off, seldom a choice.
-
-    Args:
-        place: A good one.
-        generator: It is moved on.
-        limit: Largest first weight times p, as `strongest` has it.
 
     Example:
         >>> there = nearby({"kind": "gce", "q": 0.5}, np.random.default_rng(1), limit=0.6)
@@ -305,13 +283,6 @@ def default_trials() -> int:
 def propose(trials: Sequence[Trial], *, number: int, epochs: int, classes: int, seed: int) -> str:
     """A loss that is worth a trial and has not had one.
 
-    Args:
-        trials: All so far, those under way among them.
-        number: Of the trial that it is for.
-        epochs: Of each run.
-        classes: Of the dataset.
-        seed: Of the search.
-
     Raises:
         ImportError: Optuna is not installed.
     """
@@ -360,11 +331,6 @@ def choose_kind(trials: Sequence[Trial], *, epochs: int, seed: int) -> str:
 
     Left to the estimator, which with a dozen trials takes a single one for good, it would be what
     was tried least.
-
-    Args:
-        trials: All so far.
-        epochs: Of each run.
-        seed: Of the draw.
     """
     drawn = as_generator(seed).random()
     best = choose_trial([trial for trial in trials if coordinates(trial.loss, epochs=epochs)])
