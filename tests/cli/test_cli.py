@@ -39,7 +39,7 @@ def test_a_loss_is_written_out() -> None:
 def test_a_mistake_is_one_message_with_a_caret_and_exit_code_two() -> None:
     result = labelproof_to_its_end("losses", "10*nce+may")
     assert result.returncode == 2
-    assert "unknown loss 'may', did you mean 'mae'?" in result.stderr
+    assert "unknown loss 'may'; did you mean 'mae'?" in result.stderr
     assert "         ^" in result.stderr
     assert "Traceback" not in result.stderr
 

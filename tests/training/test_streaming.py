@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from labelproof.data.decoding import UnreadableImageError
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, UnreadableImageError
 from labelproof.training.augmentation import Augmentation, draw_augmentation
 from labelproof.training.geometry import choose_boxes
 from labelproof.training.streaming import StreamedImages

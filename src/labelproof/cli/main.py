@@ -153,7 +153,7 @@ def _close_for_good() -> None:
 
 
 class _Watched(io.FileIO):
-    """Bytes on their way out; where they get nowhere, that is told.
+    """A byte stream that reports when it can no longer be written.
 
     Attributes:
         over: Whether nothing is to be said of it any more.

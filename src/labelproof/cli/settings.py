@@ -1,4 +1,4 @@
-"""From flags, a file and a preset to the configuration of a run.
+"""Build the configuration of a run from flags, a file and a preset.
 
 Flags come before the file, the file before the preset, the preset before the defaults.
 """

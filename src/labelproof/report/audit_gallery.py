@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
-from labelproof.data.decoding import UnreadableImageError
+from labelproof.data.images import UnreadableImageError
 
 __all__ = ["Listed", "Look", "as_json", "column_names", "list_samples", "look_at", "seen_first"]
 

@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
-from labelproof.data.decoding import UnreadableImageError
+from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
 from labelproof.report.audit_words import caution, export_name
