@@ -70,7 +70,7 @@ class Execution:
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The device of that name, or the fastest there is.
+    """The device of that name; `auto` is the fastest available.
 
     >>> choose_device("cpu")
     device(type='cpu')

@@ -52,11 +52,11 @@ class Description:
     """A network and its inputs.
 
     Attributes:
-        network: As text.
-        input_shape: Channels, height and width of what the network sees.
-        class_names: A name for each output.
-        mean: Per-channel mean that is subtracted from pixels scaled to 0..1.
-        std: Per-channel standard deviation that they are divided by.
+        network: The network as text.
+        input_shape: Channels, height and width of the network's input.
+        class_names: The name of each output.
+        mean: Per-channel mean of pixels scaled to 0..1.
+        std: Per-channel standard deviation of such pixels.
         crop: Side of the centre crop of images, or 0 for none.
         columns: How the rows of a table become numbers, as plain values; `None` for images.
         label: The label column of a table.

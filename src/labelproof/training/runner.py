@@ -364,7 +364,7 @@ _TURNS_BETWEEN_QUESTIONS = 8
 
 
 class DeviceMemoryError(RuntimeError):
-    """The device has too little memory for what was asked."""
+    """The device is out of memory."""
 
 
 def train_runs(
