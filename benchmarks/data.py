@@ -1,4 +1,4 @@
-"""How fast CIFAR-10 gets into memory and labels are corrupted, each beside numpy's own speed.
+"""How fast CIFAR-10 and tables get into memory and labels are corrupted, beside their libraries.
 
 Reading: the yardstick is `numpy.fromfile` of the six binary files, which leaves labels and pixels
 mixed as they lie. The ratio is what it costs to take them apart and to check the labels.
@@ -7,8 +7,14 @@ Noise: the yardstick is `generator.random(N)`, which no draw that uses one doubl
 Beyond it a draw reads the labels, looks into a table and writes. Exact counts have to sort the
 doubles, which is what they cost. One core is used.
 
+Tables: the yardstick is pandas' `read_csv` with its defaults, which leaves a table as it lies. Ours
+also learns the columns, encodes them, looks for copies and leaks, and measures the features. Every
+reading is a process of its own; the two take turns. Processor time counts, as the clock counts what
+else the machine does.
+
     python benchmarks/data.py --data-root DIR      # a folder with CIFAR-10, binary version
     python benchmarks/data.py                      # random images of the same size
+    python benchmarks/data.py --tables             # CSV files of 1,000,000 rows and 20 columns
 
 Every time is the best of some repetitions, since what else the machine does only ever adds; so the
 files come from the system's cache, and what is measured is the reader, not the disk.
@@ -17,12 +23,18 @@ files come from the system's cache, and what is measured is the reader, not the 
 from __future__ import annotations
 
 import argparse
+import json
+import resource
+import subprocess
+import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from labelproof.data import DATASETS, load_dataset
 from labelproof.noise import corrupt, pair_matrix, symmetric_matrix
@@ -36,7 +48,16 @@ def main() -> None:
     parser.add_argument("--data-root", type=Path, help="folder with CIFAR-10; else random images")
     parser.add_argument("--labels", type=int, default=10_000_000, help="labels to corrupt")
     parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--tables", action="store_true", help="read CSV files instead")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of a CSV file")
+    parser.add_argument("--read", nargs=2, metavar=("READER", "FILE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.read is not None:
+        print(json.dumps(read_once(*options.read)))
+        return
+    if options.tables:
+        measure_tables(options.rows, options.repetitions)
+        return
     if options.data_root is not None:
         measure_reading(options.data_root, options.repetitions)
     else:
@@ -77,6 +98,64 @@ def measure_noise(count: int, repetitions: int) -> None:
     for name, function in cases.items():
         seconds = best(function, repetitions)
         print(f"| {name} | {seconds:.3f} | {seconds / yardstick:.1f} |")
+
+
+def measure_tables(rows: int, repetitions: int) -> None:
+    print(f"CSV files of {rows:,} rows and 20 columns: the best of {repetitions} turns\n")
+    print("| table | MB | reader | processor s | clock s | peak MB | / pandas |")
+    print("|---|---:|---|---:|---:|---:|---:|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, categories in (
+            ("19 numbers and the label", 0),
+            ("10 numbers, 9 categories and the label", 10),
+        ):
+            path = Path(folder, "table.csv")
+            write_table(path, rows, categories)
+            found: dict[str, list[dict[str, float]]] = {"pandas": [], "labelproof": []}
+            for _ in range(repetitions):
+                for reader in found:
+                    command = [sys.executable, __file__, "--read", reader, str(path)]
+                    done = subprocess.run(command, check=True, capture_output=True, text=True)
+                    found[reader].append(json.loads(done.stdout))
+            yardstick = min(each["processor"] for each in found["pandas"])
+            for reader, turns in found.items():
+                seconds, clock, peak = (
+                    min(each[key] for each in turns) for key in ("processor", "clock", "peak")
+                )
+                print(
+                    f"| {name} | {path.stat().st_size / 1e6:.0f} | {reader} | {seconds:.2f} | "
+                    f"{clock:.2f} | {peak:.0f} | {seconds / yardstick:.2f} |"
+                )
+
+
+def read_once(reader: str, path: str) -> dict[str, float]:
+    """Seconds of the processor and the clock, and the megabytes that the process grew by."""
+    read = pd.read_csv if reader == "pandas" else load_dataset
+    # A small table first, for what is imported on first use.
+    small = Path(path).with_suffix(".small.csv")
+    with open(path) as whole:
+        small.write_text("".join(next(whole) for _ in range(1000)))
+    warnings.simplefilter("ignore")
+    read(small)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    clock, processor = time.perf_counter(), time.process_time()
+    table = read(path)
+    seconds = time.process_time() - processor, time.perf_counter() - clock
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    del table
+    return {"processor": seconds[0], "clock": seconds[1], "peak": peak / 1024}
+
+
+def write_table(path: Path, rows: int, categories: int) -> None:
+    """Numbers of six decimals, categories of 2 to 10 words, and a label of three classes."""
+    generator = np.random.default_rng(0)
+    numbers = 20 - max(categories, 1)
+    table = pd.DataFrame(generator.normal(size=(rows, numbers)).round(6)).add_prefix("number")
+    words = np.array([f"value{number}" for number in range(20)])
+    for index in range(categories - 1):
+        table[f"category{index}"] = words[generator.integers(0, index + 2, rows)]
+    table["label"] = np.array(["bird", "cat", "dog"])[generator.integers(0, 3, rows)]
+    table.to_csv(path, index=False)
 
 
 def best(work: Callable[[], object], repetitions: int) -> float:

@@ -16,8 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from labelproof.data.load import load_dataset
-from labelproof.experiments.embeddings import read_embeddings, write_embeddings
-from labelproof.experiments.features import Embedding, sample_test_images, to_plane
+from labelproof.experiments.embeddings import (
+    Embedding,
+    read_embeddings,
+    sample_test_images,
+    to_plane,
+    write_embeddings,
+)
 from labelproof.experiments.presets import paper_method
 from labelproof.experiments.tables import open_records
 from labelproof.training.configuration import Configuration

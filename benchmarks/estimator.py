@@ -157,7 +157,7 @@ def _sides(seed: int) -> dict[str, Any]:
     return {
         "MLPClassifier": perceptron(),
         "MLPClassifier(early_stopping=True)": perceptron(early_stopping=True),
-        "RobustClassifier": RobustClassifier(random_state=seed),
+        "RobustClassifier": RobustClassifier(estimator="network", random_state=seed),
     }
 
 

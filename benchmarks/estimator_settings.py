@@ -25,7 +25,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from labelproof import RobustClassifier
-from labelproof.fitting.defaults import ROWS, choose_batch_size, choose_epochs
+from labelproof.fitting.recipe import ROWS, choose_batch_size, choose_epochs
 from labelproof.noise import corrupt, symmetric_matrix
 
 SEEDS = {"iris": 3, "wine": 3, "breast_cancer": 2, "digits": 1, "made up 3": 1, "made up 6": 1}

@@ -48,8 +48,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from labelproof.audit.noise_model import fit_noise_model
-from labelproof.cli.exit_codes import TIME_IS_UP
-from labelproof.cli.time_limit import TimeLimit
+from labelproof.cli.bench import TimeLimit
+from labelproof.cli.console import TIME_IS_UP
 from labelproof.data import Dataset, Split, load_dataset
 from labelproof.experiments.presets import (
     PAPER_LOSSES,
@@ -58,9 +58,8 @@ from labelproof.experiments.presets import (
     SPARSE_WEIGHTS,
     paper_noise,
 )
-from labelproof.experiments.store import RecordStore
-from labelproof.losses import SparseRegularized, format_loss, parse_loss
-from labelproof.losses.syntax import LossSyntaxError
+from labelproof.experiments.records import RecordStore
+from labelproof.losses import LossSyntaxError, SparseRegularized, format_loss, parse_loss
 from labelproof.schedules import Exponential
 from labelproof.training import (
     Configuration,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from audits import make_findings
 
-from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import Findings
+from labelproof.audit.findings import Estimate, Findings
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split

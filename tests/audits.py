@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import Findings
+from labelproof.audit.findings import Estimate, Findings
 from labelproof.audit.folder import Audit
 
 COLOURS = ("red", "green", "blue", "gold", "purple", "teal", "orange", "black")

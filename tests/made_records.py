@@ -11,7 +11,7 @@ import numpy as np
 
 from labelproof.data.published import idx_bytes
 from labelproof.experiments.grids import plan
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RunRecord
 

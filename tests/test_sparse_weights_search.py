@@ -14,7 +14,7 @@ from small_runs import SMALL, small_digits
 from test_benchmarks import load
 
 from labelproof.data import Split
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.losses import SparseRegularized, parse_loss
 from labelproof.training import Configuration, choose_examples
 

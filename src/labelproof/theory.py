@@ -74,7 +74,7 @@ def symmetry_gap(loss: Loss, outputs: Tensor) -> Tensor:
     Reference:
         The symmetric condition, section 2.1.
     """
-    sums = label_values(loss, outputs).sum(dim=-1)
+    sums = _label_values(loss, outputs).sum(dim=-1)
     return sums.max() - sums.min() if bool(sums.isfinite().all()) else sums.new_tensor(math.inf)
 
 
@@ -191,7 +191,7 @@ def risk(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
     Reference:
         Section 2.1.
     """
-    admit_tensor("outputs", outputs)
+    _admit_tensor("outputs", outputs)
     return noisy_risk(loss, outputs, labels, transition=torch.eye(outputs.shape[-1]))
 
 
@@ -218,15 +218,15 @@ def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tenso
     Reference:
         Section 2.1.
     """
-    values = label_values(loss, outputs)
-    labels = admit_labels(
+    values = _label_values(loss, outputs)
+    labels = _admit_labels(
         "labels",
         labels,
         shape=tuple(values.shape[-2:-1]),
         num_classes=values.shape[-1],
         rows=f"outputs (..., N, k) of shape {tuple(outputs.shape)}",
     )
-    chance = admit_transition(transition, num_classes=values.shape[-1]).to(values)[labels]
+    chance = _admit_transition(transition, num_classes=values.shape[-1]).to(values)[labels]
     # A label that cannot come costs nothing even where its loss is infinite; 0 * inf is NaN.
     return torch.where(chance > 0, chance * values, 0).sum(dim=-1).mean(dim=-1)
 
@@ -264,7 +264,7 @@ def noisy_risk_line(loss: Loss, *, vector: Tensor, rate: float) -> RiskLine:
         Theorem 1, proof in the supplement.
     """
     rate = within("rate", rate, 0, 1)
-    total = float(vector_values(loss, vector).sum())
+    total = float(_vector_values(loss, vector).sum())
     others = len(vector) - 1
     return RiskLine(1 - rate * (others + 1) / others, rate / others * total if rate > 0 else 0.0)
 
@@ -286,7 +286,7 @@ def rate_is_tolerable(rate: float, *, num_classes: int) -> bool:
         Theorem 1, section 2.2.
     """
     # Multiplied out, since 1 - 1/3 rounds to more than 2/3.
-    return within("rate", rate, 0, 1) * admit_classes(num_classes) < num_classes - 1
+    return within("rate", rate, 0, 1) * _admit_classes(num_classes) < num_classes - 1
 
 
 def transition_is_tolerable(transition: Tensor) -> bool:
@@ -306,7 +306,7 @@ def transition_is_tolerable(transition: Tensor) -> bool:
     Reference:
         Theorem 2, section 2.2.
     """
-    transition = admit_transition(transition)
+    transition = _admit_transition(transition)
     wrong = transition.clone().fill_diagonal_(-math.inf).amax(dim=1)
     return bool((wrong < transition.diagonal()).all())
 
@@ -332,7 +332,7 @@ def loss_is_bounded(loss: Loss, *, vector: Tensor) -> bool:
     Reference:
         Theorem 2, section 2.2.
     """
-    values = vector_values(loss, vector)
+    values = _vector_values(loss, vector)
     ceiling = values.sum() / (len(vector) - 1)
     # Equality is the usual case, and a sum of k equal numbers is off by some roundings.
     slack = 1 + len(vector) * torch.finfo(values.dtype).eps
@@ -397,11 +397,11 @@ def one_hot_deviation(loss: Loss, *, epsilon: float, num_classes: int) -> float:
     Reference:
         Theorem 3, section 2.2.
     """
-    most_even = 1 - 1 / admit_classes(num_classes)
+    most_even = 1 - 1 / _admit_classes(num_classes)
     share = min(within("epsilon", epsilon, 0) * math.sqrt(most_even), most_even)
     _check_convex(loss, num_classes)
     shares = torch.tensor([0, share], dtype=torch.float64)
-    one_hot, spread = label_values(loss, _peaks(shares, num_classes))
+    one_hot, spread = _label_values(loss, _peaks(shares, num_classes))
     # Before subtracting: at distance 0 the difference of two infinities would be NaN.
     if not bool(one_hot.isfinite().all()):
         return math.inf
@@ -453,7 +453,7 @@ def _check_convex(loss: Loss, num_classes: int) -> None:
     """Refuse a loss whose sum over labels is seen to be not convex, as with a clamp."""
     # Log-spaced from one-hot through uniform to the far face, since clamps act near 0.
     shares = torch.logspace(-12, 0, 241, dtype=torch.float64)
-    sums = label_values(loss, _peaks(shares, num_classes)).sum(dim=1)
+    sums = _label_values(loss, _peaks(shares, num_classes)).sum(dim=1)
     before, here, after = shares[:-2], shares[1:-1], shares[2:]
     chord = torch.lerp(sums[:-2], sums[2:], (here - before) / (after - before))
     if bool((sums[1:-1] > chord + 1e-9 * (1 + chord.abs())).any()):
@@ -515,10 +515,10 @@ def gradient_terms(
     """
     weight, p = within("weight", weight, 0), within("p", p, 0, 1, open_low=True)
     temperature = within("temperature", temperature, 0, open_low=True)
-    admit_tensor("logits", logits)
+    _admit_tensor("logits", logits)
     if logits.ndim != 2 or not logits.shape[1]:
         raise ValueError(f"logits: expected shape (N, k), got {tuple(logits.shape)}")
-    target = admit_labels(
+    target = _admit_labels(
         "target",
         target,
         shape=(logits.shape[0],),
@@ -573,22 +573,20 @@ def as_symmetric_cross_entropy(
     return SymmetricCrossEntropy(alpha, beta, log_zero=log_zero)
 
 
-def vector_values(loss: Loss, vector: Tensor) -> Tensor:
-    """Loss of one output for every label, `(k)`."""
-    admit_tensor("vector", vector)
+def _vector_values(loss: Loss, vector: Tensor) -> Tensor:
+    _admit_tensor("vector", vector)
     if vector.ndim != 1:
         raise ValueError(f"vector: expected shape (k), got {tuple(vector.shape)}")
-    return label_values(loss, vector, name="vector")
+    return _label_values(loss, vector, name="vector")
 
 
-def label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tensor:
-    """Loss of each output for every label, in the outputs' shape."""
+def _label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tensor:
     if not isinstance(loss, Loss):
         raise TypeError(
             f"loss: expected a loss of labelproof, got {type(loss).__name__}; "
             "labelproof.as_loss takes in any other module"
         )
-    admit_tensor(name, outputs)
+    _admit_tensor(name, outputs)
     outputs = working_precision(outputs)
     valid = outputs.ndim > 0 and outputs.shape[-1] > 1 and outputs.numel() > 0
     if not valid or not _are_distributions(outputs):
@@ -606,8 +604,7 @@ def label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tenso
     return values.reshape(outputs.shape)
 
 
-def admit_tensor(name: str, values: object) -> None:
-    """Refuse what is not a tensor of floating-point numbers, such as an array or a list."""
+def _admit_tensor(name: str, values: object) -> None:
     if not isinstance(values, Tensor):
         raise TypeError(
             f"{name}: expected a tensor, got {type(values).__name__}; torch.as_tensor makes one"
@@ -616,18 +613,9 @@ def admit_tensor(name: str, values: object) -> None:
         raise TypeError(f"{name}: expected a floating-point tensor, got {values.dtype}")
 
 
-def admit_labels(
+def _admit_labels(
     name: str, labels: Tensor, *, shape: tuple[int, ...], num_classes: int, rows: str
 ) -> Tensor:
-    """Refuse what is not one class index for each example.
-
-    Args:
-        name: The argument's name, for the message.
-        labels: What the caller gave.
-        shape: The shape that it must have.
-        num_classes: How many classes there are.
-        rows: What the shape follows from, for the message.
-    """
     if not isinstance(labels, Tensor):
         raise TypeError(
             f"{name}: expected a tensor, got {type(labels).__name__}; torch.as_tensor makes one"
@@ -647,8 +635,7 @@ def admit_labels(
     return labels
 
 
-def admit_transition(transition: Tensor, *, num_classes: int | None = None) -> Tensor:
-    """Refuse what is not a square matrix of chances."""
+def _admit_transition(transition: Tensor, *, num_classes: int | None = None) -> Tensor:
     transition = torch.as_tensor(transition)  # labelproof.noise makes its matrices with numpy
     size = num_classes or len(transition)
     if tuple(transition.shape) != (size, size) or not _are_distributions(transition):
@@ -659,8 +646,7 @@ def admit_transition(transition: Tensor, *, num_classes: int | None = None) -> T
     return transition
 
 
-def admit_classes(num_classes: int) -> int:
-    """Refuse fewer than two classes."""
+def _admit_classes(num_classes: int) -> int:
     if num_classes < 2:
         raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
     return num_classes

@@ -5,8 +5,8 @@ import pytest
 from audit.noisy_logits import make, pair, softmax, symmetric, temperature_of
 
 from labelproof.audit.anchors import find_anchors, read_through, read_word
+from labelproof.audit.findings import suspect
 from labelproof.audit.noise_model import fit_noise_model
-from labelproof.audit.suspicion import suspect
 
 
 def test_anchors_are_a_tenth_or_a_hundred_but_no_more_than_a_quarter() -> None:

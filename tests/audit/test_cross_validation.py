@@ -10,8 +10,8 @@ import pytest
 from small_runs import CPU, StopAfter, small, small_digits
 
 from labelproof.audit import audit_logits
-from labelproof.audit.conclusion import conclude
 from labelproof.audit.cross_validation import CrossValidation, Predictions
+from labelproof.audit.labels import conclude
 from labelproof.training import choose_examples
 from labelproof.training.record import read_record
 from labelproof.training.runner import Event

@@ -13,7 +13,7 @@ from hypothesis import given as examples
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import (
     AUDIT,
     INSIDE,

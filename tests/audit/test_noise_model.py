@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from audit.noisy_logits import Made, draw_labels, make, pair, softmax, symmetric, temperature_of
 
+from labelproof.audit.labels import resample
 from labelproof.audit.noise_model import (
     NoiseModel,
     as_transition,
     fit_noise_model,
     sure_temperature,
 )
-from labelproof.audit.resampling import resample
 
 SAMPLES = {3: 4000, 10: 5000, 100: 8000}
 KINDS = {

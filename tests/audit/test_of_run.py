@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from small_runs import CPU, load_small, small, small_digits
 
 from labelproof.audit import audit_logits
-from labelproof.audit.conclusion import conclude
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.of_run import predict_trained
+from labelproof.audit.labels import conclude
+from labelproof.audit.predictions import predict_trained
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Job, choose_examples
 from labelproof.training.runner import train_runs

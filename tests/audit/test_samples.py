@@ -12,12 +12,11 @@ from audits import make_findings, make_photos
 from made_images import make_image, pixels, write_images
 from PIL import Image
 
-from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples, mark_rows, marks_of, open_samples
 from labelproof.data import load_dataset
-from labelproof.data.decoding import UnreadableImageError
-from labelproof.data.images import sample_names
+from labelproof.data.images import UnreadableImageError, sample_names
 from labelproof.data.labels_file import relabel
 from labelproof.data.notices import DataWarning
 

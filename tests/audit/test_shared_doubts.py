@@ -5,7 +5,7 @@ import pytest
 from audit.noisy_logits import make, symmetric
 
 from labelproof.audit import audit_logits
-from labelproof.audit.shared_doubts import share_of_doubts
+from labelproof.audit.anchors import share_of_doubts
 
 
 def choices(logits: np.ndarray) -> np.ndarray:

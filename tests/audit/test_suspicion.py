@@ -7,9 +7,9 @@ from hypothesis import given as examples
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from labelproof.audit import suspicion
+from labelproof.audit import findings
+from labelproof.audit.findings import suspect
 from labelproof.audit.noise_model import NoiseModel
-from labelproof.audit.suspicion import suspect
 
 
 def model_of(transition: np.ndarray, temperature: float = 1.0) -> NoiseModel:
@@ -79,7 +79,7 @@ def test_where_a_part_ends_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
     model = model_of(symmetric(5, 0.3), 0.4)
     whole = suspect(made.logits, made.given, model)
     for size in (1, 17, 1002, 1003, 1004):
-        monkeypatch.setattr(suspicion, "_CHUNK", size)
+        monkeypatch.setattr(findings, "_CHUNK", size)
         parts = suspect(made.logits, made.given, model)
         np.testing.assert_allclose(parts.score, whole.score, atol=1e-6)
         assert np.array_equal(parts.suggested, whole.suggested)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from labelproof.audit import noise_model
 from labelproof.audit.labels import audit_logits
-from labelproof.audit.noise_model import fit_noise_model
-from labelproof.audit.temperature_prior import log_prior
+from labelproof.audit.noise_model import fit_noise_model, log_prior
 
 
 @given(st.floats(0.05, 20), st.integers(1, 4_999))

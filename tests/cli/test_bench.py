@@ -15,9 +15,9 @@ from made_records import fill_table, write_tiny_mnist
 from trained import labelproof
 from typer.testing import Result
 
-from labelproof.cli.exit_codes import TIME_IS_UP
+from labelproof.cli.console import TIME_IS_UP
 from labelproof.experiments.grids import plan
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import make_table
 from labelproof.training.runner import DeviceMemoryError
 

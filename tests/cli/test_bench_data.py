@@ -1,26 +1,19 @@
 """A bench on data that are not those of before, or not the published ones."""
 
-import contextlib
 import json
-import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_ray import MadeRay
 from made_records import write_tiny_mnist
 from trained import labelproof
 from typer.testing import Result
 
-from labelproof.cli.exit_codes import TIME_IS_UP
-from labelproof.experiments import ray_engine
+from labelproof.cli.console import TIME_IS_UP
 from labelproof.experiments.grids import plan
-from labelproof.experiments.ray_worker import Labels, Means, train_one
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import make_table
-from labelproof.training import Job, choose_examples
 from labelproof.training.provenance import OtherDataError
 
 
@@ -43,17 +36,10 @@ def kept(folder: Path) -> dict[str, Any]:
     return json.loads(path.read_text())
 
 
-@pytest.fixture
-def any_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray = MadeRay(None)
-    monkeypatch.setattr(ray_engine, "require_ray", lambda: None)
-    monkeypatch.setattr(ray_engine, "connected", lambda _: contextlib.nullcontext(ray))
-
-
 @pytest.mark.parametrize("engine", ["local", "ray"])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["fewer first", "more first"])
 def test_a_run_never_goes_on_with_other_data(
-    roots: tuple[Path, Path], tmp_path: Path, order: tuple[int, int], engine: str, any_ray: None
+    roots: tuple[Path, Path], tmp_path: Path, order: tuple[int, int], engine: str
 ) -> None:
     first, second = (roots[number] for number in order)
     begun = bench(first, tmp_path, "--minutes", "0.005", epochs=100_000)
@@ -64,25 +50,6 @@ def test_a_run_never_goes_on_with_other_data(
     assert f"{folder} holds a run on other data" in str(refused.exception)
     assert "--runs keeps both" in str(refused.exception)
     assert not list((tmp_path / "records").glob("*/*.json"))
-
-
-def test_a_worker_refuses_too_and_its_error_travels(
-    roots: tuple[Path, Path], tmp_path: Path
-) -> None:
-    from labelproof.data import load_dataset
-
-    (run,) = plan("symmetric", "mnist", methods=["mae"], columns=["0.4"])
-    job = Job(replace(run.configuration, epochs=1), tmp_path)
-
-    def train(root: Path) -> Iterator[tuple[str, Any]]:
-        dataset = load_dataset("mnist", root=root)
-        labels = Labels.of(choose_examples(job.configuration, dataset))
-        return train_one(job, dataset, labels, Means("cpu"))
-
-    assert [kind for kind, _ in train(roots[0])][-1] == "finished"
-    with pytest.raises(OtherDataError) as refused:
-        list(train(roots[1]))
-    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)  # noqa: S301
 
 
 def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(

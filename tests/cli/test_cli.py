@@ -39,7 +39,7 @@ def test_a_loss_is_written_out() -> None:
 def test_a_mistake_is_one_message_with_a_caret_and_exit_code_two() -> None:
     result = labelproof_to_its_end("losses", "10*nce+may")
     assert result.returncode == 2
-    assert "unknown loss 'may', did you mean 'mae'?" in result.stderr
+    assert "unknown loss 'may'; did you mean 'mae'?" in result.stderr
     assert "         ^" in result.stderr
     assert "Traceback" not in result.stderr
 
@@ -53,7 +53,7 @@ def test_an_unknown_flag_suggests_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--noise", "sym:0.4"], "expected KIND:RATE"),
+        (["--noise", "sym:0.4"], "symmetric:RATE"),
         (["--seeds", "one"], "expected whole numbers"),
         (["--seeds", "1,1"], "expected different numbers"),
     ],

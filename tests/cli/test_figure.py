@@ -9,7 +9,7 @@ from small_runs import small, train
 from trained import labelproof
 
 from labelproof.data import load_digits
-from labelproof.experiments.features import embed, find_runs, sample_test_images, see_features
+from labelproof.experiments.embeddings import embed, find_runs, sample_test_images, see_features
 from labelproof.training import Job
 from labelproof.verbs.run import load_run
 

@@ -11,7 +11,7 @@ from made_records import write_tiny_mnist
 from trained import labelproof, labelproof_to_its_end, train_digits
 
 from labelproof.data.load import Reading
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.losses.names import LOSS_FILES
 from labelproof.training.configuration import Configuration
 from labelproof.tuning.search import Search

@@ -12,9 +12,9 @@ import pytest
 from made_images import make_image, write_images
 from trained import labelproof_to_its_end, train_digits
 
-from labelproof.cli import lines as cli_lines
-from labelproof.data.decoding import decode_image
+from labelproof.cli import console
 from labelproof.data.image_folder import load_folder
+from labelproof.data.images import decode_image
 from labelproof.data.notices import DataWarning
 from labelproof.verbs.predictions import find_pictures, load_array
 
@@ -31,7 +31,7 @@ def told(folder: Path) -> list[str]:
 
 def said(capsys: pytest.CaptureFixture[str], *paths: Path) -> list[str]:
     """What is said of images that are predicted, each of them once."""
-    with cli_lines.told():
+    with console.told():
         list(find_pictures(paths, GREY))
     return capsys.readouterr().err.splitlines()
 

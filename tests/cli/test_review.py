@@ -13,8 +13,8 @@ from review.served import Program
 from trained import labelproof, labelproof_to_its_end
 
 from labelproof.audit.folder import REVIEW, Audit
+from labelproof.review.decisions import Decisions
 from labelproof.review.standing import Review
-from labelproof.review.store import Decisions
 from labelproof.training.run_folder import FolderInUseError, owning
 
 

@@ -1,4 +1,3 @@
-import dataclasses
 import tempfile
 from pathlib import Path
 
@@ -6,9 +5,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from labelproof.cli import flags
-from labelproof.cli.settings import choose_configuration, format_settings, read_settings
+from labelproof.cli.commands import NAMES, app, load_command
+from labelproof.cli.settings import (
+    choose_configuration,
+    format_settings,
+    read_assignments,
+    read_settings,
+)
 from labelproof.data.dataset import Dataset, Split
 from labelproof.experiments.presets import PAPER_LOSSES, paper_configuration
 from labelproof.losses import format_loss, parse_loss
@@ -137,11 +142,19 @@ def test_what_is_written_out_is_taken_as_written_under_the_preset() -> None:
     assert chosen.epochs == 2
 
 
-def test_every_setting_is_a_flag() -> None:
-    import inspect
+def test_settings_are_assigned_one_by_one() -> None:
+    given = read_assignments(["l1=5e-5", "schedule=cosine:0.001", "class_weight = balanced"])
+    assert given == {"l1": 5e-5, "schedule": "cosine:0.001", "class_weight": "balanced"}
+    for text, named in (("momentun=0.9", "momentum"), ("momentum", "NAME=VALUE")):
+        with pytest.raises(ValueError, match=named):
+            read_assignments([text])
 
-    from labelproof.cli.train import train
 
-    names = {field.name for field in dataclasses.fields(Configuration)}
-    assert names <= set(inspect.signature(train).parameters)
-    assert flags.Data is not None
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "data"])
+def test_the_help_begins_with_fifteen_options_at_most(name: str) -> None:
+    options = [each for each in load_command(name).params if each.param_type_name == "option"]
+    first = [each for each in options if getattr(each, "rich_help_panel", None) is None]
+    assert len(first) <= 15
+    if name == "train":
+        shown = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "120"}).output
+        assert len(shown.splitlines()) <= 100

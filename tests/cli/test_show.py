@@ -6,7 +6,7 @@ import typer
 from made_images import write_images
 from typer.testing import CliRunner, Result
 
-from labelproof.cli.show import show
+from labelproof.cli.data import show
 
 app = typer.Typer()
 app.command()(show)

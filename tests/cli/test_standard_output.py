@@ -25,7 +25,9 @@ def command():
         Console().print("and another of", number)
     Console(stderr=True).print("all is done")
 
-sys.modules["labelproof.cli.mistakes"] = types.SimpleNamespace(MISTAKES=(OSError,))
+sys.modules["labelproof.cli.console"] = types.SimpleNamespace(
+    is_mistake=lambda error: isinstance(error, OSError), for_flags=lambda text, **_: text
+)
 commands.load_command = lambda name: None
 commands.app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 commands.app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
@@ -33,7 +35,7 @@ commands.app.command(context_settings={"allow_extra_args": True, "ignore_unknown
 )
 run()
 """
-LOST = "warning: standard output: who read it has ended; goes on without\n"
+LOST = "warning: stdout was closed by its reader; continuing without it\n"
 
 
 def left_alone(*words: str, errors: bool = False) -> subprocess.CompletedProcess[str]:
@@ -82,20 +84,20 @@ def test_a_result_that_no_one_reads_ends_the_command_quietly(words: tuple[str, .
 
 def test_a_training_needs_no_standard_output() -> None:
     done = closed("-c", STAND_IN, "fit", "photos")
-    told = "warning: standard output: it is closed; goes on without\nall is done\n"
+    told = "warning: stdout is closed; continuing without it\nall is done\n"
     assert (done.returncode, done.stderr) == (0, told)
 
 
 def test_a_result_for_a_closed_stream_is_a_mistake() -> None:
     done = closed("-c", STAND_IN, "predict", "run")
-    told = "error: standard output: it is closed; nothing more can be printed there\n"
+    told = "error: stdout is closed; nothing more can be printed\n"
     assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_no_file_takes_the_place_of_the_closed_stream(tmp_path: Path) -> None:
     code = (
         "import os, sys\n"
-        "from labelproof.cli.standard_output import standard_output\n"
+        "from labelproof.cli.main import standard_output\n"
         "with standard_output(goes_on=True):\n"
         "    handle = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)\n"
         "    os.system('echo from below')\n"
@@ -107,7 +109,7 @@ def test_no_file_takes_the_place_of_the_closed_stream(tmp_path: Path) -> None:
 FULL = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
-from labelproof.cli.standard_output import standard_output
+from labelproof.cli.main import standard_output
 try:
     with standard_output(goes_on=sys.argv[1] == "goes on"):
         print("more than there is room for")
@@ -119,8 +121,8 @@ except OSError as error:
 @pytest.mark.parametrize(
     ("goes_on", "code", "told"),
     [
-        ("goes on", 0, "warning: standard output: File too large; goes on without\n"),
-        ("ends", 1, "standard output: File too large; nothing more can be printed there\n"),
+        ("goes on", 0, "warning: stdout failed (File too large); continuing without it\n"),
+        ("ends", 1, "stdout failed (File too large); nothing more can be printed\n"),
     ],
 )
 def test_a_full_disk_under_standard_output_is_said_to_be_that(
@@ -141,7 +143,7 @@ def test_a_full_disk_under_standard_output_is_said_to_be_that(
 def test_what_is_printed_comes_out_as_before() -> None:
     code = (
         "import sys\n"
-        "from labelproof.cli.standard_output import standard_output\n"
+        "from labelproof.cli.main import standard_output\n"
         "print('before')\n"
         "with standard_output(goes_on=False):\n"
         "    print('K\\u00e4tzchen', sys.stdout.isatty())\n"

@@ -7,7 +7,7 @@ from made_records import RECORDS, fill_table, made_record
 from trained import labelproof
 
 from labelproof.experiments.grids import plan
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.training.configuration import Configuration
 
 

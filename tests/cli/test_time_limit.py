@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from labelproof.cli.time_limit import TimeLimit
+from labelproof.cli.bench import TimeLimit
 from labelproof.training.configuration import Configuration
 from labelproof.training.runner import Event, Job
 from labelproof.training.stop_request import StopRequest

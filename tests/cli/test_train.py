@@ -167,7 +167,7 @@ def test_two_processes_are_one_run(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_explodes_is_one_line_and_its_own_code(tmp_path: Path) -> None:
-    result = train_digits(tmp_path, "--learning-rate", "1e30", "--clip-norm", "0", epochs=1)
+    result = train_digits(tmp_path, "--learning-rate", "1e30", "--set", "clip_norm=0", epochs=1)
     assert result.exit_code == 3, result.output
     assert result.stderr.startswith("error: training diverged")
     assert result.stderr.count("\n") == 1
@@ -194,7 +194,16 @@ def test_a_stop_before_the_first_step_says_so(
 
 
 def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
-    arguments = ("--augmentation", "crop:1", "--nesterov", "--average", "0.5", "--seed", "3")
+    arguments = (
+        "--augmentation",
+        "crop:1",
+        "--set",
+        "nesterov=true",
+        "--set",
+        "average=0.5",
+        "--seed",
+        "3",
+    )
     first = train_digits(tmp_path / "run", *NOISY, *arguments, "--dry-run", epochs=5)
     assert first.exit_code == 0, first.output
     (tmp_path / "run.toml").write_text(first.stdout)
@@ -238,7 +247,7 @@ def test_without_an_output_the_folder_is_the_configurations_name(
         (["--data", "digits", "--noise", "human:worse"], "--human-labels: expected the file"),
         (["--data", "digits", "--loss", "cee"], "did you mean 'ce'"),
         (["--data", "digits", "--network", "cnn5"], "did you mean 'cnn"),
-        (["--data", "digits", "--optimizer", "adam"], "did you mean 'adamw'"),
+        (["--data", "digits", "--set", "optimizer=adam"], "did you mean 'adamw'"),
         (["--data", "digits", "--preset", "papr"], "did you mean 'paper'"),
         (["--data", "digits", "--preset", "paper"], "the paper has settings for mnist"),
         (["--data", "digits", "--device", "gpu"], "device: expected auto"),

@@ -9,7 +9,7 @@ from trained import labelproof
 from typer.testing import Result
 
 from labelproof.training.runner import DeviceMemoryError
-from labelproof.tuning.proposal import import_optuna
+from labelproof.tuning.space import import_optuna
 from labelproof.verbs import tune as command
 
 QUICK = ("--network", "mlp(hidden=16,depth=1,batch_norm=true)", "--epochs", "2", "--folds", "1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labelproof.cli.typed_names import split_names
+from labelproof.cli.arguments import split_names
 
 
 @pytest.mark.parametrize(

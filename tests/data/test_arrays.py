@@ -35,12 +35,8 @@ def test_the_layout_is_seen_from_the_shape(tmp_path: Path) -> None:
         np.testing.assert_array_equal(dataset.train.array, wanted)
         np.testing.assert_allclose(dataset.mean, wanted.mean(axis=(0, 2, 3)) / 255)
         np.testing.assert_allclose(dataset.std, wanted.std(axis=(0, 2, 3)) / 255)
-    open_layout = save(tmp_path, images=COLOUR[:, :3], labels=LABELS)
-    with pytest.raises(ValueError, match="layout='NCHW'"):
-        load_arrays(open_layout)
-    assert load_arrays(open_layout, layout="NHWC").image_shape == (3, 3, 10)
-    with pytest.raises(ValueError, match="layout"):
-        load_arrays(open_layout, layout="HWC")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"images: expected .*, not both"):
+        load_arrays(save(tmp_path, images=COLOUR[:, :3], labels=LABELS))
 
 
 def test_splits_are_found_by_name(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from PIL import Image
 from labelproof.data import load_dataset
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import DataWarning
-from labelproof.data.splits import admit_groups, folds, hold_out, join_groups
+from labelproof.data.splits import admit_groups, folds, hold_out, joined_groups
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import fingerprint
@@ -156,7 +156,11 @@ def test_samples_that_are_alone_are_cut_as_if_nothing_was_said() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=4), max_size=6))
 def test_groups_that_share_a_sample_are_one(groups: list[list[int]]) -> None:
-    joined = join_groups(12, groups)
+    columns = [
+        [number if sample in group else -1 for sample in range(12)]
+        for number, group in enumerate(groups)
+    ]
+    joined = joined_groups(*columns)
     if joined is None:
         assert all(len(set(group)) == 1 for group in groups)
         return
@@ -201,21 +205,6 @@ def test_rows_of_a_patient_stay_together_and_teach_nothing_about_her(tmp_path: P
     assert len(examples.held) == 18
     assert not set(examples.used // 3) & set(examples.held // 3)
     assert fingerprint(dataset) != fingerprint(quietly(path, label="kind")[0])
-
-
-def test_a_column_that_is_called_like_one_is_told_of(tmp_path: Path) -> None:
-    numbers = np.random.default_rng(0).normal(size=90)
-    rows = [f"{n:.4f},P{i // 3},{'ab'[i % 2]},train" for i, n in enumerate(numbers)]
-    path = table(tmp_path, rows, header="size,Patient ID,kind,split")
-    _, said = quietly(path, label="kind")
-    assert "'Patient ID' has 30 values in 90 rows" in said[0]
-    assert "--group 'Patient ID'" in said[0]
-    assert not any("belong" in each for each in quietly(path, label="kind", group="patient id")[1])
-    assert not any("belong" in each for each in quietly(path, label="kind", on_error="later")[1])
-    images(tmp_path / "scans", 12)
-    rows = [f"scans/{i}.png,{'ab'[i % 2]},{i // 2}" for i in range(12)]
-    path = table(tmp_path, rows, header="image,label,subject")
-    assert "'subject' has 6 values in 12 rows" in quietly(path)[1][0]
 
 
 def test_data_without_columns_say_what_is_needed() -> None:

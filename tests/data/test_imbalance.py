@@ -1,59 +1,41 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelproof.data.imbalance import (
-    Imbalance,
-    keep_counts,
-    keep_long_tailed,
-    keep_step,
-    long_tailed_counts,
-    parse_imbalance,
-    step_counts,
-)
+from labelproof.data.imbalance import Imbalance, keep_counts, parse_imbalance
 
 CIFAR10 = np.arange(50_000) % 10
 
 
+KINDS = ("long-tailed", "step")
+
+
 def test_the_published_long_tail_comes_out() -> None:
     published = [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
-    assert long_tailed_counts(5000, 10, 0.01) == published
-    kept = keep_long_tailed(CIFAR10, 0.01, seed=1)
-    assert np.bincount(CIFAR10[kept]).tolist() == published
+    tail = Imbalance("long-tailed", 0.01)
+    assert tail.counts(5000, 10) == published
+    assert np.bincount(CIFAR10[tail.keep(CIFAR10, seed=1)]).tolist() == published
+    step = Imbalance("step", 0.01).keep(CIFAR10, seed=1)
+    assert np.bincount(CIFAR10[step]).tolist() == [5000] * 5 + [50] * 5
 
 
-@pytest.mark.parametrize("factor", [0.01, 0.02, 0.05, 0.1, 0.2, 1.0])
-@pytest.mark.parametrize(("largest", "num_classes"), [(5000, 10), (500, 100)])
-def test_counts_are_the_published_codes(largest: int, num_classes: int, factor: float) -> None:
-    tail = [int(largest * factor ** (i / (num_classes - 1.0))) for i in range(num_classes)]
-    assert long_tailed_counts(largest, num_classes, factor) == tail
-    half = num_classes // 2
-    assert (
-        step_counts(largest, num_classes, factor)
-        == [largest] * half + [int(largest * factor)] * half
-    )
-
-
-def test_a_step_of_an_odd_number_of_classes_keeps_the_middle() -> None:
-    assert step_counts(100, 3, 0.5) == [100, 100, 50]
-
-
-def test_the_step_comes_out() -> None:
-    kept = keep_step(CIFAR10, 0.01, seed=1)
-    assert np.bincount(CIFAR10[kept]).tolist() == [5000] * 5 + [50] * 5
+def test_counts_are_the_published_codes() -> None:
+    for factor in (0.01, 0.02, 0.05, 0.1, 0.2, 1.0):
+        for largest, classes in ((5000, 10), (500, 100)):
+            tail = [int(largest * factor ** (i / (classes - 1.0))) for i in range(classes)]
+            assert Imbalance("long-tailed", factor).counts(largest, classes) == tail
+            step = [largest] * (classes // 2) + [int(largest * factor)] * (classes // 2)
+            assert Imbalance("step", factor).counts(largest, classes) == step
+    assert Imbalance("step", 0.5).counts(100, 3) == [100, 100, 50]
 
 
 def test_no_class_is_lost_altogether() -> None:
-    assert long_tailed_counts(500, 3, 0.0001) == [500, 5, 1]
-    assert step_counts(5, 2, 0.1) == [5, 1]
-
-
-def test_factor_one_keeps_everything() -> None:
-    for keep in (keep_long_tailed, keep_step):
-        np.testing.assert_array_equal(keep(CIFAR10, 1, seed=1), np.arange(50_000))
+    assert Imbalance("long-tailed", 0.0001).counts(500, 3) == [500, 5, 1]
+    assert Imbalance("step", 0.1).counts(5, 2) == [5, 1]
+    for kind in KINDS:
+        kept = Imbalance(kind, 1).keep(CIFAR10, seed=1)
+        np.testing.assert_array_equal(kept, np.arange(50_000))
 
 
 @settings(derandomize=True, deadline=None)
@@ -64,18 +46,19 @@ def test_factor_one_keeps_everything() -> None:
 )
 def test_unequal_classes_give_what_they_have(sizes: list[int], factor: float, seed: int) -> None:
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    for keep, count in ((keep_long_tailed, long_tailed_counts), (keep_step, step_counts)):
-        kept = keep(labels, factor, seed=seed)
+    for kind in KINDS:
+        kept = Imbalance(kind, factor).keep(labels, seed=seed)
         assert (np.diff(kept) > 0).all()
-        wanted = np.minimum(sizes, count(max(sizes), len(sizes), factor))
+        wanted = np.minimum(sizes, Imbalance(kind, factor).counts(max(sizes), len(sizes)))
         np.testing.assert_array_equal(np.bincount(labels[kept], minlength=len(sizes)), wanted)
 
 
 def test_the_seed_decides_and_the_choice_is_pinned() -> None:
-    labels = np.arange(20) % 2
-    assert keep_step(labels, 0.3, seed=0).tolist() == [0, 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 16, 18]
-    assert keep_long_tailed(np.arange(12) % 3, 0.25, seed=5).tolist() == [0, 3, 4, 6, 7, 8, 9]
-    first, again, other = (keep_step(CIFAR10, 0.1, seed=seed) for seed in (1, 1, 2))
+    step, tail = Imbalance("step", 0.3), Imbalance("long-tailed", 0.25)
+    kept = step.keep(np.arange(20) % 2, seed=0)
+    assert kept.tolist() == [0, 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 16, 18]
+    assert tail.keep(np.arange(12) % 3, seed=5).tolist() == [0, 3, 4, 6, 7, 8, 9]
+    first, again, other = (step.keep(CIFAR10, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert set(first) != set(other)
 
@@ -106,23 +89,15 @@ def test_the_choice_is_uniform() -> None:
 def test_bad_arguments_are_named(
     labels: list, factor: float, error: type[Exception], message: str
 ) -> None:
-    for keep in (keep_long_tailed, keep_step):
+    for kind in KINDS:
         with pytest.raises(error, match=message):
-            keep(labels, factor, seed=0)
+            Imbalance(kind, factor).keep(labels, seed=0)
 
 
 def test_bad_counts_are_named() -> None:
     for counts in ([1, 1], [1, 1, -1]):
         with pytest.raises(ValueError, match=r"counts: expected .* 3 classes"):
             keep_counts([0, 1, 2], counts, seed=0)
-
-
-@pytest.mark.parametrize(
-    ("text", "keep"), [("long-tailed:0.02", keep_long_tailed), ("step:0.02", keep_step)]
-)
-def test_an_imbalance_in_words_keeps_what_its_function_keeps(text: str, keep: Callable) -> None:
-    kept = parse_imbalance(text).keep(CIFAR10, seed=4)
-    np.testing.assert_array_equal(kept, keep(CIFAR10, 0.02, seed=4))
 
 
 def test_no_imbalance_keeps_everything_and_still_looks_at_the_labels() -> None:

@@ -11,8 +11,7 @@ from made_images import write_images
 
 from labelproof.data import load_dataset
 from labelproof.data.dataset import Split
-from labelproof.data.decoding import StoredImage
-from labelproof.data.images import ImageFiles, sample_names
+from labelproof.data.images import ImageFiles, StoredImage, sample_names
 
 FILES = ["cat/1.png", "cat/deep/er/2.png", "dog/3.png", "dog/4.png"]
 

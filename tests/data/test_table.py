@@ -11,7 +11,7 @@ import pytest
 from labelproof.data import Dataset, load_dataset
 from labelproof.data.columns import Columns
 from labelproof.data.notices import DataWarning
-from labelproof.data.table import load_table, read_features, read_table, row_names
+from labelproof.data.table import load_table, read_table, row_names
 
 TABLE = "size,colour,label\n1,red,cat\n2.5,blue,dog\n3,red,cat\n4,blue,dog\n"
 
@@ -282,9 +282,9 @@ def test_further_rows_are_read_as_the_first_ones_were(tmp_path: Path) -> None:
     )
     assert train.columns is not None
     file = write(tmp_path, "colour;size\nred;9,5\nblue;\n", "new.csv")
-    rows, names = read_features(file, Columns.from_values(train.columns.as_values()))
+    columns = Columns.from_values(train.columns.as_values())
+    rows = columns.encode(read_table(file, decimal=columns.decimal))
     assert rows.tolist() == [[9.5, 0, 0, 1], [2.5, 1, 1, 0]]
-    assert list(names) == ["line 2", "line 3"]
     test = write(tmp_path, "label;size;colour\ndog;3,5;red\n", "test.csv")
     dataset = load_table(test, like=(train.columns, train.class_names))
     assert dataset.train.labels.tolist() == [1]

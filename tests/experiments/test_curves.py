@@ -12,7 +12,7 @@ from labelproof.experiments.curves import (
     sweep_panels,
 )
 from labelproof.experiments.grids import GRIDS, plan
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 
 
 def test_every_method_is_in_every_panel_and_without_records_it_is_empty() -> None:

@@ -7,11 +7,11 @@ import pytest
 from trained import labelproof
 
 from labelproof.experiments.embeddings import (
+    Embedding,
     read_embeddings,
     select_embeddings,
     write_embeddings,
 )
-from labelproof.experiments.features import Embedding
 
 
 def test_embeddings_are_kept_and_drawn_without_weights(tmp_path: Path) -> None:

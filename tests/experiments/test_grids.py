@@ -5,8 +5,7 @@ import pytest
 
 from labelproof import SparseRegularized, parse_loss
 from labelproof.experiments.grids import GRIDS, PlannedRun, choose_rows, plan, plan_all
-from labelproof.experiments.paper import published
-from labelproof.experiments.presets import paper_configuration, paper_noise
+from labelproof.experiments.presets import paper_configuration, paper_noise, published
 from labelproof.training.configuration import Configuration
 
 TABLES = [(name, dataset) for name, grid in GRIDS.items() for dataset in grid.datasets]

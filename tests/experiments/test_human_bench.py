@@ -8,7 +8,7 @@ import pytest
 from cifar_files import cifar10_records, write_binary
 from trained import labelproof
 
-from labelproof.cli.exit_codes import TIME_IS_UP
+from labelproof.cli.console import TIME_IS_UP
 from labelproof.training.provenance import OtherDataError
 
 

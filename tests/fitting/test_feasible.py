@@ -11,8 +11,7 @@ from labelproof.data import Dataset, load_digits
 from labelproof.data.dataset import Split
 from labelproof.data.image_folder import load_folder
 from labelproof.data.table import dataset_from_rows
-from labelproof.fitting.feasible import check_feasible
-from labelproof.fitting.recipe import choose_recipe
+from labelproof.fitting.recipe import check_feasible, choose_recipe
 
 
 def table() -> Dataset:

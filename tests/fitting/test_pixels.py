@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from made_images import make_image, write_images
 
-from labelproof.data.decoding import UnreadableImageError
 from labelproof.data.image_folder import load_folder
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, UnreadableImageError
 from labelproof.fitting.pixels import bring_to_memory, bring_to_size, gather_squares, square_side
 
 

@@ -7,10 +7,10 @@ from made_images import make_image
 
 from labelproof.data import load_digits
 from labelproof.data.image_folder import load_folder
-from labelproof.fitting.defaults import complete_loss
 from labelproof.fitting.recipe import (
     Inputs,
     choose_recipe,
+    complete_loss,
     default_loss,
     look_at,
     network_for,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from small_runs import load_small, small
 
-from labelproof.fitting.watch import Watch
 from labelproof.training.run_folder import METRICS
 from labelproof.training.runner import Event, Job
+from labelproof.tuning.collapse import Watch
 
 LEARNS = {"validation_accuracy": 80.0, "predicted_classes": 9.5}
 STUCK = {"validation_accuracy": 10.0, "predicted_classes": 1.0}

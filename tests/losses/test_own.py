@@ -62,7 +62,7 @@ def test_without_the_file_it_is_told_where_a_loss_would_come_from() -> None:
         parse_loss("series@0a1b2c")
     with pytest.raises(LossSyntaxError, match=r"unknown loss 'zzzz'; .*--loss-file"):
         parse_loss("zzzz")
-    with pytest.raises(LossSyntaxError, match=r"unknown loss 'may', did you mean 'mae'\?\n"):
+    with pytest.raises(LossSyntaxError, match=r"unknown loss 'may'; did you mean 'mae'\?\n"):
         parse_loss("may")
 
 

@@ -204,16 +204,16 @@ def test_a_loss_of_the_users_own_has_a_name():
     loss = parse_loss("nquadratic(power=3)+0.5*quadratic+sr", losses=known)
     by_hand = SparseRegularized(Normalized(Quadratic(3)) + 0.5 * Quadratic())
     assert same(loss, by_hand)
-    with pytest.raises(LossSyntaxError, match="unknown loss 'quadratik', did you mean 'quadratic'"):
+    with pytest.raises(LossSyntaxError, match="unknown loss 'quadratik'; did you mean 'quadratic'"):
         parse_loss("quadratik", losses=known)
 
 
 MISTAKES: list[tuple[str, int, str]] = [
     ("", 0, "expected a loss, got the end"),
     ("   ", 3, "expected a loss, got the end"),
-    ("10*nce+0.1*may", 11, "unknown loss 'may', did you mean 'mae'?"),
-    ("xce", 0, "unknown loss 'xce', did you mean"),
-    ("gcee(q=1)", 0, "unknown loss 'gcee', did you mean 'gce'?"),
+    ("10*nce+0.1*may", 11, "unknown loss 'may'; did you mean 'mae'?"),
+    ("xce", 0, "unknown loss 'xce'; did you mean"),
+    ("gcee(q=1)", 0, "unknown loss 'gcee'; did you mean 'gce'?"),
     ("ce+cross_entropy", 3, "did you mean 'ce'?"),
     ("CrossEntropyLoss", 0, "did you mean 'ce'?"),
     ("focal_loss", 0, "did you mean 'fl'?"),
@@ -243,11 +243,11 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("gce(q=-true)", 7, "expected a number, true, false or none"),
     ("gce(q=0.7,)", 10, "expected an argument such as q=0.7"),
     ("ce+gce(q=0.7,q=0.8)", 13, "argument 'q' is given twice"),
-    ("ce+gce(qq=1)", 7, "unknown argument 'qq', did you mean 'q'?"),
+    ("ce+gce(qq=1)", 7, "unknown argument 'qq'; did you mean 'q'?"),
     ("ce+gce(zz=1)", 7, "unknown argument 'zz'; gce takes q, clamp"),
     ("ce(q=1)", 3, "unknown argument 'q' and takes none"),
     ("rce(log_zero=-4)", 4, "unknown argument 'log_zero'"),
-    ("ce+sr(lamda0=1)", 6, "unknown argument 'lamda0', did you mean 'lambda0'?"),
+    ("ce+sr(lamda0=1)", 6, "unknown argument 'lamda0'; did you mean 'lambda0'?"),
     ("nl(generator=1)", 3, "unknown argument 'generator'"),
     ("ce+gce(q=2)", 3, "q: expected a number in"),
     ("ce+gce(q=none)", 3, "q: expected a number, got None"),

@@ -19,6 +19,7 @@ from labelproof.models import (
     format_network,
     make_network,
 )
+from labelproof.text import TextError
 
 steady = settings(deadline=None, derandomize=True, max_examples=100)
 
@@ -101,37 +102,40 @@ def test_the_order_of_arguments_does_not_matter(data: st.DataObject) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("resnet34imagenet", "got 'resnet34imagenet', did you mean 'resnet34-imagenet'"),
-        ("nothing like it", "network: expected a name such as cnn8"),
-        ("", "network: expected a name such as cnn8"),
-        ("cnn4(width=8", "network: expected a name such as cnn8"),
-        ("cnn4)", "network: expected a name such as cnn8"),
-        ("cnn4(8)", "got '8' in"),
-        ("cnn4(width=8,)", "got '' in"),
-        ("cnn4(width=-8)", "a whole number, true or false, got 'width=-8'"),
-        ("cnn4(width=8.5)", "a whole number, true or false, got 'width=8.5'"),
-        ("cnn4(width=8)(hidden=8)", "expected arguments such as"),
-        ("cnn4(width=__import__('os'))", "expected arguments such as"),
-        ("cnn4(width=8,width=9)", "expected width once, got it twice"),
-        ("cnn4(widht=8)", "cnn4 takes width, hidden, got 'widht', did you mean 'width'"),
-        ("resnet18(depth=34)", "resnet18 takes width, got 'depth'"),
-        ("cnn4(generator=1)", "cnn4 takes width, hidden, got 'generator'"),
-        ("cnn4(width=true)", "expected a whole number for cnn4's width, got true"),
-        ("mlp(batch_norm=1)", "expected true or false for mlp's batch_norm, got 1"),
-        ("a.b:c:d", "network: expected one of cnn4"),
-        ("a..b:c", "network: expected one of cnn4"),
-    ],
-)
-def test_a_mistake_in_the_text_is_named(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=r"^network: ") as made:
-        make(text)
-    with pytest.raises(ValueError, match=r"^network: ") as written:
-        format_network(text)
-    assert message in str(made.value)
-    assert str(made.value) == str(written.value)
+MISTAKES: list[tuple[str, int, str]] = [
+    ("resnet34imagenet", 0, "did you mean 'resnet34-imagenet'"),
+    ("nothing like it", 8, "got 'like'"),
+    ("", 0, "a name such as cnn8"),
+    ("cnn4(width=8", 12, "')'"),
+    ("cnn4)", 4, "the end"),
+    ("cnn4(8)", 5, "an argument such as width=32"),
+    ("cnn4(width=8,)", 13, "an argument such as width=32"),
+    ("cnn4(width=-8)", 5, "a whole number"),
+    ("cnn4(width=8.5)", 5, "a whole number"),
+    ("cnn4(width=9999999999)", 5, "a whole number"),
+    ("cnn4(width=8)(hidden=8)", 13, "the end"),
+    ("cnn4(width=__import__('os'))", 22, "unexpected character"),
+    ("cnn4(width=8,width=9)", 13, "'width' is given twice"),
+    ("cnn4(widht=8)", 5, "cnn4 takes width, hidden, got 'widht'; did you mean 'width'"),
+    ("resnet18(depth=34)", 9, "resnet18 takes width, got 'depth'"),
+    ("cnn4(generator=1)", 5, "got 'generator'"),
+    ("cnn4(width=true)", 5, "a whole number for width, got true"),
+    ("mlp(batch_norm=1)", 4, "true or false for batch_norm, got 1"),
+    ("timm/resnet18(width=8)", 14, "no arguments"),
+    ("a.b:c:d", 0, "expected one of cnn4"),
+    ("a..b:c", 0, "expected one of cnn4"),
+    ("mlp(hidden=" + "9" * 50 + ")", 11, "a number of at most"),
+    ("(" * 5000, 2000, "at most 2,000 characters"),
+]
+
+
+def test_a_mistake_in_the_text_is_named() -> None:
+    for text, position, message in MISTAKES:
+        for read in (make, format_network):
+            with pytest.raises(TextError, match=r"^network: ") as refused:
+                read(text)
+            assert message in refused.value.problem, text
+            assert refused.value.position == position, text
 
 
 def test_what_is_no_text_is_refused() -> None:

@@ -19,7 +19,7 @@ from audits import make_findings, make_photos
 from browser import chromium, open_page  # noqa: F401
 from PIL import Image
 
-from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.data.images import sample_names

@@ -12,7 +12,7 @@ import pytest
 from made_records import RECORDS, REPOSITORY, fill_table, made_record
 
 from labelproof.experiments.presets import paper_configuration
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 
 DOCS = REPOSITORY / "docs"
 PAGES = sorted((DOCS / "reproduction").glob("*.md"))

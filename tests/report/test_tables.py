@@ -10,23 +10,25 @@ from hypothesis import strategies as st
 from made_records import RECORDS, fill_table, made_record
 
 from labelproof.experiments.grids import GRIDS, Cell, plan
-from labelproof.experiments.paper import Published
-from labelproof.experiments.reproduction import compare_all
-from labelproof.experiments.store import RecordStore
-from labelproof.experiments.tables import Entry, ResultTable, make_table
-from labelproof.report.reproduction import list_missing, list_outside, share_of_cells, summary
+from labelproof.experiments.presets import Published
+from labelproof.experiments.records import RecordStore
+from labelproof.experiments.tables import Entry, ResultTable, compare_all, make_table
+from labelproof.report.page import DATASETS, TABLES
 from labelproof.report.tables import (
     FORMATS,
     SUFFIXES,
     caption,
     finding,
+    list_missing,
+    list_outside,
+    share_of_cells,
     signed,
+    summary,
     table_csv,
     table_html,
     table_latex,
     table_markdown,
 )
-from labelproof.report.titles import DATASETS, TABLES
 
 TABLES_OF_ALL = [(name, dataset) for name, grid in GRIDS.items() for dataset in grid.datasets]
 NASTY = "<b>&\"'|*_%$#{}\\~^</b>"

@@ -18,7 +18,7 @@ import pytest
 
 from labelproof.audit.folder import REVIEW, Audit
 from labelproof.audit.samples import open_samples
-from labelproof.review.store import Decisions
+from labelproof.review.decisions import Decisions
 
 TOKEN = "the-token"  # noqa: S105
 
@@ -35,21 +35,15 @@ class Served:
 @contextlib.contextmanager
 def served(audit: Audit, folder: Path) -> Iterator[Served]:
     """Serve a review from a thread; its decisions go to the folder."""
-    uvicorn = pytest.importorskip("uvicorn", reason="needs the extra review")
-    from labelproof.review.application import make_application
-    from labelproof.review.serving import _listen
+    pytest.importorskip("uvicorn", reason="needs the extra review")
+    from labelproof.review.serving import _listen, make_server
 
     folder.mkdir(parents=True, exist_ok=True)
     with (
         Decisions(folder / REVIEW) as decisions,
         contextlib.closing(_listen(0)) as listener,
     ):
-        application = make_application(audit, open_samples(audit), decisions, TOKEN)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                application, lifespan="off", ws="none", log_level="error", access_log=False
-            )
-        )
+        server = make_server(audit, open_samples(audit), decisions, TOKEN)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         port = listener.getsockname()[1]

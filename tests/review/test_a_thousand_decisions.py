@@ -14,9 +14,9 @@ from browser import chromium, open_page  # noqa: F401
 from review.served import Program
 from trained import labelproof
 
-from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import REVIEW, Audit
-from labelproof.review.store import Decisions
+from labelproof.review.decisions import Decisions
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -13,7 +13,7 @@ from audits import make_findings, make_photos
 from browser import chromium  # noqa: F401
 from review.opened import expect, opened
 
-from labelproof.audit.estimate import Estimate
+from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.data.images import sample_names
 from labelproof.data.load import load_dataset

@@ -14,8 +14,7 @@ from small_runs import StopAfter, kinds, small, small_digits, train
 
 from labelproof.data import Dataset, Split, load_dataset, load_digits
 from labelproof.data import images as decoding
-from labelproof.data.decoding import StoredImage
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, StoredImage
 from labelproof.training import Configuration, Examples, Job, choose_examples
 from labelproof.training.provenance import (
     OtherDataError,

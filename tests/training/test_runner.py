@@ -197,7 +197,7 @@ def test_too_little_memory_says_what_to_lower(
     message = str(failure.value)
     assert "with 3 runs" in message
     assert "CUDA out of memory" in message
-    for word in ("--batch-size", "--network", "--precision bf16"):
+    for word in ("--batch-size", "--network", "--set precision=bf16"):
         assert word in message
     assert "the runs at a time (3)" in message
     # The folders are free again, and what was saved is there.

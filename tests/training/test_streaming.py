@@ -18,8 +18,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from labelproof.data import Dataset, Split, load_digits
-from labelproof.data.decoding import UnreadableImageError
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, UnreadableImageError
 from labelproof.training import Configuration, Job, choose_examples, choose_execution, train_runs
 from labelproof.training.augmentation import Augmentation, draw_augmentation
 from labelproof.training.checkpoint import load_weights

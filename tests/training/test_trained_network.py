@@ -16,7 +16,7 @@ from labelproof.training.trained_network import load_network
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "digits"
-    assert train_digits(folder, "--average", "0.5", epochs=2).exit_code == 0
+    assert train_digits(folder, "--set", "average=0.5", epochs=2).exit_code == 0
     return folder
 
 

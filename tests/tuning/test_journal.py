@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from made_trials import made
 
-from labelproof.tuning.journal import OtherSearchError, read_journal, write_journal
+from labelproof.tuning.trial import OtherSearchError, read_journal, write_journal
 
 ABOUT: dict[str, Any] = {
     "configuration": {"data": "digits", "epochs": 2},

@@ -7,8 +7,7 @@ import sys
 import pytest
 from made_trials import made
 
-from labelproof.tuning.proposal import import_optuna, propose
-from labelproof.tuning.space import coordinates, starts
+from labelproof.tuning.space import coordinates, import_optuna, propose, starts
 
 EPOCHS = 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from made_trials import made
 
-from labelproof.tuning.pruning import hopeless, warm_up
+from labelproof.tuning.collapse import hopeless, warm_up
 
 EPOCHS = 20
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_trials import made
 
-from labelproof.tuning.ranking import choose_trial, rank
-from labelproof.tuning.trial import STATES
+from labelproof.tuning.trial import STATES, choose_trial, rank
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)

@@ -15,7 +15,7 @@ from small_runs import CPU, StopAfter, small, small_digits
 from labelproof.data import Dataset, Split
 from labelproof.training import Event
 from labelproof.tuning import Search, Trial, tune
-from labelproof.tuning import course as course_module
+from labelproof.tuning import search as course_module
 from labelproof.tuning.space import starts
 
 SETTING = small(loss="ce", epochs=2)

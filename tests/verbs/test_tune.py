@@ -12,8 +12,8 @@ from audits import make_photos
 
 import labelproof
 from labelproof.audit.folder import REVIEW
+from labelproof.review.decisions import Decisions
 from labelproof.review.standing import Review
-from labelproof.review.store import Decisions
 from labelproof.training import Event
 from labelproof.verbs.train import StoppedError
 

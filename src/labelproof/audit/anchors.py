@@ -8,6 +8,11 @@ from the network's word more often than the noise model has it, the network has 
 and its word is read through it: with \(\eta = q\,T\) as the noise model has it, and the matrix
 \(A\) of the anchors, the true class has the probabilities \(\eta A^{-1}\).
 
+The surest samples also say whether people share the network's doubts. A label that differs from
+its word there is wrong. If such labels are its second choice no more often than any other class,
+mistakes fall on samples at random, and the noise model says how far to trust a doubt. If they are,
+people confuse what it confuses, and by as much its first choice is taken to be right.
+
 Reference:
     Patrini et al., "Making deep neural networks robust to label noise: a loss correction approach",
     CVPR 2017 (anchor points).
@@ -22,9 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.audit.noise_model import Groups, NoiseModel, as_transition, shift, warmest
-from labelproof.audit.surest import surest
 
-__all__ = ["Anchors", "anchor_temperature", "find_anchors", "read_through", "read_word"]
+__all__ = [
+    "Anchors",
+    "anchor_temperature",
+    "find_anchors",
+    "read_through",
+    "read_word",
+    "share_of_doubts",
+    "surest",
+]
 
 _ANCHORS = 0.1
 """Share of the samples of each predicted class that are beyond doubt, where there are such."""
@@ -205,3 +217,74 @@ def _raised(
     np.fill_diagonal(towards, 0.0)
     towards /= np.maximum(towards.sum(axis=1, keepdims=True), 1e-12)
     return transition + more[:, None] * (towards - np.eye(len(transition)))
+
+
+_SUREST = 0.25
+"""Share of the samples of each predicted class that the network is taken to be right about."""
+
+_MOST_SHARED = 1 / 3
+"""However alike the mistakes are, so much of its doubts are the network's own: noise that turns one
+class into a similar one looks like shared doubts and is none."""
+
+
+def share_of_doubts(
+    logits: NDArray[np.float32], given: NDArray[np.int64], score: NDArray[np.float32]
+) -> float:
+    """Which share of its doubts a network has in common with whoever wrote the labels.
+
+    Args:
+        logits: `(N, C)`, by networks that have not seen the labels.
+        given: The labels as they came, `(N)`.
+        score: The probability that each is wrong, if doubts are the network's own.
+
+    Returns:
+        Between 0 and a third.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> logits = generator.normal(0, 3, (9000, 10)).astype(np.float32)
+        >>> first, second = np.argsort(-logits, axis=1)[:, :2].T
+        >>> wrong = np.ones(9000, np.float32)
+        >>> share_of_doubts(logits, (first + generator.integers(1, 10, 9000)) % 10, wrong) < 0.03
+        True
+        >>> share_of_doubts(logits, second, wrong).__round__(2)
+        0.33
+    """
+    classes = logits.shape[1]
+    if classes < 3:  # where every mistake is the second choice
+        return 0.0
+    order = np.argpartition(-logits, 1, axis=1)[:, :2]
+    best = np.take_along_axis(logits, order, axis=1)
+    swapped = best[:, 0] < best[:, 1]
+    first = np.where(swapped, order[:, 1], order[:, 0])
+    second = np.where(swapped, order[:, 0], order[:, 1])
+    margin = np.abs(best[:, 0].astype(np.float64) - best[:, 1])
+    differing = surest(first, margin, _SUREST) & (given != first)
+    weight = score[differing].astype(np.float64)
+    if not weight.sum() > 0:
+        return 0.0
+    hits = float(weight[given[differing] == second[differing]].sum() / weight.sum())
+    chance = 1 / (classes - 1)
+    return min(max((hits - chance) / (1 - chance), 0.0), _MOST_SHARED)
+
+
+def surest(
+    predicted: NDArray[np.int64], margin: NDArray[np.floating], share: float | NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Of each predicted class, the share of samples with the largest margins, and at least one.
+
+    Args:
+        predicted: The class that is predicted, `(N)`.
+        margin: By how much it is ahead of the next, `(N)`.
+        share: How many of each class are chosen, between 0 and 1; for all alike, or `(C)`.
+
+    Example:
+        >>> surest(np.array([0, 0, 0, 0, 1]), np.array([1.0, 4.0, 2.0, 3.0, 0.5]), 0.5)
+        array([False,  True, False,  True,  True])
+    """
+    chosen = np.zeros(len(predicted), dtype=np.bool_)
+    order = np.lexsort((-margin, predicted))
+    sizes = np.bincount(predicted, minlength=np.size(share))
+    rank = np.arange(len(predicted)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    chosen[order[rank < np.repeat(np.ceil(share * sizes), sizes)]] = True
+    return chosen

@@ -7,16 +7,19 @@ say what the image or row tells.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.audit.findings import FEWEST
+from labelproof.audit.predictions import Predictions
 from labelproof.data.dataset import Dataset
-from labelproof.fitting.watch import Watch
+from labelproof.fitting.recipe import Inputs
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
@@ -26,29 +29,10 @@ from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import PREDICTIONS, RunFolder, owning, remove_run
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
-from labelproof.tuning.collapse import back_off
+from labelproof.tuning.collapse import Watch, back_off
 from labelproof.tuning.validation import Validation, choose_validation
 
-__all__ = ["CrossValidation", "Predictions"]
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What networks say about samples.
-
-    Attributes:
-        logits: `(N, C)`, float32.
-        index: Each sample's place in the training split, `(N)`, rising.
-        given: The labels as they came, `(N)`.
-        curves: For each run behind it, its metrics by epoch.
-        unseen: Of a network that was trained on these samples, those that it was not, `(N)`.
-    """
-
-    logits: NDArray[np.float32]
-    index: NDArray[np.int64]
-    given: NDArray[np.int64]
-    curves: Sequence[Mapping[str, Sequence[float]]] = ()
-    unseen: NDArray[np.bool_] | None = None
+__all__ = ["CrossValidation", "audit_loss"]
 
 
 class CrossValidation:
@@ -213,3 +197,45 @@ class CrossValidation:
     def load(self, configuration: Configuration) -> Examples:
         """What the run of a part learns from, and is asked about."""
         return self.validation.examples(configuration.seed - self.configuration.seed)
+
+
+_ROBUST = 0.7
+_MANY = 20
+"""Classes from which on generalised cross entropy is set nearer to plain cross entropy."""
+_NEARLY_PLAIN = 0.15
+
+_HEARD = 0.18
+"""The share of its weight that a label keeps, at least, of which the network has only learned how
+frequent it is. With q = 0.7 a class of 5% keeps 0.12, which is enough; one of 3% keeps 0.08, is
+never learned, and all its labels pass for wrong (`benchmarks/audit_rare.py`)."""
+
+
+def audit_loss(inputs: Inputs, labels: NDArray[np.int64] | None = None) -> str:
+    r"""The loss of the networks behind an audit, where none is named.
+
+    Generalised cross entropy: from the first step a label that the network finds absurd moves it
+    little, so wrong labels are not learned, and what is hard still is. Sparse regularization ends
+    with better networks, but takes more epochs than a cross-validation can spare. With many
+    classes, where the labels of a fresh network all look absurd, it is set nearer to plain cross
+    entropy.
+
+    So it is where a class is rare, as fraud is. The first thing a network learns is how frequent
+    classes are, and a label weighs \(u_y^q\) then, with \(u_y\) the share of its class.
+
+    Args:
+        inputs: What the data are.
+        labels: As they came, class indices; without them classes are taken to be equally frequent.
+
+    Example:
+        >>> audit_loss(Inputs("images", (3, 32, 32), 50_000, 10))
+        'gce(q=0.7)'
+        >>> audit_loss(Inputs("rows", (8,), 1000, 2), np.repeat([0, 1], [970, 30]))
+        'gce(q=0.49)'
+    """
+    q = _ROBUST if inputs.classes <= _MANY else _NEARLY_PLAIN
+    counts = np.full(inputs.classes, FEWEST) if labels is None else np.bincount(labels)
+    learned = counts[counts >= FEWEST]
+    if len(learned) > 1:
+        rarest = float(learned.min() / counts.sum())
+        q = min(q, math.log(_HEARD) / math.log(rarest))
+    return f"gce(q={round(q, 2):g})"

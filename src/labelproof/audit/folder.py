@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import Findings
+from labelproof.audit.findings import Estimate, Findings
 from labelproof.data.dataset import Dataset
 from labelproof.training.files import (
     read_arrays,

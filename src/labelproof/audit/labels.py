@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.audit.anchors import anchor_temperature, read_through
-from labelproof.audit.estimate import Estimate
-from labelproof.audit.findings import FEWEST, TRUSTED, Findings
+from labelproof.audit.anchors import anchor_temperature, find_anchors, read_through, share_of_doubts
+from labelproof.audit.cross_validation import Predictions
+from labelproof.audit.findings import FEWEST, TRUSTED, Estimate, Findings, Suspicion, suspect
 from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import (
+    Groups,
     NoiseModel,
     as_transition,
     fit_noise_model,
+    log_posterior,
+    shift,
     sure_temperature,
 )
 from labelproof.audit.predictions import (
@@ -29,15 +33,13 @@ from labelproof.audit.predictions import (
     match_predictions,
     name_samples,
 )
-from labelproof.audit.resampling import resample
 from labelproof.audit.samples import marks_of
-from labelproof.audit.shared_doubts import share_of_doubts
-from labelproof.audit.suspicion import Suspicion, suspect
 from labelproof.data.dataset import Dataset
+from labelproof.data.images import sample_names
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, wilson_interval
 
-__all__ = ["audit_given", "audit_labels", "audit_logits"]
+__all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample"]
 
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
@@ -269,3 +271,116 @@ def _spreads(
         rates.append(1 - float(np.trace(joint)))
     mean = total / len(rates)
     return np.sqrt(np.maximum(squares / len(rates) - mean**2, 0)), float(np.std(rates))
+
+
+def resample(
+    logits: NDArray[np.float32],
+    given: NDArray[np.int64],
+    model: NoiseModel,
+    *,
+    times: int,
+    seed: int,
+    shared: float = 0.0,
+    fixed: bool = False,
+    read: bool = False,
+    samples: int | None = None,
+) -> Iterator[NDArray[np.float64]]:
+    """What comes out of samples drawn anew from the same samples, as a measure of chance.
+
+    Args:
+        logits: As `fit_noise_model` takes them.
+        given: Likewise.
+        model: What it came to.
+        times: How often.
+        seed: Of the draws.
+        shared: As `suspect` takes it.
+        fixed: Whether the temperature was decided beforehand.
+        read: Whether the network's word is read through the noise it has learned.
+        samples: How many samples these were drawn from, where they are not all.
+
+    Yields:
+        For each time, the share of samples by true class and label.
+    """
+    groups = Groups(shift(logits), given)
+    steps = np.zeros(1) if fixed else np.array([-0.1, 0.0, 0.1])
+    nearby = np.exp(np.log(model.temperature) + steps).tolist()
+    tables = [groups.probabilities(temperature) for temperature in nearby]
+    said, labels = logits.argmax(axis=1)[groups.order], given[groups.order]
+    anchors = find_anchors(groups.logits) if read else None
+    generator = np.random.default_rng(seed)
+    for _ in range(times):
+        weight = generator.poisson(1.0, len(given)).astype(np.float32)
+        if not weight.any():  # as happens with a handful of samples
+            weight[:] = 1
+        fits = [
+            groups.fit(temperature, start=model, steps=5, weight=weight, probabilities=table)
+            for temperature, table in zip(nearby, tables, strict=True)
+        ]
+        best = max(fits, key=lambda fit: log_posterior(fit, samples or len(given)))
+        if read:
+            best = read_through(groups.logits, labels, best, anchors=anchors, weight=weight)
+        counted = np.zeros_like(best.joint)
+        np.add.at(counted, (said, labels), weight)
+        yield (1 - shared) * best.joint + shared * counted / weight.sum()
+
+
+_ENOUGH = 30
+"""Samples that a run held out from which on they say something about all."""
+
+
+def conclude(
+    dataset: Dataset,
+    predictions: Predictions,
+    *,
+    data: str | os.PathLike[str],
+    method: Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
+) -> Audit:
+    """Audit the labels of a dataset by what networks say about its samples.
+
+    Args:
+        dataset: Whose labels.
+        predictions: About all of its training samples, or some.
+        data: Where it was read from.
+        method: How the predictions were made; see `Audit`.
+        options: What is needed to read it again.
+    """
+    seen = method.get("predictions") == "run"
+    findings = audit_logits(predictions.logits, predictions.given, seen=seen)
+    if seen:
+        findings = _with_unseen(findings, predictions)
+    names = sample_names(dataset.train, data)
+    samples = [names[index] for index in predictions.index.tolist()]
+    return Audit(
+        name=dataset.name,
+        data=str(data),
+        kind="rows" if dataset.tabular else "images",
+        class_names=dataset.class_names,
+        samples=samples,
+        index=predictions.index,
+        findings=findings,
+        agreement=findings.agreement,
+        method=method,
+        curves=predictions.curves,
+        options=options or {},
+        left_out=dataset.left_out,
+        marks=marks_of(dataset, data, samples),
+        dataset=dataset,
+    )
+
+
+def _with_unseen(findings: Findings, predictions: Predictions) -> Findings:
+    """The share of wrong labels with what the samples say that the network has not seen.
+
+    What a network was trained on it is sure of, right or wrong, so that all it never learned passes
+    for wrong labels. Of the samples that the run held out it can be told how far to trust it. They
+    are few, and the interval becomes as wide as they make it.
+    """
+    unseen = predictions.unseen
+    if unseen is None or int(unseen.sum()) < _ENOUGH:
+        return findings
+    fresh = audit_logits(predictions.logits[unseen], predictions.given[unseen]).noise_rate
+    rate = findings.noise_rate
+    value = min(max(rate.value, fresh.low), fresh.high)
+    low, high = min(rate.low, fresh.low), max(rate.high, fresh.high)
+    return replace(findings, noise_rate=Estimate(value, low, high))

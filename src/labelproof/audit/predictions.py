@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -19,16 +20,21 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import sample_names
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
+from labelproof.training.evaluation import CHUNK
+from labelproof.training.examples import choose_examples
+from labelproof.training.trained_network import TrainedNetwork
 
 __all__ = [
     "LogProbabilities",
     "MatchedPredictions",
     "PredictionSource",
+    "Predictions",
     "Table",
     "admit_logits",
     "admit_temperature",
     "match_predictions",
     "name_samples",
+    "predict_trained",
     "read_labels",
     "read_probabilities",
 ]
@@ -75,6 +81,25 @@ class LogProbabilities:
         chosen = np.array(self.probabilities[part], dtype=np.float32)
         np.maximum(chosen, np.float32(_SMALLEST), out=chosen)
         return np.log(chosen, out=chosen)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What networks say about samples.
+
+    Attributes:
+        logits: `(N, C)`, float32.
+        index: Each sample's place in the training split, `(N)`, rising.
+        given: The labels as they came, `(N)`.
+        curves: For each run behind it, its metrics by epoch.
+        unseen: Of a network that was trained on these samples, those that it was not, `(N)`.
+    """
+
+    logits: NDArray[np.float32]
+    index: NDArray[np.int64]
+    given: NDArray[np.int64]
+    curves: Sequence[Mapping[str, Sequence[float]]] = ()
+    unseen: NDArray[np.bool_] | None = None
 
 
 class MatchedPredictions(NamedTuple):
@@ -424,3 +449,36 @@ def _check_labels(given: NDArray[np.int64], table: Table, what: str) -> NDArray[
             f"{given[outside[0]]} for sample {outside[0]}"
         )
     return given
+
+
+def predict_trained(
+    run: TrainedNetwork, dataset: Dataset, *, human: str | os.PathLike[str] | None = None
+) -> Predictions:
+    """Have a run look at its own training samples once more, and those it held out.
+
+    It has seen most of their labels. A network that was trained with a robust loss has not
+    memorised the wrong ones, so this serves; where it has, a wrong label passes for a right one,
+    which cross-validation rules out.
+
+    Args:
+        run: The trained network.
+        dataset: What it was trained on, in the size that it looks at; the noise of the run's
+            configuration is put on the labels again.
+        human: The file of human labels, for noise such as `human:worse`.
+
+    Raises:
+        ValueError: The dataset's classes are not the run's.
+    """
+    if dataset.class_names != run.description.class_names:
+        known = ", ".join(run.description.class_names)
+        found = ", ".join(dataset.class_names)
+        raise ValueError(
+            f"{dataset.name}: expected the classes that {run.folder} was trained on ({known}), got "
+            f"{found}"
+        )
+    examples = choose_examples(run.configuration, dataset, human=human)
+    index = np.sort(np.concatenate([examples.used, examples.held]))
+    logits = np.concatenate([batch.numpy() for batch in run.logits(dataset.train.images, CHUNK)])
+    curves = [run.record.curve] if run.record is not None else []
+    unseen = np.isin(index, examples.held)
+    return Predictions(logits[index], index, examples.given[index], curves, unseen)

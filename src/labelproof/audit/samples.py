@@ -17,8 +17,13 @@ from pandas.util import hash_pandas_object
 
 from labelproof.audit.folder import Audit
 from labelproof.data.dataset import Dataset
-from labelproof.data.decoding import UnreadableImageError, decode_image
-from labelproof.data.images import ImageFiles, as_picture, sample_names
+from labelproof.data.images import (
+    ImageFiles,
+    UnreadableImageError,
+    as_picture,
+    decode_image,
+    sample_names,
+)
 from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning, few
 from labelproof.data.table import is_table, read_table, row_names

@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from labelproof.audit import read_labels
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.lines import Terminal
-from labelproof.cli.loss_file import LossFiles
 from labelproof.data.load import Reading
 from labelproof.verbs.audit import default_folder, plan_audit
 
@@ -25,27 +24,27 @@ def audit(
         str,
         typer.Argument(
             metavar="PATH|RUN",
-            help="Data of any kind that 'labelproof fit' takes; or the folder of a run, whose own "
-            "network is then asked about its training data.",
+            help="Data as for 'labelproof fit'; or a run's folder, to let its network judge its "
+            "training labels.",
         ),
     ],
     probabilities: Annotated[
         Path | None,
         typer.Option(
-            help="Predictions of a model of your own that was not trained on the label of the "
-            "sample it predicts: a table with a column for each class, or a .npy or .npz file of "
-            "(samples, classes) with the columns in the order of the class names. Rows are in the "
-            "order of the data, unless --id names a column. PATH may then be labels alone: a .npy "
-            "or .txt file of names or class indices, or a table with a column of them.",
-            show_default="networks are trained",
+            help="Out-of-sample predictions of your own model: a table with a column per class, "
+            "or a .npy or .npz file of shape (samples, classes) with columns in the order of the "
+            "class names. Rows are in the order of the data, unless --id names a column. PATH may "
+            "then be labels only: a .npy or .txt file of names or class indices, or a table.",
+            show_default="train networks",
         ),
     ] = None,
     class_names: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=options.MORE,
             metavar="FILE|NAMES",
-            help="With --probabilities: the class of each column, where the labels do not have "
-            "all classes; a file with a name a line, or names with commas between.",
+            help="With --probabilities: the class of each column, if labels lack some classes; a "
+            "file with one name per line, or names separated by commas.",
             show_default="the classes, sorted by name",
         ),
     ] = None,
@@ -54,73 +53,60 @@ def audit(
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="With --probabilities: the column of the table of predictions that names the "
-            "sample of each row, as the column of the same name does in the data, or as the audit "
-            "calls the samples ('line 7', or a path within the folder).",
+            help="With --probabilities: the column of the predictions that identifies the sample, "
+            "by the column of the same name in the data, or by the audit's sample names ('line 7', "
+            "or a path within the folder).",
             show_default="rows are in the order of the data",
         ),
     ] = None,
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
     folds: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="Parts the data are cut into; each is predicted by a network that was trained on "
-            "the others.",
+            help="Folds of the cross-validation.",
             show_default="5 below 10,000 samples, else 3",
-            rich_help_panel="What is trained",
         ),
     ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
-            help="What the networks minimise; 'labelproof losses' lists all.",
-            show_default="gce, set for the number of classes",
-            rich_help_panel="What is trained",
+            help="The loss; 'labelproof losses' lists all.",
+            show_default="gce, adapted to the class sizes",
         ),
     ] = None,
     loss_file: LossFiles = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
-    noise: flags.Rehearsal = None,
-    seed: flags.Seed = None,
-    device: flags.Device = "auto",
-    workers: flags.Workers = None,
-    image_memory: flags.ImageMemory = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
+    noise: options.Rehearsal = None,
+    seed: options.Seed = None,
+    device: options.Device = "auto",
+    workers: options.Workers = None,
+    image_memory: options.ImageMemory = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=flags.HOW,
             help="The audit's folder.",
             show_default="NAME-OF-THE-DATA-audit; RUN/audit",
         ),
     ] = None,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            rich_help_panel=flags.HOW,
-            help="Remove the audit that is in the folder, but for the decisions of a review; "
-            "start anew.",
-        ),
-    ] = False,
-    strict: flags.Strict = False,
-    human_labels: flags.HumanLabels = None,
+    fresh: options.Fresh = False,
+    strict: options.Strict = False,
+    human_labels: options.HumanLabels = None,
     data_root: Root = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=flags.HOW,
-            help="Write nothing; say what would be done and, on a CPU, how long it may take.",
+            help="Write nothing; print the plan and, on a CPU, the estimated time.",
         ),
     ] = False,
 ) -> None:
@@ -132,16 +118,16 @@ def audit(
 
         labelproof audit customers.csv --label churned
 
-    Networks are trained by cross-validation with a loss that wrong labels do not mislead, so each
-    sample is judged by one that has not seen its label. Quicker, since nothing is trained: the word
-    of a network that 'labelproof fit' left, or of a model of any other framework:
+    The audit trains networks by cross-validation with a robust loss, so that each label is judged
+    by a network that has not seen it. Faster, without training: a run of 'labelproof fit', or the
+    predictions of any other model:
 
         labelproof audit photos-fit
 
         labelproof audit photos/ --probabilities predictions.csv
 
-    What comes out: suspects.csv, and report.html to look at. 'labelproof review' then goes through
-    the suspects one by one. Stopped in the middle, the same command goes on.
+    It writes suspects.csv and report.html. Go through the suspects with 'labelproof review'. If
+    interrupted, the same command resumes.
     """
     reporter = Terminal()
     plan = plan_audit(
@@ -178,7 +164,7 @@ def audit(
 
 
 def _read_names(names: str | None) -> list[str] | None:
-    """Class names: a file with a name a line, or names with commas between."""
+    """Class names: a file with one name per line, or names separated by commas."""
     if names is None:
         return None
     file = os.path.expanduser(names)

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 from rich.console import Console
 
-from labelproof.cli.bench_data import BenchData
-from labelproof.cli.bench_names import foreseen_name, resolved
+from labelproof.cli.arguments import LossFiles, parse_seeds, split_names
+from labelproof.cli.console import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP, say, told, warn
 from labelproof.cli.data import Root
-from labelproof.cli.exit_codes import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP
-from labelproof.cli.lines import say
-from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.seeds import parse_seeds
-from labelproof.cli.time_limit import TimeLimit
-from labelproof.cli.typed_names import split_names
+from labelproof.data.dataset import Dataset
+from labelproof.data.load import load_dataset
 from labelproof.data.notices import count
+from labelproof.experiments.cluster import RayEngine, share_of_gpu
 from labelproof.experiments.engines import ENGINES, Engine, LocalEngine
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
-from labelproof.experiments.ray_engine import RayEngine, share_of_gpu
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.published_data import (
+    explain_other_size,
+    find_human_labels,
+    is_of_published_data,
+)
+from labelproof.experiments.records import RecordStore
+from labelproof.noise import parse_noise
 from labelproof.ranges import choose
-from labelproof.training.execution import choose_execution
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.execution import choose_device, choose_execution, resolve_precision
 from labelproof.training.files import remove_folder
-from labelproof.training.provenance import OtherDataError, refuse_other_data
+from labelproof.training.provenance import OtherDataError, fingerprint, mark_data, refuse_other_data
+from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import FolderInUseError
-from labelproof.training.runner import DeviceMemoryError, Job
+from labelproof.training.runner import DeviceMemoryError, Event, Job
 from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.progress import RunDisplay
 
-__all__ = ["bench"]
+__all__ = ["BenchData", "TimeLimit", "bench", "foreseen_name", "resolved"]
 
 AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
 """Runs that fill a large GPU; more of them only take memory."""
@@ -53,8 +60,8 @@ def bench(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Rows to train, separated by spaces or commas, such as 'CE CE+SR'; a loss as text "
-            "is one too, such as 'gce(q=0.5)+sr'.",
+            help="Rows to train, separated by spaces or commas, such as 'CE CE+SR'; also a loss as "
+            "text, such as 'gce(q=0.5)+sr'.",
             show_default="the paper's",
         ),
     ] = None,
@@ -66,9 +73,9 @@ def bench(
         ),
     ] = None,
     records: Annotated[
-        Path, typer.Option(help="Where records are kept, one small file a run.")
+        Path, typer.Option(help="Folder of the records, one small file per run.")
     ] = Path("records"),
-    runs: Annotated[Path, typer.Option(help="Where runs under way keep their checkpoints.")] = Path(
+    runs: Annotated[Path, typer.Option(help="Folder of unfinished runs.")] = Path(
         "labelproof-runs"
     ),
     at_once: Annotated[
@@ -76,19 +83,18 @@ def bench(
         typer.Option(
             min=0,
             help="Runs at a time on the device; with Ray, on each GPU.",
-            show_default="what fills a GPU; 1 elsewhere",
+            show_default="enough to fill a GPU; else 1",
         ),
     ] = 0,
     keep_runs: Annotated[
         bool,
-        typer.Option("--keep-runs", help="Keep the weights of finished runs too."),
+        typer.Option("--keep-runs", help="Keep the weights of finished runs."),
     ] = False,
     epochs: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Train every run for so many epochs instead: a rehearsal. It is in the record's "
-            "configuration, so no table takes it for the paper's.",
+            help="Train every run for this many epochs, as a test; tables do not use such records.",
             show_default="the paper's",
         ),
     ] = None,
@@ -96,57 +102,52 @@ def bench(
         float | None,
         typer.Option(
             min=0,
-            help="Stop after this time. A run that would not be finished by then is not begun, as "
-            "soon as it is known how long one takes; what is under way at the end is saved.",
+            help="Stop after this time and save unfinished runs. Once it is known how long a run "
+            "takes, no run starts that would not finish in time.",
             show_default="no limit",
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps.")
+        str, typer.Option(help="auto (the fastest available), cpu, cuda, cuda:1 or mps.")
     ] = "auto",
-    engine: Annotated[
-        str, typer.Option(help="local is this process; ray is the workers of a Ray cluster.")
-    ] = "local",
+    engine: Annotated[str, typer.Option(help="local: this process; ray: a Ray cluster.")] = "local",
     address: Annotated[
         str | None,
         typer.Option(
             help="The Ray cluster: auto, or HOST:PORT.",
-            show_default="one of its own, on this machine",
+            show_default="a temporary one on this machine",
         ),
     ] = None,
     cpus_per_run: Annotated[
-        int, typer.Option(min=1, help="CPU cores, and as many threads, of each run with Ray.")
+        int, typer.Option(min=1, help="With Ray: CPU cores and threads of each run.")
     ] = 1,
     data_root: Root = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List what would be trained, and train nothing.")
+        bool, typer.Option("--dry-run", help="Train nothing; list what would be trained.")
     ] = False,
 ) -> None:
-    """Train the runs of tables that have no record yet, several at once on a GPU.
+    """Train the runs of the paper's tables that have no record yet, several at once on a GPU.
 
     The whole table of symmetric noise on MNIST, three seeds:
 
         labelproof bench symmetric --dataset mnist --seeds 1,2,3
 
-    Every run becomes a small file of configuration, curve and versions under --records, which is
-    all that 'labelproof table' reads. Stopped or killed, the same command goes on: finished runs
-    are not trained again, those under way continue from their last checkpoint: a stop writes one,
-    and else there is one every half minute or so. A run never goes on with other data. Records can
-    be moved between machines and merged by copying them into one folder, in whatever folders there.
+    Every run leaves a small record of its configuration, curve and versions under --records, which
+    is all that 'labelproof table' reads. If interrupted, the same command resumes: finished runs
+    are not trained again, others continue from their last checkpoint, never on different data. To
+    merge the records of several machines, copy them into one folder.
 
-    See first what it would do, and which runs are begun; or rehearse a cell for one epoch, which
-    takes a few minutes on a CPU:
+    See the plan first, or test one cell for one epoch, which takes a few minutes on a CPU:
 
         labelproof bench symmetric --dataset mnist --dry-run
 
         labelproof bench symmetric --dataset mnist --methods CE --columns 0.8 --epochs 1
 
-    Several tables one after the other, on a machine that is yours for an hour; the exit code is 75
-    if runs are left:
+    Several tables within an hour; the exit code is 75 if runs are left:
 
         labelproof bench symmetric asymmetric --dataset cifar10 --minutes 55
 
-    Over the machines of a Ray cluster, from one of them:
+    On a Ray cluster, from one of its machines:
 
         labelproof bench symmetric --dataset mnist --engine ray --address auto
     """
@@ -299,3 +300,167 @@ def _carry_out(
                 ended.failures += 1
                 display.say(f"{name}: {event.value}")
     return ended
+
+
+_MARGIN = 1.1
+"""Runs get slower when others are made ready beside them; a run cut off is worth nothing."""
+
+
+class TimeLimit:
+    """Gives out jobs for as long as there is time for them.
+
+    How long a run takes is told by the epochs of those before it. As long as nothing is known of
+    runs of its kind, they are begun in any case; so are all that an engine asks for before it has
+    done anything.
+
+    Args:
+        stop: Knows when the time is over.
+
+    Example:
+        >>> from labelproof.training.configuration import Configuration
+        >>> long, short = (Job(Configuration("mnist", epochs=epochs)) for epochs in (50, 5))
+        >>> now = 0.0
+        >>> limit = TimeLimit(StopRequest(100, clock=lambda: now))
+        >>> given = limit.give([long, long, short])
+        >>> next(given).configuration.epochs
+        50
+        >>> for now in (10, 13):
+        ...     limit.see(Event(long, "epoch", {}))
+        >>> [job.configuration.epochs for job in given]  # 150 more seconds would be too much
+        [5]
+    """
+
+    def __init__(self, stop: StopRequest):
+        self.stop = stop
+        self._first: dict[Job, float] = {}
+        self._epochs: dict[Job, int] = {}
+        self._pace: dict[Hashable, float] = {}
+
+    def give(self, jobs: Sequence[Job]) -> Iterator[Job]:
+        """Jobs in their order, without those that there is no time for when they are asked for."""
+        waiting = list(jobs)
+        while True:
+            # Asked again each time: a later one may be shorter, or of a kind not known yet.
+            chosen = next((job for job in waiting if self._fits(job)), None)
+            if chosen is None:
+                return
+            waiting.remove(chosen)
+            yield chosen
+
+    def see(self, event: Event) -> None:
+        """Take note of what happens, to know how fast it goes."""
+        if event.kind == "epoch":
+            job, now = event.job, self.stop.clock()
+            first = self._first.setdefault(job, now)
+            epochs = self._epochs[job] = self._epochs.get(job, -1) + 1
+            if epochs:
+                # The mean: what a device tells late comes two epochs at a time at the end.
+                self._pace[_kind(job)] = (now - first) / epochs
+
+    def _fits(self, job: Job) -> bool:
+        needed = job.configuration.epochs * self._pace.get(_kind(job), 0.0) * _MARGIN
+        return self.stop.clock() + needed < self.stop.end
+
+
+def _kind(job: Job) -> Hashable:
+    """What makes runs take about the same time for an epoch."""
+    configuration = job.configuration
+    return (
+        configuration.data,
+        configuration.network,
+        configuration.batch_size,
+        configuration.algorithm,
+        configuration.imbalance,
+    )
+
+
+class BenchData:
+    """Gives the examples of a configuration; each dataset is read once.
+
+    Args:
+        root: Where datasets are, or `None` for the usual place.
+
+    Example:
+        >>> BenchData(None)(Configuration("digits", noise="symmetric:0.4")).dataset.name
+        'digits'
+    """
+
+    def __init__(self, root: Path | None):
+        self.root = root
+
+    def __call__(self, configuration: Configuration) -> Examples:
+        """What a run learns from."""
+        with told():
+            human = None
+            if parse_noise(configuration.noise).kind == "human":
+                human = find_human_labels(configuration.data, self.root)
+            return choose_examples(configuration, self.dataset(configuration.data), human=human)
+
+    @functools.cache  # noqa: B019 (it lives as long as the command)
+    def dataset(self, name: str) -> Dataset:
+        """The dataset of that name."""
+        with told():
+            return load_dataset(name, root=self.root)
+
+    def mark(self, configuration: Configuration) -> str:
+        """The fingerprint of what a run is trained on."""
+        if parse_noise(configuration.noise).kind == "human":
+            return mark_data(configuration, self(configuration))
+        return self._mark(configuration.data)
+
+    @functools.cache  # noqa: B019
+    def _mark(self, name: str) -> str:
+        return fingerprint(self.dataset(name))
+
+    def tell_size(self, name: str) -> None:
+        """Warn of data that are not the published ones by their size."""
+        explained = explain_other_size(self.dataset(name))
+        if explained:
+            warn(explained)
+
+    def is_done(self, record: RunRecord | None) -> bool:
+        """Whether a run with this record need not be trained.
+
+        A record of data of another size than the published ones only stands for those data, for
+        which they have to be read; any other stands for the cell.
+        """
+        if record is None:
+            return False
+        if is_of_published_data(record):
+            return True
+        try:
+            now = self.mark(Configuration.recorded(record.configuration))
+            return record.data.get("fingerprint") == now
+        except OSError:  # who wants to train will be told; who wants a list gets it
+            return False
+
+
+def resolved(configuration: Configuration, device: torch.device) -> Configuration:
+    """A configuration as its record will have it.
+
+    >>> resolved(Configuration("mnist"), torch.device("cuda")).precision
+    'bf16'
+    """
+    return replace(configuration, precision=resolve_precision(configuration.precision, device))
+
+
+def foreseen_name(configuration: Configuration, *, engine: str, device: str) -> str:
+    """The name of a run's record before anything is begun.
+
+    Args:
+        configuration: Of the run.
+        engine: One of `ENGINES`.
+        device: As it was asked for.
+
+    Example:
+        >>> foreseen_name(Configuration("mnist"), engine="local", device="cuda")
+        'mnist-ce-s1-f7a9a6cd'
+        >>> foreseen_name(Configuration("mnist"), engine="ray", device="auto")
+        'mnist-ce-s1-…'
+    """
+    if engine == "ray" and device == "auto":
+        # A cluster's device is known once one is connected to it, and with it the last digits.
+        return f"{configuration.name.rpartition('-')[0]}-…"
+    # A list of what a GPU would do can be made where there is none.
+    found = torch.device(device) if device.startswith("cuda") else choose_device(device)
+    return resolved(configuration, found).name

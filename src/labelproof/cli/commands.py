@@ -38,12 +38,12 @@ def load_command(name: str) -> Any:
     """
     module = importlib.import_module(f"labelproof.cli.{name}")
     if name == "data":
-        from labelproof.cli.show import show
+        from labelproof.cli.data import show
 
         inner = module.app
         inner.command()(show)
     else:
-        from labelproof.cli.exit_codes import EXIT_CODES
+        from labelproof.cli.console import EXIT_CODES
 
         inner = typer.Typer(add_completion=False)
         inner.command(epilog=EXIT_CODES if name in _TRAINING else None)(getattr(module, name))

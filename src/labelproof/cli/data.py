@@ -1,11 +1,16 @@
-"""`labelproof data`: which datasets there are, get them, and see that they are right."""
+"""`labelproof data`: list, download and verify the published datasets."""
 
 from __future__ import annotations
 
+import shlex
+import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -17,7 +22,12 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from labelproof.cli.console import say, told
+from labelproof.data.columns import Columns
+from labelproof.data.dataset import Dataset
 from labelproof.data.download import MIRROR_VARIABLE, download_dataset
+from labelproof.data.load import load_dataset
+from labelproof.data.notices import count, readable
 from labelproof.data.published import (
     BY_HAND,
     DATASETS,
@@ -29,8 +39,10 @@ from labelproof.data.published import (
     known_dataset,
     verify_dataset,
 )
+from labelproof.noise import NoiseSpec, NoisyLabels, parse_noise
+from labelproof.report.dataset import finding, write_dataset_page
 
-__all__ = ["Root", "app"]
+__all__ = ["Root", "app", "show", "table_lines"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -38,8 +50,9 @@ Root = Annotated[
     Path | None,
     typer.Option(
         "--data-root",
+        rich_help_panel="More options",
         envvar=ROOT_VARIABLE,
-        help="Folder of all datasets that have a name.",
+        help="Folder of the published datasets.",
         show_default="the user's cache folder",
     ),
 ]
@@ -47,15 +60,15 @@ Root = Annotated[
 
 @app.callback()
 def data() -> None:
-    """List, download and verify the datasets that have a name; show any of them, or your own."""
+    """List, download and verify the published datasets; show any of them, or your own."""
 
 
 @app.command("list")
 def list_datasets(root: Root = None) -> None:
-    """List the datasets that have a name, and where each is or how to get it.
+    """List the published datasets, and where each is or how to get it.
 
-    A dataset that lies in the layout of its publisher is found: the binary or the python version of
-    CIFAR, as a folder or as the archive; MNIST's four files, gzipped or not.
+    labelproof reads the publishers' layouts: the binary or the python version of CIFAR, as a folder
+    or an archive; MNIST's four files, gzipped or not.
     """
     console = Console()
     folder = data_root(root)
@@ -76,13 +89,13 @@ def list_datasets(root: Root = None) -> None:
 
 @app.command()
 def download(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Datasets to get.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Datasets to download.")],
     root: Root = None,
     mirror: Annotated[
         str | None,
         typer.Option(
             envvar=MIRROR_VARIABLE,
-            help="Address to fetch from in the publisher's place; MIRROR/NAME/FILE is asked for.",
+            help="Address to download from instead, as MIRROR/NAME/FILE.",
             show_default="the publisher",
         ),
     ] = None,
@@ -90,11 +103,10 @@ def download(
         float, typer.Option(min=1, help="Seconds to wait for an answer before trying again.")
     ] = 30.0,
 ) -> None:
-    """Get datasets from their publishers, unless they are there and right already.
+    """Download datasets from their publishers, unless they are present and verified.
 
-    Every file is checked by its SHA-256 before it is used. After Ctrl-C or a lost connection, the
-    same command downloads the files that are missing. Proxies are taken from the environment
-    (https_proxy, no_proxy).
+    Every file must match its SHA-256. After Ctrl-C or a lost connection, the same command downloads
+    the missing files. Proxies come from the environment (https_proxy, no_proxy).
     """
     console = Console()
     datasets = [known_dataset(name) for name in names]
@@ -114,14 +126,14 @@ def download(
 def verify(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Datasets to verify; else all that are there."),
+        typer.Argument(metavar="NAME", help="Datasets to verify; all that are present by default."),
     ] = None,
     root: Root = None,
 ) -> None:
     """Compare datasets with what was published: counts, sizes and SHA-256.
 
-    What is read is written back in the publisher's own format and its checksum taken, so that every
-    version and compression can be verified. Exits with 1 if anything is off.
+    Each dataset is written back in the publisher's format in memory, so that every version and
+    compression can be verified. The exit code is 1 if anything differs.
     """
     console = Console()
     folder = data_root(root)
@@ -212,3 +224,164 @@ class _Display:
             if not self.console.is_terminal:
                 _print(self.console, f"{self.dataset.name}: {name}, {_megabytes(total)}")
         self.progress.update(self.bars[name], completed=done)
+
+
+SHOWN = 60
+"""Columns and classes of a table that are listed."""
+
+
+def show(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="A dataset's name, or your own: a folder of images, a table, a file of arrays."
+        ),
+    ],
+    noise: Annotated[
+        str,
+        typer.Option(
+            help="Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
+            "instance:RATE, human:WHICH or none."
+        ),
+    ] = "none",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise and of the sample.")] = 1,
+    samples: Annotated[int, typer.Option(min=1, help="Images on the page.")] = 80,
+    human_labels: Annotated[
+        Path | None, typer.Option(help="The file of human labels, for --noise human:WHICH.")
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="The label column of a table.", show_default="by its name"),
+    ] = None,
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option(
+            "--skip-unreadable",
+            help="Leave out unusable images, rows and cells, with a warning.",
+        ),
+    ] = False,
+    data_root: Root = None,
+    output: Annotated[Path, typer.Option(help="The page.")] = Path("labelproof-dataset.html"),
+    open_page: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
+    ] = True,
+) -> None:
+    """Write a page about a dataset: its images, its classes, and the noise added to its labels.
+
+    The command prints the actual share of wrong labels. The page shows images with their given and
+    true labels, the class counts before and after, and the noise matrix. For a table, the command
+    lists columns and classes instead.
+    """
+    console = Console()
+    spec = parse_noise(noise)
+    if spec.kind == "human" and human_labels is None:
+        raise ValueError(f"--human-labels: expected the file with the labels of {spec}, got none")
+    with told():
+        data = load_dataset(
+            dataset,
+            root=data_root,
+            on_error="skip" if skip_unreadable else "raise",
+            label=label,
+        )
+        noisy = None if spec.kind == "none" else _corrupt(data, spec, seed, human_labels)
+    if data.tabular:
+        say(console, "\n".join(table_lines(data)))
+        if noisy is not None:
+            say(console, finding(data, noisy))
+        return
+    console.print(finding(data, noisy), highlight=False)
+    with console.status("Drawing the page"):
+        page = write_dataset_page(
+            output,
+            data,
+            noisy,
+            samples=samples,
+            seed=seed,
+            command=shlex.join(
+                ["labelproof", "data", "show", dataset, "--noise", str(spec), "--seed", str(seed)]
+            ),
+        )
+    address = page.resolve().as_uri()
+    opened = open_page and console.is_terminal and webbrowser.open(address)
+    console.print(f"{'Opened' if opened else 'Page:'} {page}", highlight=False, markup=False)
+
+
+def _corrupt(data: Dataset, spec: NoiseSpec, seed: int, human: Path | None) -> NoisyLabels:
+    return spec.apply(
+        data.train.labels,
+        num_classes=data.num_classes,
+        dataset=data.name,
+        seed=seed,
+        features=_features(data) if spec.kind == "instance" else None,
+        human=human,
+    )
+
+
+def table_lines(data: Dataset) -> list[str]:
+    r"""What there is to know about a table: rows, columns and classes.
+
+    >>> from labelproof.data.dataset import Split
+    >>> import pandas as pd
+    >>> from labelproof.data.table import dataset_from_rows
+    >>> sizes = pd.DataFrame({"size": [3, None, 5]})
+    >>> columns = Columns.learn(sizes)
+    >>> train = Split(columns.encode(sizes), np.array([0, 1, 1]))
+    >>> table = dataset_from_rows("t", {"train": train}, ("a", "b"), columns)
+    >>> print("\n".join(table_lines(table)))
+    t: 3 rows to train on, 1 column, 2 features, 2 classes
+    column  kind    missing  features
+    size    number        1         2
+    class  rows to train on
+    a                     1
+    b                     2
+    How many labels are wrong is not known.
+    """
+    columns = data.columns or Columns(())
+    others = [f"{len(s):,} to {name}" for name, s in data.splits.items() if name != "train"]
+    sizes = ", ".join([f"{count(len(data.train), 'row')} to train on", *others])
+    first = (
+        f"{data.name}: {sizes}, {count(len(columns.columns), 'column')}, "
+        f"{count(data.input_shape[0], 'feature')}, {count(data.num_classes, 'class', 'classes')}"
+    )
+    kinds = [
+        (column.name, column.kind, f"{column.missing:,}", f"{len(column.feature_names):,}")
+        for column in columns.columns
+    ]
+    labels = np.bincount(data.train.labels, minlength=data.num_classes)
+    classes = [
+        (name, f"{rows:,}") for name, rows in zip(data.class_names, labels.tolist(), strict=True)
+    ]
+    left_out = [f"left out: {name} ({reason})" for name, reason in columns.left_out]
+    known = [] if data.clean else ["How many labels are wrong is not known."]
+    return [
+        first,
+        *_aligned([("column", "kind", "missing", "features"), *kinds], numbers=2),
+        *left_out,
+        *_aligned([("class", "rows to train on"), *classes], numbers=1),
+        *known,
+    ]
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], *, numbers: int) -> list[str]:
+    """Cells under each other, the last few of each row to the right; long tables are cut."""
+    shown = [tuple(readable(cell)[:40] for cell in row) for row in rows[: SHOWN + 1]]
+    widths = [max(len(cell) for cell in column) for column in zip(*shown, strict=True)]
+    words = len(widths) - numbers
+    lines = [
+        "  ".join(
+            cell.ljust(width) if place < words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in shown
+    ]
+    rest = len(rows) - len(shown)
+    return [*lines, *([f"and {rest:,} more"] if rest else [])]
+
+
+def _features(data: Dataset) -> NDArray[Any]:
+    if not isinstance(data.train.images, np.ndarray):
+        raise ValueError(
+            f"noise: instance noise looks at all images at once, and those of {data.name} are "
+            "decoded one by one; save them as arrays first"
+        )
+    return data.train.images

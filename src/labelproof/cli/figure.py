@@ -9,20 +9,30 @@ import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from labelproof.cli.arguments import LossFiles, split_names
+from labelproof.cli.console import say, told
 from labelproof.cli.data import Root
-from labelproof.cli.lines import say, told
-from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.table import choose_dataset, of_other_data
-from labelproof.cli.typed_names import split_names
 from labelproof.data.load import load_dataset
-from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
-from labelproof.experiments.features import embed, find_runs, sample_test_images
+from labelproof.experiments.embeddings import (
+    embed,
+    find_runs,
+    read_embeddings,
+    sample_test_images,
+    select_embeddings,
+    shown_classes,
+)
 from labelproof.experiments.published_data import is_of_published_data
 from labelproof.experiments.tables import open_records
 from labelproof.ranges import choose
-from labelproof.report.feature_figures import draw_embeddings
-from labelproof.report.paper_figures import FIGURES, SUFFIXES, draw_figure, save_figure
-from labelproof.report.titles import DATASETS
+from labelproof.report.page import DATASETS
+from labelproof.report.paper_figures import (
+    FIGURES,
+    SUFFIXES,
+    draw_embeddings,
+    draw_figure,
+    save_figure,
+)
 from labelproof.verbs.run import load_run
 
 __all__ = ["figure"]

@@ -1,4 +1,4 @@
-"""`labelproof fit`: from one's own data to a trained network, with nothing to know but the path."""
+"""`labelproof fit`: train on your own data, given its path."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.lines import Terminal
-from labelproof.cli.loss_file import LossFiles
 from labelproof.cli.settings import format_settings
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
@@ -29,101 +28,90 @@ def fit(
             metavar="PATH",
             help="A folder of images with a folder for each class, a table of image files and "
             "labels, a table of features with a label column (.csv, .tsv, .jsonl, .csv.gz, "
-            ".parquet), a file of arrays (.npz), or a dataset's name.",
+            ".parquet, .xlsx), a file of arrays (.npz), or a dataset's name.",
         ),
     ],
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
     loss: Annotated[
         str | None,
         typer.Option(
-            help="What is minimised, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
-            "all. auto tries several on a part of the labels that is held out, which takes many "
-            "times as long (see 'labelproof tune').",
-            show_default="ce+sr, set for the length of the training",
-            rich_help_panel="What is trained",
+            help="The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists all. auto "
+            "tries several on held-out labels, which takes many times as long (see 'labelproof "
+            "tune').",
+            show_default="ce+sr, adapted to the data and the number of epochs",
         ),
     ] = None,
     loss_file: LossFiles = None,
     trials: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=options.MORE,
             min=1,
             help="With --loss auto: how many settings to try. More than eight need Optuna (pip "
             "install 'labelproof\\[tune]').",
             show_default="12, without Optuna 8",
-            rich_help_panel="What is trained",
         ),
     ] = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
     balanced: Annotated[
         bool,
         typer.Option(
             "--balanced",
-            help="Let every class count the same, however many examples it has.",
-            rich_help_panel="What is trained",
+            rich_help_panel=options.MORE,
+            help="Give every class the same total weight.",
         ),
     ] = False,
     validation: Annotated[
         float,
         typer.Option(
+            rich_help_panel=options.MORE,
             min=0.01,
             max=0.5,
-            help="Share of the training examples that is held out to validate on.",
-            rich_help_panel="What is trained",
+            help="Share of the training examples to hold out for validation.",
         ),
     ] = 0.1,
-    noise: flags.Rehearsal = None,
-    seed: flags.Seed = None,
-    device: flags.Device = "auto",
-    workers: flags.Workers = None,
-    image_memory: flags.ImageMemory = None,
+    noise: options.Rehearsal = None,
+    seed: options.Seed = None,
+    device: options.Device = "auto",
+    workers: options.Workers = None,
+    image_memory: options.ImageMemory = None,
     audit: Annotated[
         bool,
         typer.Option(
             "--audit/--no-audit",
-            rich_help_panel=flags.HOW,
-            help="Ask the network at the end which labels are wrong, and write a page about it.",
+            help="At the end, let the network flag wrong labels, and write a report.",
         ),
     ] = True,
     output: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=flags.HOW,
             help="The run's folder.",
             show_default="DATA-fit; DATA-LABELS-fit",
         ),
     ] = None,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            rich_help_panel=flags.HOW,
-            help="Remove the run that is in the folder; start anew.",
-        ),
-    ] = False,
-    strict: flags.Strict = False,
+    fresh: options.Fresh = False,
+    strict: options.Strict = False,
     data_root: Root = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=flags.HOW,
             help="Train nothing; print the recipe as a file that 'labelproof train' reads.",
         ),
     ] = False,
 ) -> None:
-    """Train on your own data, of whose labels an unknown share is wrong.
+    """Train on your own data, when an unknown share of its labels is wrong.
 
-    A folder of images, or a spreadsheet saved as CSV:
+    A folder of images, or a table:
 
         labelproof fit photos/
 
@@ -131,16 +119,15 @@ def fit(
 
         labelproof fit photos/ --labels reviewed.csv
 
-    A network and a way to train it are chosen by what the data are and how many. The loss is
-    robust to wrong labels. A tenth is held out, and how well its labels are predicted is told with
-    an interval. At the end the network says which labels it takes for wrong, with a page to look
-    at. The folder that is left has all that is needed to use the network:
+    Network and settings follow from the kind and size of the data. The loss is robust to wrong
+    labels. A tenth of the examples is held out for validation. At the end the network flags labels
+    that look wrong and writes a report. Use the folder it leaves to predict and to review:
 
         labelproof predict photos-fit new-photos/
 
         labelproof review photos-fit
 
-    Stopped in the middle, the same command goes on from the last checkpoint.
+    If interrupted, the same command resumes from the last checkpoint.
     """
     reporter = Terminal()
     plan = plan_fit(

@@ -1,4 +1,4 @@
-"""From flags, a file and a preset to the configuration of a run.
+"""Build the configuration of a run from flags, a file and a preset.
 
 Flags come before the file, the file before the preset, the preset before the defaults.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-__all__ = ["PRESETS", "choose_configuration", "format_settings", "read_settings"]
+__all__ = [
+    "PRESETS",
+    "choose_configuration",
+    "format_settings",
+    "read_assignments",
+    "read_settings",
+]
 
 PRESETS = ("paper",)
 """Settings that have a name."""
@@ -52,11 +58,34 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"--config: there is no file {path}") from None
     except ValueError as error:
         raise ValueError(f"{path}: not a TOML file: {error}") from None
+    _check_names(values, str(path))
+    return values
+
+
+def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
+    """Settings that are written one by one; a value need not be in quotes.
+
+    >>> read_assignments(["momentum=0.8", "optimizer=adamw", "nesterov=true"])
+    {'momentum': 0.8, 'optimizer': 'adamw', 'nesterov': True}
+    """
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not value:
+            raise ValueError(f"--set: expected NAME=VALUE, got {text!r}")
+        try:
+            values[name] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[name] = value
+    _check_names(values, "--set")
+    return values
+
+
+def _check_names(values: Mapping[str, Any], place: str) -> None:
     for name in values:
         if name not in _NAMES:
             hint = suggest(name, _NAMES) or f"; known: {', '.join(_NAMES)}"
-            raise ValueError(f"{path}: unknown setting {name!r}{hint}")
-    return values
+            raise ValueError(f"{place}: unknown setting {name!r}{hint}")
 
 
 def format_settings(configuration: Configuration) -> str:

@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.output_file import is_standard_output
-from labelproof.cli.typed_names import split_names
+from labelproof.cli.arguments import LossFiles, is_standard_output, split_names
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
 from labelproof.experiments.published_data import is_of_published_data
-from labelproof.experiments.reproduction import compare_all
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import (
     ResultTable,
+    compare_all,
     count_of_other_data,
     count_rehearsals,
     count_settled,
@@ -26,8 +24,7 @@ from labelproof.experiments.tables import (
     open_records,
 )
 from labelproof.ranges import choose, suggest
-from labelproof.report.reproduction import SUMMARIES
-from labelproof.report.tables import FORMATS, SUFFIXES
+from labelproof.report.tables import FORMATS, SUFFIXES, SUMMARIES
 from labelproof.training.files import write_text
 
 __all__ = ["choose_dataset", "choose_format", "of_other_data", "table", "write_or_print"]

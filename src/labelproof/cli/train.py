@@ -3,147 +3,182 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import Terminal, ending, warn
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.lines import Terminal, warn
-from labelproof.cli.loss_file import LossFiles
-from labelproof.cli.scalars import Scalars
-from labelproof.cli.settings import choose_configuration, format_settings, read_settings
+from labelproof.cli.settings import (
+    choose_configuration,
+    format_settings,
+    read_assignments,
+    read_settings,
+)
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
 from labelproof.fitting.recipe import LARGE
+from labelproof.training.algorithms.spec import ALGORITHMS
 from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
 from labelproof.verbs.inputs import check_labels_file
 from labelproof.verbs.summaries import preview
 from labelproof.verbs.train import TrainPlan, default_folder
 
-__all__ = ["train"]
+__all__ = ["Scalars", "train"]
 
 
 def train(
-    data: flags.Data = None,
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
-    noise: flags.Noise = None,
-    loss: flags.LossText = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A dataset's name (digits, mnist, cifar10, ...; see 'labelproof data list') or "
+            "the path of your own. Required, here or in --config.",
+            show_default=False,
+        ),
+    ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
+            "instance:RATE or human:WHICH. With --preset paper, as the authors' code puts them.",
+            show_default=False,
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
+            "all. With --preset paper, a name of the paper's tables stands for its settings.",
+            show_default="ce; CE+SR with --preset paper",
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="paper: the paper's settings for mnist, cifar10, cifar100 or webvision.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="A TOML file of settings (batch_size = 64), such as --dry-run prints.",
+            show_default=False,
+        ),
+    ] = None,
+    assign: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any setting that --config can hold, such as momentum=0.8 or optimizer=adamw; "
+            "repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    seed: options.Seed = None,
+    device: options.Device = "auto",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="The run's folder.",
+            show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION",
+        ),
+    ] = None,
+    fresh: options.Fresh = False,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=options.MORE,
+            help=f"The algorithm: {', '.join(ALGORITHMS)}, with optional arguments.",
+            show_default=False,
+        ),
+    ] = None,
+    validation: Annotated[
+        float | None,
+        typer.Option(
+            rich_help_panel=options.MORE,
+            help="Share of the training examples to hold out for validation.",
+            show_default=False,
+        ),
+    ] = None,
     loss_file: LossFiles = None,
-    preset: flags.Preset = None,
-    config: flags.Config = None,
-    network: flags.NetworkText = None,
-    epochs: flags.Epochs = None,
-    batch_size: flags.BatchSize = None,
-    optimizer: flags.OptimizerName = None,
-    learning_rate: flags.LearningRate = None,
-    schedule: flags.ScheduleText = None,
-    momentum: flags.Momentum = None,
-    nesterov: flags.Nesterov = None,
-    weight_decay: flags.WeightDecay = None,
-    clip_norm: flags.ClipNorm = None,
-    augmentation: flags.AugmentationText = None,
-    algorithm: flags.AlgorithmText = None,
-    precision: flags.Precision = None,
-    average: flags.Average = None,
-    imbalance: flags.ImbalanceText = None,
-    seed: flags.Seed = None,
-    validation: flags.Validation = None,
-    class_weight: flags.ClassWeight = None,
-    l1: flags.L1 = None,
-    l1_on: flags.L1On = None,
-    l1_before_clipping: flags.L1BeforeClipping = None,
-    device: flags.Device = "auto",
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
     compile: Annotated[
         bool | None,
         typer.Option(
             "--compile/--no-compile",
-            rich_help_panel=flags.HOW,
-            help="Whether network and loss are compiled, which takes a minute at the start.",
+            rich_help_panel=options.MORE,
+            help="Compile network and loss, which takes a minute at the start.",
             show_default="on CUDA",
         ),
     ] = None,
-    workers: flags.Workers = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=flags.HOW,
-            help="The run's folder.",
-            show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION, with --labels and their name",
-        ),
-    ] = None,
+    workers: options.Workers = None,
     checkpoint_seconds: Annotated[
         float,
         typer.Option(
             min=0,
-            rich_help_panel=flags.HOW,
-            help="Time between two checkpoints; longer where one takes so long that it would cost "
-            "more than a hundredth of the time. 0 writes one after every epoch.",
+            metavar="SECONDS",
+            rich_help_panel=options.MORE,
+            help="Seconds between checkpoints; 0 writes one after every epoch.",
         ),
     ] = 30.0,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            rich_help_panel=flags.HOW,
-            help="Remove the run that is in the folder; start anew.",
-        ),
-    ] = False,
     data_root: Root = None,
-    human_labels: flags.HumanLabels = None,
-    skip_unreadable: Annotated[
-        bool,
-        typer.Option(
-            "--skip-unreadable",
-            rich_help_panel=flags.HOW,
-            help="Leave out images that cannot be read and rows without a label, and say so.",
-        ),
-    ] = False,
+    human_labels: options.HumanLabels = None,
+    skip_unreadable: options.SkipUnreadable = False,
     tensorboard: Annotated[
         bool,
         typer.Option(
             "--tensorboard",
-            rich_help_panel=flags.HOW,
-            help="Write TensorBoard's event files into the folder.",
+            rich_help_panel=options.MORE,
+            help="Write TensorBoard event files to the folder.",
         ),
     ] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            rich_help_panel=flags.HOW,
-            help="Train nothing; print all settings as a file that --config reads.",
+            rich_help_panel=options.MORE,
+            help="Train nothing; print all settings as a file for --config.",
         ),
     ] = False,
 ) -> None:
-    """Train a network, also where many labels are wrong, and keep all there is to know about it.
+    """Train a network with every setting under your control, and keep a record of the run.
 
     The paper's setting, sparse regularization on CIFAR-10 with 60% wrong labels:
 
         labelproof train --data cifar10 --noise symmetric:0.6 --loss ce+sr --preset paper
 
-    Something to try at once:
+    A quick first run:
 
         labelproof train --data digits --noise symmetric:0.4 --loss ce+sr --epochs 20
 
-    On data of your own, with labels that you have gone through:
+    Your own data, with reviewed labels:
 
         labelproof train --data photos/ --labels reviewed.csv --loss ce+sr
 
-    Stopped in the middle, by Ctrl-C or by a crash, the same command goes on from the last
-    checkpoint, to the same result. A run that is finished is not trained again, and one on other
-    data or labels is never gone on with. Flags come before the file of --config, that before
-    --preset, that before the defaults. Several GPUs:
+    After Ctrl-C or a crash, the same command resumes from the last checkpoint, with the same
+    result. A finished run is not trained again, and a run never resumes on different data or
+    labels. Options override --set, which overrides --config, which overrides --preset. Several
+    GPUs:
 
         torchrun --nproc-per-node 4 -m labelproof train --data cifar10
     """
@@ -155,26 +190,14 @@ def train(
         "network": network,
         "epochs": epochs,
         "batch_size": batch_size,
-        "optimizer": optimizer,
         "learning_rate": learning_rate,
-        "schedule": schedule,
-        "momentum": momentum,
-        "nesterov": nesterov,
-        "weight_decay": weight_decay,
-        "clip_norm": clip_norm,
         "augmentation": augmentation,
-        "precision": precision,
-        "average": average,
-        "imbalance": imbalance,
         "seed": seed,
         "validation": validation,
-        "class_weight": class_weight,
-        "l1": l1,
-        "l1_on": l1_on,
-        "l1_before_clipping": l1_before_clipping,
     }
     check_labels_file(labels)
     values = read_settings(config) if config is not None else {}
+    values |= read_assignments(assign or ())
     values |= {name: value for name, value in given.items() if value is not None}
 
     asked = Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root)
@@ -209,3 +232,42 @@ def train(
             checkpoint_seconds=checkpoint_seconds,
             sink=Scalars(folder) if tensorboard else None,
         )
+
+
+class Scalars:
+    """Writes each epoch's metrics, under `tensorboard/` of the run's folder.
+
+    Args:
+        folder: The run's.
+
+    Raises:
+        ImportError: TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: Path):
+        if importlib.util.find_spec("tensorboard") is None:
+            raise ImportError(
+                "--tensorboard: expected the package tensorboard, which is not installed; get it "
+                "with pip install 'labelproof[tensorboard]'"
+            )
+        self.folder = folder / "tensorboard"
+        self._writer: Any = None
+
+    def start(self, epoch: int) -> None:
+        """Begin; what was written of this epoch and later ones by an earlier course is dropped."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(self.folder), purge_step=epoch)
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Write an epoch."""
+        epoch = int(metrics["epoch"])
+        for name, value in metrics.items():
+            if name != "epoch":
+                self._writer.add_scalar(name, value, epoch)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """End the files."""
+        if self._writer is not None:
+            self._writer.close()

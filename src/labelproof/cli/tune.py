@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 import labelproof
-from labelproof.cli import flags
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles
+from labelproof.cli.console import DIVERGED, Terminal, ending
 from labelproof.cli.data import Root
-from labelproof.cli.endings import ending
-from labelproof.cli.exit_codes import DIVERGED
-from labelproof.cli.lines import Terminal
-from labelproof.cli.loss_file import LossFiles
 
 __all__ = ["tune"]
 
@@ -27,23 +25,16 @@ def tune(
             "(digits, mnist, cifar10, ...; see 'labelproof data list').",
         ),
     ],
-    noise: Annotated[
-        str,
-        typer.Option(
-            help="Wrong labels to put on it first, such as symmetric:0.4: a rehearsal on data "
-            "whose labels are right. Your own data is taken as it is."
-        ),
-    ] = "none",
     trials: Annotated[int, typer.Option(min=1, help="How many settings to try.")] = 20,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0, help="Begin nothing after so long.", show_default="no limit"),
+        typer.Option(min=0, help="Start no run after this time.", show_default="no limit"),
     ] = None,
     loss: Annotated[
         list[str] | None,
         typer.Option(
-            help="A loss of your own to try first, such as 'nce+mae'; repeatable.",
-            show_default="none",
+            help="A loss to try first, such as 'nce+mae'; repeatable.",
+            show_default=False,
         ),
     ] = None,
     loss_file: LossFiles = None,
@@ -51,58 +42,57 @@ def tune(
         int,
         typer.Option(
             min=0,
-            help="Parts that are held out in turn, each setting trained once for each; 1 holds out "
-            "a single part.",
-            show_default="3 below 10,000 examples, 1 from there on",
+            help="Folds of the cross-validation of each setting; 1 holds out a single part.",
+            show_default="3 below 10,000 examples, else 1",
         ),
     ] = 0,
     prune: Annotated[
         bool,
         typer.Option(
-            "--prune/--no-prune", help="Whether settings that are clearly behind are let go early."
+            "--prune/--no-prune",
+            rich_help_panel=options.MORE,
+            help="Stop settings early that are clearly behind.",
         ),
     ] = True,
-    label: flags.Label = None,
-    labels: flags.Labels = None,
-    drop: flags.Drop = None,
-    group: flags.Group = None,
-    decimal: flags.Decimal = ".",
-    thousands: flags.Thousands = None,
-    network: flags.RecipeNetwork = None,
-    epochs: flags.RecipeEpochs = None,
-    batch_size: flags.RecipeBatchSize = None,
-    learning_rate: flags.RecipeLearningRate = None,
-    augmentation: flags.RecipeAugmentation = None,
-    seed: flags.Seed = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = None,
+    network: options.Network = None,
+    epochs: options.Epochs = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    augmentation: options.Augmentation = None,
+    noise: options.Rehearsal = None,
+    seed: options.Seed = None,
     at_once: Annotated[
-        int, typer.Option(min=1, help="Runs at a time, which fill a GPU; more take more memory.")
+        int, typer.Option(min=1, help="Runs at a time, to fill a GPU; more need more memory.")
     ] = 1,
-    device: flags.Device = "auto",
+    device: options.Device = "auto",
     output: Annotated[
         Path, typer.Option(help="The file of the search, written after every run.")
     ] = Path("tuning.json"),
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start anew, whatever the file holds.")
-    ] = False,
+    fresh: options.Fresh = False,
     data_root: Root = None,
 ) -> None:
-    """Choose the loss and its hyperparameters for data with wrong labels, without any clean ones.
+    """Choose the loss and its hyperparameters without clean labels.
 
-    A part of the examples is held out with the labels it came with, wrong ones among them. Each
-    setting is trained on the rest, and the one that agrees best with the part held out is chosen.
-    First come settings that are known to be good, then what Optuna makes of their results, which
-    comes with the package's extra 'tune'.
+    The search holds out some examples with their noisy labels, trains each setting on the rest and
+    chooses the one that agrees best with the held-out labels. It starts with settings that are
+    known to work and continues with Optuna's proposals (extra 'tune').
 
         labelproof tune photos/ --trials 20
 
         labelproof tune photos/ --labels reviewed.csv
 
-    See how well that works where the truth is known:
+    Test it on data with known labels:
 
         labelproof tune digits --noise symmetric:0.4 --trials 10 --epochs 20
 
-    Stopped by Ctrl-C it says what is best so far, and the same command goes on from its file; so it
-    does with more --trials.
+    Ctrl-C prints the best setting so far. The same command resumes from its file, also with more
+    --trials.
     """
     reporter = Terminal()
     with ending(reporter):

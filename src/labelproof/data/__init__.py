@@ -8,15 +8,7 @@ from labelproof.data.download import DownloadError, download_dataset
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.image_folder import load_folder
 from labelproof.data.image_table import load_image_table
-from labelproof.data.imbalance import (
-    Imbalance,
-    keep_counts,
-    keep_long_tailed,
-    keep_step,
-    long_tailed_counts,
-    parse_imbalance,
-    step_counts,
-)
+from labelproof.data.imbalance import Imbalance, keep_counts, parse_imbalance
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import DataWarning
 from labelproof.data.published import (
@@ -31,7 +23,7 @@ from labelproof.data.published import (
     verify_dataset,
 )
 from labelproof.data.splits import Holdout, folds, hold_out
-from labelproof.data.table import load_table, read_features, read_table
+from labelproof.data.table import load_table, read_table
 from labelproof.data.webvision import load_webvision
 
 __all__ = [
@@ -53,8 +45,6 @@ __all__ = [
     "hold_out",
     "idx_bytes",
     "keep_counts",
-    "keep_long_tailed",
-    "keep_step",
     "load_arrays",
     "load_coarse_labels",
     "load_dataset",
@@ -64,11 +54,8 @@ __all__ = [
     "load_image_table",
     "load_table",
     "load_webvision",
-    "long_tailed_counts",
     "parse_imbalance",
-    "read_features",
     "read_idx",
     "read_table",
-    "step_counts",
     "verify_dataset",
 ]

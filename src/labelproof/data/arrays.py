@@ -6,7 +6,7 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,11 +20,6 @@ from labelproof.data.notices import few, notice, readable
 from labelproof.data.splits import SPLITS
 from labelproof.data.table import dataset_from_rows
 
-__all__ = ["FEATURES", "Layout", "array_table", "load_arrays", "read_arrays"]
-
-Layout: TypeAlias = Literal["NCHW", "NHWC"]
-"""The order of the axes: images, channels, height, width."""
-
 _IMAGES = ("x", "images", "data", "img", "imgs")
 FEATURES = ("embeddings", "features")
 """Names of rows; used where there are no images, which may have features beside them."""
@@ -37,7 +32,6 @@ _LARGEST_RATIO, _SMALLEST_ROOM = 200, 256 << 20
 def load_arrays(
     path: str | os.PathLike[str],
     *,
-    layout: Layout | None = None,
     on_error: OnError = "raise",
     few_classes: bool = False,
     like: tuple[Columns, Sequence[str]] | None = None,
@@ -56,7 +50,6 @@ def load_arrays(
 
     Args:
         path: The file.
-        layout: The order of the axes, where the shape leaves it open.
         on_error: For infinite values in rows: `"raise"` raises and names the first few, `"skip"`
             treats them as missing, with a warning.
         few_classes: Accept fewer than two classes, to measure on.
@@ -65,9 +58,6 @@ def load_arrays(
 
     Returns:
         A dataset in memory. Its labels count as not clean.
-
-    Raises:
-        ValueError: The file is malformed, lacks an array, or holds neither images nor rows.
 
     Example:
         >>> file = getfixture("tmp_path") / "shapes.npz"
@@ -78,8 +68,6 @@ def load_arrays(
         (('a', 'b'), array([0, 1, 1, 0, 0, 1]), (3, 8, 8))
     """
     file, place = Path(path), readable(str(path))
-    if layout not in (None, "NCHW", "NHWC"):
-        raise ValueError(f"layout: expected 'NCHW' or 'NHWC', got {layout!r}")
     check_on_error(on_error)
     arrays = read_arrays(file)
     if "" in arrays:
@@ -103,7 +91,7 @@ def load_arrays(
         return _table(given, labels, names, file, on_error, like)
     images = _bytes(given, place)
     splits = {
-        split: Split(_channels_first(images[split], layout, f"{place}: {key}"), labels[split])
+        split: Split(_channels_first(images[split], f"{place}: {key}"), labels[split])
         for split, (key, _) in pairs.items()
     }
     mean, std = channel_statistics(splits["train"].array)
@@ -111,11 +99,7 @@ def load_arrays(
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """The arrays of an `.npz` by their names in lower case, or that of an `.npy` as `""`.
-
-    Raises:
-        ValueError: The file is damaged, holds Python objects, or unpacks to far more than its size.
-    """
+    """The arrays of an `.npz` by their names in lower case, or that of an `.npy` as `""`."""
     path, place = Path(path), readable(str(path))
     if path.suffix.lower() not in (".npy", ".npz"):
         raise ValueError(f"path: expected a file that ends in .npz or .npy, got {place}")
@@ -150,6 +134,7 @@ def array_table(rows: NDArray[Any], place: str) -> pd.DataFrame:
 
 
 def as_words(array: NDArray[Any]) -> tuple[str, ...]:
+    """The elements of an array as text."""
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8", "backslashreplace")
     return tuple(str(value).strip() for value in array.ravel().tolist())
@@ -238,19 +223,17 @@ def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tu
         for split, words in SPLITS.items()
     }
 
-    def one(words: Sequence[str], patterns: Sequence[str]) -> str | None:
+    def find(words: Sequence[str], patterns: Sequence[str]) -> str | None:
         names = [form.format(word) for form in patterns for word in words]
         found = [name for name in names if name in arrays]
         if len(found) > 1:
             raise ValueError(f"{place}: expected one of {' and '.join(found)}, got both")
         return found[0] if found else None
 
-    every = ["{}", *(form for each in forms.values() for form in each)]
-    named = any(form.format(word) in arrays for form in every for word in _IMAGES)
-    inputs = _IMAGES if named else FEATURES
     pairs: dict[str, tuple[str, str]] = {}
     for split, patterns in (*forms.items(), ("train", ["{}"])):
-        images, labels = one(inputs, patterns), one(_LABELS, patterns)
+        images = find(_IMAGES, patterns) or find(FEATURES, patterns)
+        labels = find(_LABELS, patterns)
         if patterns == ["{}"] and pairs:
             break
         if images and labels:
@@ -296,21 +279,13 @@ def _bytes(given: Mapping[str, NDArray[Any]], place: str) -> dict[str, NDArray[n
     return pixels
 
 
-def _channels_first(
-    images: NDArray[np.uint8], layout: Layout | None, place: str
-) -> NDArray[np.uint8]:
+def _channels_first(images: NDArray[np.uint8], place: str) -> NDArray[np.uint8]:
     if images.ndim == 3:
         return images[:, np.newaxis]
-    if images.ndim != 4:
+    first, last = (images.ndim == 4 and images.shape[axis] in (1, 3) for axis in (1, -1))
+    if first == last:
         raise ValueError(
-            f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W), got {images.shape}"
+            f"{place}: expected (N, H, W), or four axes of which the second or the last, not both, "
+            f"has 1 or 3 channels, got {images.shape}"
         )
-    first, last = images.shape[1] in (1, 3), images.shape[3] in (1, 3)
-    if layout is None and first == last:
-        found = "both axes" if first else "neither axis"
-        raise ValueError(
-            f"{place}: expected 1 or 3 channels second or last, got {images.shape}, where {found} "
-            "could be; say layout='NCHW' or layout='NHWC'"
-        )
-    channels_last = layout == "NHWC" or (layout is None and last)
-    return np.ascontiguousarray(images.transpose(0, 3, 1, 2)) if channels_last else images
+    return images if first else np.ascontiguousarray(images.transpose(0, 3, 1, 2))

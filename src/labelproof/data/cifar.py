@@ -56,11 +56,7 @@ class CifarLayout:
         return tuple(name for names in self.batches.values() for name in names)
 
     def read(self, path: Path) -> dict[str, Arrays]:
-        """Read both splits from a folder or the archive.
-
-        Raises:
-            ValueError: A file is damaged, belongs to another dataset or is unsafe to read.
-        """
+        """Read both splits from a folder or the archive."""
         if path.is_dir():
             names = [name for name in self.files if (path / name).is_file()]
             contents = {name: np.fromfile(path / name, np.uint8) for name in names}
@@ -129,18 +125,14 @@ def read_gzip(path: Path, limit: int) -> bytes:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path}: truncated or damaged ({error}); fetch it again") from error
     if len(content) > limit:
-        raise ValueError(f"{path}: expected at most {limit} uncompressed bytes, got more")
+        raise ValueError(f"{path}: unpacks to more than {limit} bytes; unpack it first")
     return content
 
 
 def read_archive(
     archive: Path, members: Collection[str], *, limit: int = _LIMIT
 ) -> dict[str, bytes]:
-    """Read some plain files, no links, of a `.tar.gz` archive into memory, by their last names.
-
-    Raises:
-        ValueError: The archive is damaged, or has more than `limit` uncompressed bytes.
-    """
+    """Read some plain files, no links, of a `.tar.gz` archive into memory, by their last names."""
     content = read_gzip(archive, limit)
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
@@ -164,10 +156,6 @@ def read_pickle(content: bytes, name: str) -> dict[Any, Any]:
 
     Text written by Python 2, which does not tell text from bytes, comes out as `str` in Latin-1.
     Only the dict's own values may be arrays. Errors begin with `name`.
-
-    Raises:
-        UnsafePickleError: The pickle holds anything but data; a `ValueError`.
-        ValueError: The pickle is truncated or damaged, or no such dict.
 
     Example:
         >>> read_pickle(pickle.dumps({"labels": [3, 8]}, protocol=2), "batch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
@@ -18,11 +18,11 @@ from labelproof.data.classes import UnusableSamplesError
 from labelproof.data.notices import count, few, notice, quoted
 from labelproof.ranges import suggest
 
-__all__ = ["Column", "Columns", "are_numbers", "on_threads", "row_parts", "text_codes"]
-
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Write: TypeAlias = Callable[[slice, NDArray[np.float32], int], None]
+"""Writes the features of the rows of a slice into zeros, `(N, F)`, from a feature on."""
 
 MOST_VALUES = 50
 """Values of a category that get a feature of their own."""
@@ -61,7 +61,7 @@ def on_threads(work: Callable[[Item], Result], items: Iterable[Item], *, rows: i
 
 def row_parts(rows: int) -> list[slice]:
     """Slices of some thousand rows, which fit into a processor's cache."""
-    return [slice(start, start + 8192) for start in range(0, rows, 8192)]
+    return [slice(start, start + 4096) for start in range(0, rows, 4096)]
 
 
 class _LeftOutError(Exception):
@@ -108,51 +108,61 @@ class Column:
             names = [self.name, *(f"{self.name}: {turn}" for turn in turns)]
         return (*names, *[f"{self.name}: missing"] * bool(self.missing))
 
-    def encode(
-        self, cells: pd.Series, features: NDArray[np.float32], place: str, on_error: str
-    ) -> str:
-        """Write the features of some rows into `(F, N)`; returns what to warn of, if anything."""
+    def encoder(self, cells: pd.Series, place: str, on_error: str) -> tuple[Write, str]:
+        """What writes the features of some rows, and what to warn of, if anything."""
         if self.kind == "category":
-            return self._encode_category(cells, features, place)
+            return self._category_encoder(cells, place)
         if self.kind == "text":
-            return self._encode_text(cells, features)
+            return self._text_encoder(cells), ""
         values, problem = _numbers(cells, self.name, self.kind, place, on_error)
-        absent = np.isnan(values)
-        if absent.any():
-            values = np.where(absent, self.fill, values)
-        np.subtract(values, self.offset, out=features[0], casting="unsafe")
-        for index, cycle in enumerate(self.values):
-            phase = 2 * np.pi * values / _PERIODS[cycle]
-            features[1 + 2 * index], features[2 + 2 * index] = np.sin(phase), np.cos(phase)
-        if self.missing:
-            features[-1] = absent
-        return problem
 
-    def _encode_text(self, cells: pd.Series, features: NDArray[np.float32]) -> str:
+        def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
+            numbers, features = values[part], rows[:, start:]
+            absent = np.isnan(numbers)
+            if absent.any():
+                numbers = np.where(absent, self.fill, numbers)
+            np.subtract(numbers, self.offset, out=features[:, 0], casting="unsafe")
+            for index, cycle in enumerate(self.values):
+                phase = 2 * np.pi * numbers / _PERIODS[cycle]
+                features[:, 1 + 2 * index] = np.sin(phase)
+                features[:, 2 + 2 * index] = np.cos(phase)
+            if self.missing:
+                features[:, 1 + 2 * len(self.values)] = absent
+
+        return write, problem
+
+    def _text_encoder(self, cells: pd.Series) -> Write:
         codes, texts = text_codes(cells)
         known = {word: feature for feature, word in enumerate(self.values)}
-        found = np.zeros((len(texts) + 1, len(features)), np.float32)
+        found = np.zeros((len(texts) + 1, len(self.feature_names)), np.float32)
         for row, text in zip(found, texts, strict=False):
             row[[known[word] for word in _words(text) if word in known]] = 1
         if self.missing:
             found[-1, -1] = 1
-        features[:] = found[codes].T
-        return ""
 
-    def _encode_category(self, cells: pd.Series, features: NDArray[np.float32], place: str) -> str:
+        def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
+            rows[:, start : start + found.shape[1]] = found[codes[part]]
+
+        return write
+
+    def _category_encoder(self, cells: pd.Series, place: str) -> tuple[Write, str]:
         codes, words = text_codes(cells)
-        others = len(self.values) if self.other else -1
         known = {value: feature for feature, value in enumerate(self.values)}
-        index = np.array([*(known.get(word, others) for word in words), 0], dtype=np.int32)
-        index[-1] = len(features) - 1 if self.missing else others
-        chosen = index[codes]
-        for feature in range(len(features)):
-            np.equal(chosen, feature, out=features[feature], casting="unsafe")
+        others = len(known) if self.other else -1
+        index = np.array([*(known.get(word, others) for word in words), others])
+        if self.missing:
+            index[-1] = len(known) + self.other
+
+        def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
+            chosen = index[codes[part]]
+            ones = np.arange(start, rows.size, rows.shape[1]) + chosen
+            rows.reshape(-1)[ones if index.min() >= 0 else ones[chosen >= 0]] = 1
+
         strange = [number for number, word in enumerate(words) if word not in known]
         unseen = int(np.isin(codes, strange).sum()) if strange and not self.other else 0
         if unseen <= max(UNSEEN * len(codes), 4):
-            return ""
-        return (
+            return write, ""
+        return write, (
             f"{place}: column {self.name!r}: {unseen:,} of {count(len(codes), 'cell')} have values "
             f"unseen in training: {few([repr(words[number]) for number in strange])}"
         )
@@ -201,6 +211,7 @@ class Columns:
         place: str = "table",
         on_error: str = "raise",
         leave_out: bool = True,
+        coded: Collection[str] = (),
     ) -> Columns:
         """Learn from training rows what becomes of each column.
 
@@ -210,18 +221,14 @@ class Columns:
             on_error: For text between numbers and infinite values: `"raise"` raises, `"skip"`
                 treats them as missing with a warning, `"quiet"` without one.
             leave_out: Leave out columns without information.
+            coded: Columns of text that `code_text` made categories.
 
-        Raises:
-            ValueError: A column mixes numbers and text or has an infinite value, or no column can
-                be used.
-
-        Warns:
-            DataWarning: Columns are left out, or cells are treated as missing.
         """
 
         def work(item: tuple[Any, pd.Series]) -> tuple[Column | str, str]:
             try:
-                return _learn(item[1], str(item[0]), place, on_error, leave_out=leave_out)
+                text = item[0] in coded
+                return _learn(item[1], str(item[0]), place, on_error, leave_out, text)
             except _LeftOutError as reason:
                 return str(reason), ""
 
@@ -269,16 +276,7 @@ class Columns:
     def encode(
         self, table: pd.DataFrame, *, place: str = "table", on_error: str = "raise"
     ) -> NDArray[np.float32]:
-        """Turn a table into rows of features, `(N, F)`, all finite.
-
-        Args:
-            table: Rows with the columns in use, in any order.
-            place: The table's name in messages.
-            on_error: As for `learn`.
-
-        Raises:
-            ValueError: A column is missing, or has cells of another kind.
-        """
+        """Turn a table with the columns in use, in any order, into rows of features, `(N, F)`."""
         names = [str(name) for name in table.columns]
         lacking = [name for name in self.names if name not in names]
         if lacking:
@@ -289,23 +287,24 @@ class Columns:
                 f"{few([repr(name) for name in names], shown=8) or 'none'}{hint}"
             )
         cells = [table.iloc[:, names.index(name)] for name in self.names]
-        # Feature by feature, and transposed at the end: writing single columns of rows is slower.
-        features = np.empty((len(self.feature_names), len(table)), np.float32)
-        ends = np.cumsum([len(column.feature_names) for column in self.columns])
-        parts = np.split(features, ends[:-1])
-        for problem in on_threads(
-            lambda work: work[0].encode(*work[1:], place, on_error),
-            zip(self.columns, cells, parts, strict=True),
+        encoders = on_threads(
+            lambda pair: pair[0].encoder(pair[1], place, on_error),
+            zip(self.columns, cells, strict=True),
             rows=len(table),
-        ):
+        )
+        for _, problem in encoders:
             if problem and on_error != "quiet":
                 notice(problem)
-        rows = np.empty(features.shape[::-1], np.float32)
+        # Not np.zeros: its memory comes in small pages, which cost more than all the rest.
+        rows = np.empty((len(table), len(self.feature_names)), np.float32)
+        ends = np.cumsum([len(column.feature_names) for column in self.columns]).tolist()
 
-        def transpose(part: slice) -> None:
-            rows[part] = features[:, part].T
+        def fill(part: slice) -> None:
+            rows[part] = 0
+            for (write, _), start in zip(encoders, [0, *ends], strict=False):
+                write(part, rows[part], start)
 
-        on_threads(transpose, row_parts(len(rows)), rows=len(rows))
+        on_threads(fill, row_parts(len(rows)), rows=len(rows))
         return rows
 
     def as_values(self) -> dict[str, Any]:
@@ -316,11 +315,7 @@ class Columns:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Columns:
-        """The columns that `as_values` describes.
-
-        Raises:
-            ValueError: These are no such values.
-        """
+        """The columns that `as_values` describes."""
         try:
             columns = []
             for entry in values["columns"]:
@@ -337,17 +332,19 @@ class Columns:
 
 
 def _learn(
-    cells: pd.Series, name: str, place: str, on_error: str, *, leave_out: bool
+    cells: pd.Series, name: str, place: str, on_error: str, leave_out: bool, text: bool
 ) -> tuple[Column, str]:
     """What becomes of a column, and what to warn of, if anything."""
-    kind, coded = _kind_of(cells)
+    kind, coded = _kind_of_text(cells) if text else _kind_of(cells)
     if kind == "category":
         return _learn_category(*(coded or text_codes(cells)), name), ""
     values, problem = _numbers(cells, name, kind, place, on_error)
-    absent = np.isnan(values)
-    present = values[~absent] if absent.any() else values
+    present = values
+    low, high = (values.min(), values.max()) if len(values) else (np.nan, np.nan)
+    if np.isnan(low):
+        present = values[~np.isnan(values)]
+        low, high = (present.min(), present.max()) if len(present) else (0.0, 0.0)
     missing = len(values) - len(present)
-    low, high = (present.min(), present.max()) if len(present) else (0.0, 0.0)
     if leave_out:
         if not len(present):
             raise _LeftOutError("empty")
@@ -366,8 +363,8 @@ def _learn(
     return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset), problem
 
 
-def _learn_category(codes: NDArray[np.intp], words: list[str], name: str) -> Column:
-    rows = np.bincount(codes[codes >= 0], minlength=len(words)).tolist()
+def _learn_category(codes: NDArray[Any], words: list[str], name: str) -> Column:
+    rows = text_counts(codes, len(words)).tolist()
     present = sum(rows)
     missing = len(codes) - present
     if not present:
@@ -402,7 +399,7 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(word for _, word in sorted(frequent)[:MOST_WORDS]))
 
 
-def _kind_of(cells: pd.Series) -> tuple[Kind, tuple[NDArray[np.intp], list[str]] | None]:
+def _kind_of(cells: pd.Series) -> tuple[Kind, tuple[NDArray[Any], list[str]] | None]:
     """The kind of a column by its type; for text by its cells, with their `text_codes`."""
     dtype, types = cells.dtype, pd.api.types
     if isinstance(dtype, pd.CategoricalDtype):
@@ -413,15 +410,20 @@ def _kind_of(cells: pd.Series) -> tuple[Kind, tuple[NDArray[np.intp], list[str]]
         return "number", None
     if types.is_datetime64_any_dtype(dtype):
         return "date", None
-    found = types.infer_dtype(cells, skipna=True)
-    if found in _INFERRED:
-        return _INFERRED[found], None
+    if not isinstance(dtype, pd.StringDtype):
+        found = types.infer_dtype(cells, skipna=True)
+        if found in _INFERRED:
+            return _INFERRED[found], None
+    return _kind_of_text(cells)
+
+
+def _kind_of_text(cells: pd.Series) -> tuple[Kind, tuple[NDArray[Any], list[str]] | None]:
     codes, words = text_codes(cells)
     if not words:
         return "number", None
     if _DATE.match(words[0]) and _moments(pd.Series(words, dtype=object)).notna().all():
         return "date", None
-    counts = np.bincount(codes[codes >= 0], minlength=len(words))
+    counts = text_counts(codes, len(words))
     numbers = counts[are_numbers(words)].sum() / counts.sum()
     # Some text among many numbers is a typo; among few different ones it may be a code.
     few_different = max(min(MOST_VALUES, counts.sum() / 10), 10)
@@ -436,10 +438,32 @@ def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
     return np.asarray(pd.notna(numbers))
 
 
-def text_codes(cells: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
+def code_text(table: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
+    """The table with columns of text as categories, so that later steps are quick; their names."""
+
+    def code(name: str) -> pd.Series | None:
+        cells: Any = table[name]
+        text = isinstance(cells.dtype, pd.StringDtype)
+        if text or (cells.dtype == object and pd.api.types.infer_dtype(cells) == "string"):
+            return pd.Series(pd.Categorical.from_codes(*text_codes(cells)), index=table.index)
+        return None
+
+    names = list(table.columns)
+    found = zip(names, on_threads(code, names, rows=len(table)), strict=True)
+    coded = {name: cells for name, cells in found if cells is not None}
+    return table.assign(**coded), set(coded)
+
+
+def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:
     """The index of each cell's text, -1 for a missing one, and the different texts."""
     try:
-        codes, different = pd.factorize(cells)
+        if isinstance(cells.dtype, pd.CategoricalDtype):
+            codes, different = cells.cat.codes.to_numpy(), cells.cat.categories
+            used = text_counts(codes, len(different)) > 0
+            if not used.all():
+                codes, different = np.append(used.cumsum() - 1, -1)[codes], different[used]
+        else:
+            codes, different = pd.factorize(cells)
     except TypeError:
         raise _LeftOutError("lists or objects") from None
     if pd.api.types.is_float_dtype(different.dtype) and (different % 1 == 0).all():
@@ -448,17 +472,29 @@ def text_codes(cells: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
         raise _LeftOutError("bytes")
     words = np.array([str(cell).strip() or None for cell in different] + [None], dtype=object)
     again, found = pd.factorize(words)
-    return again[codes], [str(word) for word in found]
+    # All words are different without their spaces, too, in most columns.
+    return codes if len(found) == len(different) else again[codes], [str(word) for word in found]
+
+
+def text_counts(codes: NDArray[Any], words: int) -> NDArray[np.intp]:
+    """How many cells have each of some texts."""
+    return np.bincount(codes + np.intp(1), minlength=words + 1)[1:]
 
 
 def _numbers(
     cells: Any, name: str, kind: Kind, place: str, on_error: str
 ) -> tuple[NDArray[np.float64], str]:
     """A number for each cell, NaN for a missing or unusable one, and what to warn of."""
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        cells = cells.astype(object)
     found = _days(cells) if kind == "date" else _floats(cells)
     values = found.to_numpy(np.float64, na_value=np.nan)
+    plain = kind == "number" and pd.api.types.is_numeric_dtype(cells.dtype)
+    # NaN is in no range, so that this holds where nothing is missing or infinite.
+    if plain and len(values) and values.min() >= -LARGEST and values.max() <= LARGEST:
+        return values, ""
     infinite = np.abs(values) > LARGEST
-    if kind == "number" and pd.api.types.is_numeric_dtype(cells.dtype):
+    if plain:
         stray = np.zeros_like(infinite)
     else:
         absent = (cells.isna() | (cells.astype("string").str.strip() == "")).to_numpy(bool)

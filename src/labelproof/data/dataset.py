@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from labelproof.data.columns import Columns
 from labelproof.data.notices import count, few
 
-__all__ = ["Dataset", "ImageSource", "Images", "Rows", "Split"]
-
 
 class ImageSource(Protocol):
     """Images that are decoded on access, because they do not all fit in memory."""
@@ -201,9 +199,7 @@ class Dataset:
     def image_shape(self) -> tuple[int, int, int]:
         """Channels, height and width of the first training image."""
         if self.tabular:
-            raise TypeError(
-                f"{self.name}: expected images, got rows of a table; their shape is input_shape"
-            )
+            raise TypeError(f"{self.name}: expected images, got rows; see input_shape")
         channels, height, width = self.input_shape
         return channels, height, width
 

@@ -18,8 +18,6 @@ from labelproof.data.published import (
 )
 from labelproof.version import __version__
 
-__all__ = ["MIRROR_VARIABLE", "DownloadError", "Progress", "download_dataset"]
-
 MIRROR_VARIABLE = "LABELPROOF_MIRROR"
 """The environment variable that names a mirror."""
 
@@ -54,12 +52,8 @@ def download_dataset(
         timeout: Seconds without an answer after which a connection is abandoned.
         progress: Called with each block that arrives.
 
-    Returns:
-        Where the dataset is now; `good` is true.
-
     Raises:
         DownloadError: It cannot be downloaded or stored; the message says what to place where.
-        ValueError: The name is unknown, or the mirror is not a web address.
 
     Example:
         >>> download_dataset("digits").version

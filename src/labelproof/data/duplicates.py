@@ -61,16 +61,8 @@ def _digest(path: str, start: int = 0) -> bytes:
 
 def report_duplicates(
     place: str, splits: Mapping[str, LabelledFiles]
-) -> dict[str, list[list[int]]]:
-    """Warn of images that occur twice: with two labels, in two splits, or just so.
-
-    Args:
-        place: The dataset's name in messages.
-        splits: For each split, its files and labels; only files on disk are compared.
-
-    Returns:
-        For each split that has any, groups of its indices whose files are the same.
-    """
+) -> dict[str, NDArray[np.int64]]:
+    """Warn of files that occur twice; numbers each sample as `find_duplicate_rows` does."""
     files = [
         (file, split, index, label)
         for split, content in splits.items()
@@ -84,25 +76,19 @@ def report_duplicates(
         columns=["name", "split", "index", "label"],
     ).assign(group=numbers)
     _warn(place, "image", table)
-    copies: dict[str, list[list[int]]] = defaultdict(list)
-    for (_, split), part in table.groupby(["group", "split"], sort=False):
-        if len(part) > 1:
-            copies[str(split)].append(part["index"].tolist())
+    copies = {split: np.full(len(content.labels), -1) for split, content in splits.items()}
+    for split, part in table.groupby("split"):
+        copies[str(split)][part["index"]] = part["group"]
     return copies
 
 
 def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -> NDArray[np.int64]:
     """A number for each row, the same for copies of one another; -1 for a row without a copy.
 
-    Args:
-        rows: The rows to compare, `(N, ...)`.
-        cells: Must be equal, too: features may be equal where cells differ.
+    Cells must be equal, too: features may be equal where cells differ.
 
-    Example:
-        >>> find_duplicate_rows(np.append(np.arange(30), 7)[:, np.newaxis])[[6, 7, 30]]
-        array([-1,  0,  0])
-        >>> find_duplicate_rows(np.arange(32)[:, np.newaxis] % 2).max()
-        np.int64(-1)
+    >>> find_duplicate_rows(np.append(np.arange(30), 7)[:, np.newaxis])[[6, 7, 30]]
+    array([-1,  0,  0])
     """
     alone = np.full(len(rows), -1)
     if len(rows) < _FEWEST:
@@ -125,23 +111,13 @@ def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -
     if len(different) == len(rows) or len(different) < _COMMON * len(rows):
         return alone
     sizes = np.bincount(codes)
-    if cells is not None and _equal_by_chance(codes, cells):
-        return alone
+    if cells is not None:
+        # Rows of few coarse columns are equal by chance; ten times as often is none.
+        shares = [_pairs(pd.factorize(cells[name])[0] + 1) for name in cells.columns]
+        if 10 * np.prod(shares) >= _pairs(codes):
+            return alone
     copied = (sizes > 1) & (sizes <= max(_LARGEST[0], int(_LARGEST[1] * len(rows))))
     return np.where(copied, np.cumsum(copied) - 1, -1)[codes]
-
-
-def _equal_by_chance(codes: NDArray[np.intp], cells: pd.DataFrame) -> bool:
-    """Whether rows are equal as often as if columns had nothing to do with one another.
-
-    Rows of few coarse columns are. Ten times as often is no chance.
-    """
-    by_chance, pairs = 10.0, _pairs(codes)
-    for name in cells.columns:
-        by_chance *= _pairs(pd.factorize(cells[name])[0] + 1)
-        if by_chance < pairs:
-            return False
-    return True
 
 
 def _pairs(codes: NDArray[np.intp]) -> float:
@@ -158,19 +134,7 @@ def report_duplicate_rows(
     splits: NDArray[Any] | None,
     names: Sequence[str],
 ) -> NDArray[np.int64]:
-    """Warn of rows that occur twice: with two labels, in two splits, or just so.
-
-    Args:
-        place: The table's name in messages.
-        rows: The features.
-        cells: The columns that became features.
-        labels: The label of each row.
-        splits: The split of each row, `None` if there is only one.
-        names: The name of each row.
-
-    Returns:
-        As `find_duplicate_rows`.
-    """
+    """Warn of rows that occur twice; returns what `find_duplicate_rows` does."""
     copies = find_duplicate_rows(rows, cells)
     found = np.flatnonzero(copies >= 0)
     table = pd.DataFrame(

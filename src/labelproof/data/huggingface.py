@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
 from labelproof.data.dataset import Dataset
-from labelproof.data.decoding import StoredImage
-from labelproof.data.images import LabelledFiles, OnError, check_on_error, dataset_from_files
+from labelproof.data.images import (
+    LabelledFiles,
+    OnError,
+    StoredImage,
+    check_on_error,
+    dataset_from_files,
+)
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import split_name
-
-__all__ = ["ArrowImages", "load_huggingface"]
 
 _LABEL_COLUMNS = ("label", "labels", "target", "class")
 
@@ -43,12 +46,8 @@ def load_huggingface(
         image: The column of images; may be left out when there is only one.
         label: The column of labels; may be left out when only one holds classes.
         on_error: `"skip"` leaves out unreadable images and rows without a label, with a warning.
-        short_side: Resize to this shorter side while decoding.
-        few_classes: Accept fewer than two classes, to measure on.
-
-    Raises:
-        ImportError: `datasets` is not installed.
-        ValueError: The folder is damaged or of another kind, or lacks images and labels.
+        short_side: As for [`load_folder`][labelproof.data.load_folder].
+        few_classes: Likewise.
 
     Example:
         >>> load_huggingface(getfixture("tmp_path"))

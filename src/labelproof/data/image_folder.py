@@ -11,32 +11,27 @@ from pathlib import Path
 
 from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.dataset import Dataset
-from labelproof.data.decoding import SUFFIXES
 from labelproof.data.duplicates import report_duplicates
-from labelproof.data.images import LabelledFiles, OnError, check_on_error, dataset_from_files
+from labelproof.data.images import (
+    SUFFIXES,
+    LabelledFiles,
+    OnError,
+    check_on_error,
+    dataset_from_files,
+)
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.splits import SPLITS, join_groups, split_name, splittable
-
-__all__ = ["FolderListing", "list_folder", "load_folder", "report_other_files"]
+from labelproof.data.splits import SPLITS, joined_groups, split_name, splittable
 
 
 @dataclass
 class FolderListing:
-    """The contents of a folder of images, before any image is opened.
+    """The contents of a folder of images, before any image is opened."""
 
-    Attributes:
-        splits: For each split, for each class, its files in order.
-        empty: Class folders without an image.
-        ignored: Files that are not images by their ending.
-        loose: Images beside the class folders, in no class.
-        loops: Links to a folder that they are in.
-    """
-
-    splits: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    empty: list[str] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
-    loose: list[str] = field(default_factory=list)
-    loops: list[str] = field(default_factory=list)
+    splits: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # files of each class
+    empty: list[str] = field(default_factory=list)  # class folders without an image
+    ignored: list[str] = field(default_factory=list)  # not images by their ending
+    loose: list[str] = field(default_factory=list)  # images beside the class folders, in no class
+    loops: list[str] = field(default_factory=list)  # links to a folder that they are in
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -74,12 +69,6 @@ def load_folder(
     Returns:
         A dataset whose images are decoded on access. Its labels count as not clean.
 
-    Raises:
-        ValueError: There are no images, fewer than two classes, or unreadable images.
-
-    Warns:
-        DataWarning: Something was left out, or the same image is in two classes.
-
     Example:
         >>> from PIL import Image
         >>> photos = getfixture("tmp_path") / "photos"
@@ -103,12 +92,10 @@ def load_folder(
         for split, classes in listing.splits.items()
     }
     if not few_classes:
-        _refuse_wrapper(os.fspath(path), names, listing)
         check_classes(place, names, num_images=len(splits["train"].labels))
     if on_error != "later":
         for split, copies in report_duplicates(place, splits).items():
-            groups = join_groups(len(splits[split].labels), copies)
-            groups = splittable(groups, splits[split].labels)
+            groups = splittable(joined_groups(copies), splits[split].labels)
             splits[split] = replace(splits[split], groups=groups)
     name = readable(Path(path).resolve().name)
     return dataset_from_files(name, splits, names, on_error=on_error, short_side=short_side)
@@ -229,17 +216,6 @@ def _suffix(name: str) -> str:
 def _kinds(names: Sequence[str]) -> str:
     kinds = Counter(_suffix(name) or "without an ending" for name in names)
     return ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(5))
-
-
-def _refuse_wrapper(root: str, names: Sequence[str], listing: FolderListing) -> None:
-    # An archive is often unpacked to a folder in a folder.
-    inner = os.path.join(root, names[0])
-    files = [file for classes in listing.splits.values() for file in classes.get(names[0], ())]
-    if len(names) == 1 and os.path.isdir(inner) and inner not in map(os.path.dirname, files):
-        raise ValueError(
-            f"path: expected a folder for each class in {readable(root)}, got only "
-            f"{readable(names[0])!r}, which holds folders itself; was {readable(inner)} meant?"
-        )
 
 
 def _report(place: str, listing: FolderListing) -> None:

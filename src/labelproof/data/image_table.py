@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
 from labelproof.data.dataset import Dataset
-from labelproof.data.decoding import SUFFIXES
 from labelproof.data.duplicates import report_duplicates
-from labelproof.data.images import LabelledFiles, OnError, check_on_error, dataset_from_files
+from labelproof.data.images import (
+    SUFFIXES,
+    LabelledFiles,
+    OnError,
+    check_on_error,
+    dataset_from_files,
+)
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import (
-    join_groups,
     joined_groups,
-    report_likely_groups,
     report_shared_groups,
     splittable,
 )
@@ -38,8 +42,6 @@ from labelproof.data.table import (
     table_place,
     table_stem,
 )
-
-__all__ = ["image_column", "listed_images", "load_image_table"]
 
 _LOOKED_AT = 200
 
@@ -76,19 +78,14 @@ def load_image_table(
         on_error: For unusable rows (no such file, no label, two labels for one path, an unreadable
             image): `"raise"` raises and names the first few, `"skip"` leaves them out with a
             warning.
-        short_side: Resize to this shorter side while decoding.
-        few_classes: Accept fewer than two classes, to measure on.
-        label: The label column, as for [`load_table`][labelproof.data.load_table].
-        group: The column that says which images belong together, such as a patient: they are never
-            split apart.
+        short_side: As for [`load_folder`][labelproof.data.load_folder].
+        few_classes: Likewise.
+        label: As for [`load_dataset`][labelproof.data.load_dataset].
+        group: Likewise.
 
     Returns:
         A dataset whose images are decoded on access, in the table's order. Its labels count as not
         clean.
-
-    Raises:
-        ValueError: The table is malformed, lacks a column, or has fewer than two classes or
-            unusable rows.
 
     Example:
         >>> from PIL import Image
@@ -138,16 +135,13 @@ def load_image_table(
         split: LabelledFiles(part["path"].tolist(), part["label"].map(index).tolist())
         for split, part in parts.items()
     }
-    copies: dict[str, list[list[int]]] = {}
+    copies: Mapping[str, NDArray[np.int64]] = {}
     if on_error != "later":
         copies = report_duplicates(place, contents)
         if group is not None:
             report_shared_groups(place, group, rows["group"], rows["split"])
-        else:
-            report_likely_groups(place, table.drop(columns=[images, column]))
     for split, part in parts.items():
-        alike = join_groups(len(part), copies.get(split, []))
-        joined = joined_groups(part["group"] if group else None, alike)
+        joined = joined_groups(part["group"] if group else None, copies.get(split))
         if group is None:
             joined = splittable(joined, contents[split].labels)
         contents[split] = replace(contents[split], groups=joined)
@@ -161,11 +155,7 @@ def load_image_table(
 def listed_images(
     path: str | os.PathLike[str], column: str | None = None
 ) -> list[tuple[str, str, str]]:
-    """For each row of a table of images its name, the image's path, and one more column.
-
-    Raises:
-        ValueError: The table is malformed, names no images, or lacks the column.
-    """
+    """For each row of a table of images its name, the image's path, and one more column."""
     table = read_table(path, text=[] if column is None else [column])
     place, images = table_place(table), image_column(table)
     if images is None:

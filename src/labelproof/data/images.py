@@ -1,12 +1,15 @@
-"""Image files that are decoded on access, the datasets they make, and the names of samples."""
+"""Images in files: how they are decoded, the datasets they make, and the names of samples."""
 
 from __future__ import annotations
 
+import io
 import itertools
+import math
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,23 +17,11 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from labelproof.data.classes import UnusableSamplesError
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.decoding import (
-    Encoded,
-    Mode,
-    StoredImage,
-    UnreadableImageError,
-    decode_image,
-    flatten_image,
-    image_name,
-    image_size,
-    open_image,
-    why_unreadable,
-)
-from labelproof.data.notices import count, few, notice
+from labelproof.data.notices import count, few, notice, readable
 
 OnError: TypeAlias = Literal["raise", "skip", "later"]
 """For an unusable image: raise, leave it out with a warning, or raise only when it is decoded (no
@@ -46,11 +37,152 @@ _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I
 # Not MPO, a photo's: its further pictures are previews of the first.
 _PAGED_FORMATS = frozenset({"GIF", "PNG", "TIFF", "WEBP"})
 _STATISTICS_SIDE = 256
-_FAINT = 0.03
-"""A standard deviation below which 16-bit images have hardly any contrast left, such as those of
-12-bit detectors, which fill 16 of the 256 levels."""
 _UNSEEN: Statistics = ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
 """Statistics of images that were not opened."""
+
+Mode: TypeAlias = Literal["RGB", "L"]
+"""Colour, or one grey channel."""
+
+
+@dataclass(frozen=True)
+class StoredImage:
+    """The bytes of an image file within another file, and its name."""
+
+    name: str
+    content: bytes
+
+
+Encoded: TypeAlias = str | StoredImage
+"""An image before it is decoded: the path of its file, or its bytes."""
+
+SUFFIXES = frozenset(
+    {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+)
+"""Endings of image files, in lower case."""
+
+# Only the formats of these endings: for others Pillow starts other programs.
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
+_ORIENTATION = 0x0112
+
+
+class UnreadableImageError(ValueError):
+    """An image that cannot be decoded; the message names it."""
+
+
+def decode_image(
+    file: Encoded, *, mode: Mode, short_side: int | None = None, enlarge: bool = True
+) -> NDArray[np.uint8]:
+    """Decode one image.
+
+    Args:
+        file: A path, or a stored image.
+        mode: `"RGB"` or `"L"`.
+        short_side: Pixels of the shorter side; the image's own when `None`.
+        enlarge: Whether a smaller image is enlarged to `short_side` too.
+
+    Returns:
+        `(C, H, W)`, writable; the channels of a pixel are adjacent in memory.
+
+    Example:
+        >>> file = str(getfixture("tmp_path") / "sea.png")
+        >>> Image.new("RGB", (40, 30), "teal").save(file)
+        >>> decode_image(file, mode="RGB", short_side=15).shape
+        (3, 15, 20)
+    """
+    # Broken files make Pillow raise almost anything, down to struct.error and SyntaxError.
+    try:
+        with open_image(file, short_side if enlarge else None) as image:
+            whole = image.size
+            if short_side is not None:
+                # Never below the wanted size: a proper filter does the rest.
+                image.draft(None, (short_side, short_side))
+            image.load()
+            # Pixels are good where only the camera's notes are not: such an image stays as it is.
+            with suppress(Exception):
+                ImageOps.exif_transpose(image, in_place=True)
+            pixels = flatten_image(image, mode)
+            if short_side is not None and (enlarge or min(whole) > short_side):
+                pixels = _resize(pixels, short_side, whole)
+            array = np.array(pixels)
+    except Exception as error:
+        raise why_unreadable(file, error) from error
+    return array[np.newaxis] if mode == "L" else array.transpose(2, 0, 1)
+
+
+def open_image(file: Encoded, short_side: int | None = None) -> Image.Image:
+    """Read an image's header; refuse other formats, and sizes that are unsafe now or resized."""
+    stream = io.BytesIO(file.content) if isinstance(file, StoredImage) else file
+    image = Image.open(stream, formats=_FORMATS)
+    size = image.size
+    pixels = max(math.prod(size), math.prod(_scaled(size, short_side)) if short_side else 0)
+    limit = Image.MAX_IMAGE_PIXELS
+    # Pillow only warns up to twice its limit.
+    if limit is not None and pixels > limit:
+        image.close()
+        raise Image.DecompressionBombError(
+            f"{pixels:,} pixels, more than the safe {limit:,}; if you trust it, raise "
+            "PIL.Image.MAX_IMAGE_PIXELS"
+        )
+    return image
+
+
+def image_size(file: Encoded) -> tuple[int, int] | None:
+    """Width and height of an upright image, or `None` where it is unreadable."""
+    try:
+        with open_image(file) as image:
+            width, height = image.size
+            # From 5 on, the camera was on its side.
+            if width != height and image.getexif().get(_ORIENTATION, 1) >= 5:
+                return height, width
+            return width, height
+    except Exception:
+        return None
+
+
+def flatten_image(image: Image.Image, mode: Mode) -> Image.Image:
+    """Convert to 8 bits, no transparency, and the mode."""
+    if image.mode == "F":
+        raise ValueError("its pixels are floating-point numbers of unknown range; save it as 8 bit")
+    if image.mode.startswith("I"):
+        values = np.asarray(image)
+        if values.min() < 0 or values.max() > 65535:
+            raise ValueError("its pixels have 32 bits of unknown range; save it as 8 or 16 bit")
+        # Pillow's own conversion cuts everything above 255 instead of scaling it.
+        image = Image.fromarray((values >> 8).astype(np.uint8))
+    if image.has_transparency_data:
+        colours = image.convert("RGBA")
+        image = Image.new("RGBA", colours.size, "white")
+        image.alpha_composite(colours)
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _scaled(size: tuple[int, int], short_side: int) -> list[int]:
+    return [max(round(side * short_side / min(size)), 1) for side in size]
+
+
+def _resize(image: Image.Image, short_side: int, whole: tuple[int, int]) -> Image.Image:
+    """Resize to the short side an image that may be decoded at a fraction of its `whole` size."""
+    width, height = _scaled(whole, short_side)
+    # It may have been turned upright.
+    if (image.width > image.height) != (width > height):
+        width, height = height, width
+    if image.size == (width, height):
+        return image
+    return image.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
+
+
+def image_name(file: Encoded) -> str:
+    """The name of an image in messages."""
+    return file.name if isinstance(file, StoredImage) else readable(file)
+
+
+def why_unreadable(file: Encoded, error: Exception) -> UnreadableImageError:
+    """The error for an image that could not be read."""
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    if isinstance(error, UnidentifiedImageError):
+        size = len(file.content) if isinstance(file, StoredImage) else os.path.getsize(file)
+        reason = "not an image, of an unknown format, or damaged" if size else "the file is empty"
+    return UnreadableImageError(f"{image_name(file)}: {reason}")
 
 
 class EncodedImages(Protocol):
@@ -141,35 +273,14 @@ def as_picture(pixels: NDArray[np.uint8]) -> Image.Image:
     return Image.fromarray(np.ascontiguousarray(colours))
 
 
-@dataclass(frozen=True)
-class Examination:
-    """The result of opening every image.
-
-    Attributes:
-        readable: Indices of the readable images.
-        unreadable: For each of the others, its name and the reason.
-        grey: Whether all readable images are grey.
-    """
-
-    readable: list[int]
-    unreadable: list[str]
-    grey: bool
-
-
 def examine_images(
     files: EncodedImages, *, full: bool, short_side: int | None = None
-) -> Examination:
+) -> tuple[list[int], list[str], bool]:
     """Open every image: its header, which is quick, or all of its pixels.
 
-    A truncated file has a good header; only `full` finds it.
-
-    Args:
-        files: Paths, or another sequence of stored images.
-        full: Decode all pixels.
-        short_side: The size for later; an image that would grow beyond bounds is unreadable.
-
-    Warns:
-        DataWarning: Some have more than one page, of which the first is used.
+    A truncated file has a good header; only `full` finds it. An image that would grow beyond bounds
+    by `short_side` is unreadable. Returns the indices of readable images, the names and problems of
+    the others, and whether all readable ones are grey.
     """
     kept: list[int] = []
     unreadable: list[str] = []
@@ -191,7 +302,7 @@ def examine_images(
             f"{many} more than one page, such as {image_name(files[paged[0]])}: only the first is "
             "used; save the others as files of their own if they matter"
         )
-    return Examination(kept, unreadable, grey and bool(kept))
+    return kept, unreadable, grey and bool(kept)
 
 
 def _examine(
@@ -213,11 +324,9 @@ def _examine(
 
 
 def _has_pages(image: Image.Image) -> bool:
-    try:
+    with suppress(Exception):  # a second page that is broken is none
         return image.format in _PAGED_FORMATS and getattr(image, "is_animated", False)
-    except Exception:
-        # A second page that is broken is none; the first has been found good.
-        return False
+    return False
 
 
 def channel_statistics(images: Iterable[NDArray[np.uint8]]) -> Statistics:
@@ -235,14 +344,10 @@ def channel_statistics(images: Iterable[NDArray[np.uint8]]) -> Statistics:
 
 
 def sample_statistics(images: ImageFiles, *, sample: int = 256) -> Statistics:
-    """Channel statistics of up to `sample` evenly spaced images, large ones in a smaller size.
-
-    Warns:
-        DataWarning: 16-bit images have hardly any contrast after division by 256.
-    """
+    """Channel statistics of up to `sample` evenly spaced images, large ones in a smaller size."""
     side = images.short_side
     spread = np.linspace(0, len(images) - 1, min(sample, len(images))).astype(int)
-    mean, std = channel_statistics(
+    return channel_statistics(
         decode_image(
             images.files[index],
             mode=images.mode,
@@ -251,15 +356,6 @@ def sample_statistics(images: ImageFiles, *, sample: int = 256) -> Statistics:
         )
         for index in np.unique(spread).tolist()
     )
-    if max(std) < _FAINT:
-        with open_image(images.files[0]) as image:
-            deep = image.mode.startswith("I")
-        if deep:
-            notice(
-                f"16-bit images such as {image_name(images.files[0])} have hardly any contrast "
-                "after division by 256; scale all images, and new ones, to 8 bits by one range"
-            )
-    return mean, std
 
 
 @dataclass(frozen=True)
@@ -300,11 +396,12 @@ def dataset_from_files(
         if on_error == "later":
             kept[split] = content
             continue
-        found = examine_images(content.files, full=on_error == "skip", short_side=short_side)
-        unreadable += found.unreadable
-        grey = grey and (found.grey or not found.readable)
-        if found.readable:
-            chosen = found.readable
+        chosen, problems, all_grey = examine_images(
+            content.files, full=on_error == "skip", short_side=short_side
+        )
+        unreadable += problems
+        grey = grey and (all_grey or not chosen)
+        if chosen:
             groups = None if content.groups is None else content.groups[chosen]
             labels = [content.labels[index] for index in chosen]
             kept[split] = LabelledFiles(select_images(content.files, chosen), labels, groups)
@@ -338,32 +435,22 @@ def dataset_from_files(
 def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
     """A name for each sample of a split, by which a person finds it in the data.
 
-    An image file has its path within the data's folder, a row its line, and an entry of an array
-    its index, counted from 0.
+    An image file has its path within the data's folder or that of their table, a row its line, and
+    an entry of an array its index, counted from 0.
 
-    Args:
-        split: The samples.
-        data: The path they were read from.
-
-    Example:
-        >>> sample_names(Split(np.zeros((2, 3), np.float32), np.array([0, 1])), "table.npz")
-        ['0', '1']
+    >>> sample_names(Split(np.zeros((2, 3), np.float32), np.array([0, 1])), "table.npz")
+    ['0', '1']
     """
     if split.places is not None:
         return list(split.places)
     images = split.images
     name_of = str
     if isinstance(images, ImageFiles):
-        files, base = images.files, sample_folder(data)
+        place = Path(data).expanduser()
+        files, base = images.files, os.path.abspath(place if place.is_dir() else place.parent)
         # Some sources know an image's name without reading it.
         name_of = getattr(files, "name_of", lambda index: _file_name(files[index], base))
     return [name_of(index) for index in range(len(split))]
-
-
-def sample_folder(data: str | os.PathLike[str]) -> str:
-    """The absolute path of the folder that files are named within: the data's, or their table's."""
-    place = Path(data).expanduser()
-    return os.path.abspath(place if place.is_dir() else place.parent)
 
 
 def _file_name(file: str | StoredImage, base: str) -> str:

@@ -16,8 +16,6 @@ from labelproof.data.images import ImageFiles, sample_names, select_images
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, read_table, row_names
 
-__all__ = ["relabel"]
-
 _CORRECTED = 1 / 3
 """Share of samples whose label may have changed since the file was made."""
 
@@ -33,20 +31,7 @@ def relabel(
 
     The file is a table with the columns `sample` and `label`, such as a review's. A sample with an
     empty label is left out: the reviewer was unsure. A sample that is not in the file keeps its
-    label.
-
-    Args:
-        dataset: The data.
-        data: The path it was read from, which samples are named by.
-        file: The table.
-        few_classes: Accept a single class, to measure on.
-
-    Raises:
-        ValueError: A sample of the file is not in the data, a label is not one of its classes, or
-            fewer than two classes are left.
-
-    Warns:
-        DataWarning: A class is left without any sample, or the file changes nothing.
+    label. Samples are named by the path `data` that the dataset was read from.
 
     Example:
         >>> from labelproof.data import load_digits

@@ -13,8 +13,6 @@ from labelproof.data.images import OnError
 from labelproof.data.published import BY_HAND, data_root, is_known, load_published
 from labelproof.data.table import DROPPED, ENDINGS, TableSource, is_table
 
-__all__ = ["Reading", "load_dataset"]
-
 _ARRAYS = (".npz", ".npy")
 
 
@@ -56,11 +54,6 @@ def load_dataset(
         features: Read a table's features; without them its rows have labels and names alone.
         few_classes: Accept images of a single class, or of as many classes as there are images, to
             measure on.
-
-    Raises:
-        ValueError: The name is unknown, the files are damaged, or a column was named where there
-            are none.
-        FileNotFoundError: There is no such dataset; the message says how to get it.
 
     Example:
         >>> load_dataset("digits").image_shape
@@ -191,26 +184,15 @@ def _load_table(
     from labelproof.data.table import load_table, read_table
 
     named = [name for name in (reading.label, reading.group) if name is not None]
-    table = read_table(
-        source,
-        text=named,
-        decimal=reading.decimal,
-        thousands=reading.thousands,
-        on_error="skip" if on_error == "later" else on_error,
-    )
-    options: dict[str, Any] = {"on_error": on_error, "label": reading.label, "group": reading.group}
+    numbers: Any = {"decimal": reading.decimal, "thousands": reading.thousands}
+    strict: OnError = "skip" if on_error == "later" else on_error
+    table = read_table(source, text=named, on_error=strict, **numbers)
+    options: Any = {"on_error": on_error, "label": reading.label, "group": reading.group}
     dropped = {name.strip().casefold() for name in reading.drop}
     kept = table.drop(columns=[name for name in table.columns if name.casefold() in dropped])
     if features and "path" in table.attrs and image_column(kept, drop=named) is not None:
         return load_image_table(kept, few_classes=few_classes, **options)
-    return load_table(
-        table,
-        drop=reading.drop,
-        decimal=reading.decimal,
-        thousands=reading.thousands,
-        features=features,
-        **options,
-    )
+    return load_table(table, drop=reading.drop, features=features, **numbers, **options)
 
 
 def _load_path(path: Path, on_error: OnError, few_classes: bool) -> Dataset:

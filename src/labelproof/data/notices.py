@@ -6,8 +6,6 @@ import os
 import warnings
 from collections.abc import Sequence
 
-__all__ = ["DataWarning", "count", "few", "notice", "quoted", "readable"]
-
 
 class DataWarning(UserWarning):
     """Something about the data that was handled, and that its owner should know."""

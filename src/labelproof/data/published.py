@@ -45,10 +45,6 @@ def read_idx(path: str | Path) -> NDArray[np.uint8]:
 
     The array has the shape that the file gives: `(N, H, W)` for images, `(N)` for labels.
 
-    Raises:
-        ValueError: The file is not IDX, holds other numbers than bytes, is truncated, or unpacks to
-            more than a gigabyte.
-
     Example:
         >>> file = getfixture("tmp_path") / "labels-idx1-ubyte"
         >>> _ = file.write_bytes(idx_bytes(np.array([5, 0, 4], np.uint8)))

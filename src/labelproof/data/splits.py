@@ -7,10 +7,7 @@ are never split apart: a model validated on copies of its training data is teste
 
 from __future__ import annotations
 
-import re
-import shlex
 import warnings
-from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -19,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold
 
-from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.notices import count, few, notice
 from labelproof.ranges import finite
 from labelproof.seeds import Seed, as_generator
 
@@ -29,12 +26,6 @@ SPLITS = {
     "test": ("test", "testing"),
 }
 """For each split, its spellings."""
-
-_WHOSE = re.compile(
-    "patient|subject|participant|person|donor|animal|specimen|slide|customer|client|user|household|"
-    "student|driver|speaker|video|recording"
-)
-"""First words of the names of columns that usually say which samples belong together."""
 
 
 def split_name(text: str) -> str | None:
@@ -121,10 +112,9 @@ def folds(
     Args:
         labels: The given, noisy class indices of the whole training set, `(N)`.
         count: Number of folds, from 2 to the number of samples.
-        seed: A number, or a generator, which is advanced; the same on every platform.
-        indices: The samples to cut; all of them by default.
-        groups: The group of each sample, `(N)`, such as a patient. Samples of one group are in one
-            fold, so folds are only as equal as whole groups allow.
+        seed: As for `hold_out`.
+        indices: Likewise.
+        groups: Likewise; samples of one group are in one fold.
 
     Example:
         >>> for fold in folds([0, 0, 0, 1, 1, 1], 3, seed=1):
@@ -261,21 +251,16 @@ def admit_groups(groups: ArrayLike | None, samples: int) -> NDArray[np.int64] | 
 
 
 def joined_groups(*columns: Any) -> NDArray[np.int64] | None:
-    """Join samples that share a value in any of several columns.
+    """For each sample the first of those it shares a value with, in any of several columns.
 
-    Args:
-        columns: A value for each sample; `None`, NaN, `""` and -1 are shared with nobody. A column
-            may be `None`.
+    `None`, NaN, `""` and -1 are shared with nobody. The result is `None` where all are alone.
 
-    Returns:
-        For each sample the first of its group, `(N)`; `None` where every sample is alone.
-
-    Example:
-        >>> joined_groups(["a", "b", "a", ""], [-1, -1, 3, 3])
-        array([0, 1, 0, 0])
-        >>> joined_groups(["a", "b"], None) is None
-        True
+    >>> joined_groups(["a", "b", "a", ""], [-1, -1, 3, 3])
+    array([0, 1, 0, 0])
     """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     given = [pd.Series(column).reset_index(drop=True) for column in columns if column is not None]
     samples, nodes = [], []
     start = size = len(given[0]) if given else 0
@@ -289,25 +274,8 @@ def joined_groups(*columns: Any) -> NDArray[np.int64] | None:
         start += int(codes.max(initial=-1)) + 1
     if not samples:
         return None
-    return _components(size, np.concatenate(samples), np.concatenate(nodes), start)
-
-
-def join_groups(size: int, *kinds: Iterable[Sequence[int]]) -> NDArray[np.int64] | None:
-    """As `joined_groups`, for groups that are lists of indices."""
-    groups = [np.asarray(group, dtype=np.intp) for kind in kinds for group in kind]
-    if not groups:
-        return None
-    nodes = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    return _components(size, np.concatenate(groups), nodes + size, size + len(groups))
-
-
-def _components(
-    size: int, samples: NDArray[Any], nodes: NDArray[Any], total: int
-) -> NDArray[np.int64] | None:
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_matrix((np.ones(len(samples), np.bool_), (samples, nodes)), shape=(total, total))
+    pairs = np.concatenate(samples), np.concatenate(nodes)
+    graph = coo_matrix((np.ones(len(pairs[0]), np.bool_), pairs), shape=(start, start))
     component = connected_components(graph, directed=False)[1][:size]
     _, first, which = np.unique(component, return_index=True, return_inverse=True)
     return None if len(first) == size else first[which].astype(np.int64)
@@ -323,21 +291,6 @@ def splittable(groups: NDArray[np.int64] | None, labels: ArrayLike) -> NDArray[n
         if len(own) > 1 and (own == own[0]).all():
             return None
     return groups
-
-
-def report_likely_groups(place: str, table: pd.DataFrame) -> None:
-    """Point out columns whose names say that rows may belong together."""
-    for name in table.columns:
-        word = re.search(r"[^\W\d_]+", str(name)[:60].casefold())
-        if word is None or not _WHOSE.fullmatch(word[0]):
-            continue
-        given = table[name].dropna()
-        if 5 <= given.nunique() <= 0.8 * len(given):
-            notice(
-                f"{place}: {name!r} has {given.nunique():,} values in {len(given):,} rows; if rows "
-                f"of one belong together, use --group {shlex.quote(readable(str(name)))} "
-                "(group=...), or validation accuracy is too high"
-            )
 
 
 def report_shared_groups(place: str, column: str, values: Any, splits: Any) -> None:

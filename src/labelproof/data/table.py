@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import warnings
@@ -18,16 +17,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from labelproof.data.cifar import read_gzip
 from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
-from labelproof.data.columns import Columns, are_numbers, on_threads, row_parts, text_codes
-from labelproof.data.dataset import Dataset, Rows, Split
+from labelproof.data.columns import (
+    Columns,
+    are_numbers,
+    code_text,
+    on_threads,
+    row_parts,
+    text_codes,
+)
+from labelproof.data.dataset import Dataset, Split
 from labelproof.data.duplicates import report_duplicate_rows
 from labelproof.data.images import OnError, check_on_error
 from labelproof.data.leaks import report_leaks
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import (
     joined_groups,
-    report_likely_groups,
     report_shared_groups,
     split_name,
     splittable,
@@ -53,7 +59,8 @@ GROUPED = "says which rows belong together"
 
 _LARGEST = 4 << 30
 """Bytes that a gzipped table may unpack to."""
-_BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_BLOCK = 1 << 20
 _SMALLEST_SPREAD = 1e-30
 """A standard deviation below it would be 0, or its inverse infinite, in float32."""
 
@@ -117,9 +124,6 @@ def read_table(
         A DataFrame. Its index says where each row is in the file, and the index's name what that
         is: a `line` of a text file, a `row` of any other. `attrs["path"]` is the file.
 
-    Raises:
-        ValueError: The file is malformed.
-
     Example:
         >>> file = getfixture("tmp_path") / "table.csv"
         >>> _ = file.write_text("size;class\n3,5;cat\n\n4,0;NA\n")
@@ -136,7 +140,9 @@ def read_table(
     if not is_table(path):
         raise ValueError(f"path: expected a file that ends in {', '.join(ENDINGS)}, got {place}")
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    content = _unpacked(path, place)
+    content = path
+    if path.suffix.lower() == ".gz":
+        content = read_gzip(path, min(_LARGEST, 64 << 20 | 100 * path.stat().st_size))
     try:
         if kind in (".csv", ".tsv"):
             names = {name.casefold() for name in (*text, *LABELS)}
@@ -146,14 +152,14 @@ def read_table(
                 "thousands": thousands,
                 "on_bad_lines": "error" if on_error == "raise" else "warn",
             }
-            table = _read_csv(path, content, place, separators, names, **options)
+            table = _read_csv(content, place, separators, names, **options)
         elif kind == ".jsonl":
-            table = pd.read_json(BytesIO(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
+            table = pd.read_json(_opened(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
             table.index = pd.RangeIndex(1, len(table) + 1, name="line")
         elif kind == ".parquet":
-            table = pd.read_parquet(BytesIO(content))
+            table = pd.read_parquet(path)
         else:
-            table = pd.read_excel(BytesIO(content))
+            table = pd.read_excel(path)
     except ImportError as error:
         raise ImportError(f"{place}: {error}") from None
     except UnusableSamplesError:
@@ -180,36 +186,19 @@ def _admit_frame(table: Any) -> pd.DataFrame:
     return table.set_axis(names, axis=1)
 
 
-def _unpacked(path: Path, place: str) -> bytes:
-    if path.suffix.lower() != ".gz":
-        return path.read_bytes()
-    limit = min(_LARGEST, 64 << 20 | 100 * path.stat().st_size)
-    try:
-        with gzip.open(path) as stream:
-            content = stream.read(limit + 1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{place}: cannot be unpacked by gzip: {error}") from None
-    if len(content) > limit:
-        raise ValueError(f"{place}: unpacks to more than 100 times its size; unpack it first")
-    return content
+def _opened(content: Path | bytes) -> Any:
+    """A file for pandas, which reads a path faster than a stream."""
+    return BytesIO(content) if isinstance(content, bytes) else content
 
 
 def _read_csv(
-    path: Path, content: bytes, place: str, separators: str, text: set[str], **options: Any
+    content: Path | bytes, place: str, separators: str, text: set[str], **options: Any
 ) -> pd.DataFrame:
-    written, content = content, _as_utf8(content, place)
-    if b"\0" in content:
-        raise ValueError("expected text, got zero bytes")
-    start = content.rfind(b"\n", 0, len(content) - len(content.lstrip())) + 1
-    blank = content.count(b"\n", 0, start)
-    end = content.find(b"\n", start)
-    first = content[start : None if end < 0 else end].decode("utf-8")
-    if not first.strip():
-        raise ValueError("expected names of columns, but the file is empty")
+    content, blank, first, quoted = _survey(content, place)
     separators = separators.replace(options["decimal"], "")
     options |= {"sep": max(separators, key=first.count), "skiprows": blank}
     header = pd.read_csv(
-        BytesIO(content), header=None, nrows=1, dtype=str, keep_default_na=False, **options
+        _opened(content), header=None, nrows=1, dtype=str, keep_default_na=False, **options
     )
     names = [str(name).strip() for name in header.iloc[0]]
     _check_names(names, place)
@@ -217,13 +206,12 @@ def _read_csv(
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
     columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
     words = {name for name in columns if name.casefold() in text}
-    # pandas reads a file faster than bytes, and both in pieces, unless these differ in type.
-    unchanged = content is written and path.suffix.lower() != ".gz"
+    # In pieces, which is faster, unless these differ in type.
     for in_pieces in (True, False):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             table = pd.read_csv(
-                path if unchanged else BytesIO(content),
+                _opened(content),
                 header=0,
                 names=columns,
                 dtype=dict.fromkeys(words, str),
@@ -244,8 +232,7 @@ def _read_csv(
     if bad:
         notice(f"{place}: {count(len(bad), 'line')} with too many cells left out: {few(bad)}")
     # A cell with a line break in it would shift the lines below: then rows are counted.
-    lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    by_line = len(table) + 1 + blank == lines
+    by_line = not bad and not (quoted and _has_line_breaks(table))
     first_row = 2 + blank if by_line else 1
     word = "line" if by_line else "row"
     table.index = pd.RangeIndex(first_row, first_row + len(table), name=word)
@@ -255,13 +242,41 @@ def _read_csv(
     return table[~empty] if empty.any() else table
 
 
+def _has_line_breaks(table: pd.DataFrame) -> bool:
+    """Whether a cell or a name holds more than one line."""
+    text = table.select_dtypes(include=["object", "string"])
+    words = [*table.columns, *(word for name in text for word in text[name].dropna().unique())]
+    return any("\n" in word for word in words)
+
+
+def _survey(content: Path | bytes, place: str) -> tuple[Path | bytes, int, str, bool]:
+    """Text in UTF-8, how many blank lines come first, the next one, and whether it has quotes."""
+    ascii_only, quoted = True, False
+    stream: Any
+    with BytesIO(content) if isinstance(content, bytes) else content.open("rb") as stream:
+        start = block = stream.read(_BLOCK)
+        encoding = next((_MARKS[mark] for mark in _MARKS if start.startswith(mark)), None)
+        while block and encoding is None:
+            if b"\0" in block:
+                raise ValueError("expected text, got zero bytes")
+            ascii_only = ascii_only and block.isascii()
+            quoted = quoted or b'"' in block
+            block = stream.read(_BLOCK)
+    if encoding or not ascii_only:
+        whole = content if isinstance(content, bytes) else content.read_bytes()
+        recoded = whole.decode(encoding).encode() if encoding else _as_utf8(whole, place)
+        if recoded is not whole:
+            return _survey(recoded, place)
+    blank = start.count(b"\n", 0, len(start) - len(start.lstrip()))
+    first = start.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    if not first:
+        raise ValueError("expected names of columns, but the file is empty")
+    return content, blank, first, quoted
+
+
 def _as_utf8(content: bytes, place: str) -> bytes:
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if content.startswith(mark):
-            return content.decode(encoding).encode()
     try:
-        if not content.isascii():
-            content.decode("utf-8")
+        content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         notice(
@@ -356,30 +371,20 @@ def load_table(
 
     Args:
         source: A file or a DataFrame, as for [`read_table`][labelproof.data.read_table].
-        label: The label column. Without it, the one called `label`, `class`, `target`, `category`,
-            `y`, `outcome` or `species`.
+        label: As for [`load_dataset`][labelproof.data.load_dataset].
         on_error: For rows without a label, and text and infinite values between numbers: `"raise"`
             raises and names the first few, `"skip"` leaves the rows out and treats the cells as
             missing, with a warning.
         like: Columns and class names learned elsewhere, to read further rows of the same kind; some
             of the classes may be missing here.
         drop: Columns that are not features.
-        group: The column that says which rows belong together, such as a patient: they are never
-            split apart. It is not a feature.
-        decimal: The decimal point of numbers in text.
-        thousands: The separator of thousands in text.
+        group: The column that says which rows belong together; it is not a feature.
+        decimal: As for `read_table`.
+        thousands: Likewise.
         features: Read features; without them rows have labels and names alone.
 
     Returns:
         A dataset in memory, with the rows in the table's order. Its labels count as not clean.
-
-    Raises:
-        ValueError: The table is malformed or has nothing to learn from, its labels cannot be
-            classes, or it has unusable cells.
-
-    Warns:
-        DataWarning: Columns, rows or cells were left out, rows are duplicates, or a column seems
-            to leak the label.
 
     Example:
         >>> table = getfixture("tmp_path") / "fruit.csv"
@@ -413,6 +418,7 @@ def load_table(
     for argument, names in {"drop": dropped, "group": [group]}.items():
         if column in names:
             raise ValueError(f"{argument}: expected a column beside the labels, got {column!r}")
+    table, coded = code_text(table)
     codes, words = name_codes(table[column])
     if (codes < 0).any():
         _report_unlabelled(table, codes < 0, column, place, on_error)
@@ -440,7 +446,7 @@ def load_table(
         _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
         if features:
             # Unusable cells are reported once, when all rows are encoded.
-            columns = Columns.learn(train[kept], place=place, on_error="quiet")
+            columns = Columns.learn(train[kept], place=place, on_error="quiet", coded=coded)
             columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
     rows = np.empty((len(table), 0), np.float32)
     if columns is not None:
@@ -456,8 +462,6 @@ def load_table(
             report_leaks(place, columns, rows[in_train], labels[in_train], class_names)
         if groups is not None:
             report_shared_groups(place, str(group), groups, splits)
-        elif features:
-            report_likely_groups(place, train[kept])
         together = joined_groups(
             None if groups is None else groups.iloc[in_train],
             None if copies is None else copies[in_train],
@@ -539,37 +543,11 @@ def _check_labels(
             notice(f"{place}: {count(len(rare), 'class', 'classes')} {words}: {few(rare)}")
 
 
-def read_features(
-    source: TableSource, columns: Columns, *, on_error: OnError = "raise"
-) -> tuple[Rows, Sequence[str]]:
-    r"""Read new rows of a table by a run's columns; labels are not needed.
-
-    Args:
-        source: A table as for `load_table`.
-        columns: How columns become features, learned in training.
-        on_error: For text and infinite values between numbers, as for `load_table`.
-
-    Returns:
-        The rows, `(N, F)`, and a name for each: `line 2`, `line 3`, ...
-
-    Raises:
-        ValueError: The table is malformed, lacks a column or a row, or has cells of another kind.
-
-    Example:
-        >>> columns = Columns.learn(pd.DataFrame({"size": [1.0, 2.0, 3.0]}))
-        >>> table = getfixture("tmp_path") / "new.csv"
-        >>> _ = table.write_text("name,size\nfirst,7\nsecond,9\n")
-        >>> rows, names = read_features(table, columns)
-        >>> rows.tolist(), list(names)
-        ([[7.0], [9.0]], ['line 2', 'line 3'])
-    """
-    check_on_error(on_error)
-    options = {"decimal": columns.decimal, "thousands": columns.thousands}
-    table = read_table(source, on_error=on_error, **options)
-    place = table_place(table)
-    if not len(table):
-        raise ValueError(f"{place}: expected a row for each example, got none")
-    return columns.encode(table, place=place, on_error=on_error), row_names(table)
+def _sum_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    # First as fewer, longer rows: NumPy is slow to add short ones.
+    if rows.size and len(rows) % 64 == 0:
+        rows = rows.reshape(len(rows) // 64, -1).sum(axis=0).reshape(64, -1)
+    return rows.sum(axis=0)
 
 
 def dataset_from_rows(
@@ -582,7 +560,7 @@ def dataset_from_rows(
     def sums(part: slice) -> NDArray[np.float64]:
         # From the first row: a constant feature has no spread at all, whatever its rounding.
         moved = rows[part] - first
-        return np.stack([moved.sum(axis=0), np.einsum("ij,ij->j", moved, moved)])
+        return np.stack([_sum_rows(moved), _sum_rows(np.square(moved, out=moved))])
 
     parts = on_threads(sums, row_parts(len(rows)), rows=len(rows))
     shift, squares = np.sum(parts, axis=0) / len(rows)

@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.decoding import SUFFIXES
-from labelproof.data.images import LabelledFiles, OnError, check_on_error, dataset_from_files
+from labelproof.data.images import (
+    SUFFIXES,
+    LabelledFiles,
+    OnError,
+    check_on_error,
+    dataset_from_files,
+)
 from labelproof.data.notices import few, readable
-
-__all__ = ["load_webvision"]
 
 IMAGENET_STATISTICS = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 """Mean and standard deviation of ImageNet's training images, which the field normalises with."""
@@ -48,16 +51,8 @@ def load_webvision(
         imagenet: ILSVRC validation images, one folder a synset, here or in the folder `val` of it;
             `root/imagenet` where it exists.
         num_classes: How many classes, from the first.
-        short_side: Resize to this shorter side while decoding; `None` keeps each image's own.
-        on_error: For unreadable images: `"raise"` checks every header and raises, `"skip"` decodes
-            everything once and leaves them out with a warning.
-
-    Returns:
-        A dataset whose images are decoded on access.
-
-    Raises:
-        FileNotFoundError: A list or a folder of images is missing.
-        ValueError: A list has another form, or images cannot be read.
+        short_side: As for [`load_folder`][labelproof.data.load_folder].
+        on_error: Likewise.
 
     Example:
         >>> load_webvision("nowhere")

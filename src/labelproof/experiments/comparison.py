@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from labelproof.data.notices import count, few, notice
-from labelproof.experiments.record_file import find_record_files, read_record_file
+from labelproof.experiments.records import find_record_files, read_record_file
 from labelproof.training.configuration import Configuration
 from labelproof.training.provenance import BEGUN_ON
 from labelproof.training.record import RECORD, RunRecord

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labelproof.experiments.grids import GRIDS, PlannedRun, choose_rows, plan
-from labelproof.experiments.store import RecordStore
+from labelproof.experiments.records import RecordStore
 from labelproof.ranges import choose
 
 __all__ = [

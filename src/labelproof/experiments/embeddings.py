@@ -1,17 +1,150 @@
-"""Embeddings in a file: networks' views of test images, to be drawn where no weights are."""
+"""What networks see: features of test images, brought to the plane, and files of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from labelproof.data.classes import CIFAR10, CIFAR100, DIGITS
-from labelproof.experiments.features import MOST_CLASSES, Embedding
+from labelproof.data.dataset import Dataset
+from labelproof.experiments.presets import paper_method
+from labelproof.models import penultimate
+from labelproof.training.augmentation import prepare_images
+from labelproof.training.configuration import Configuration
+from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.files import write_arrays
+from labelproof.training.record import read_record
+from labelproof.training.trained_network import TrainedNetwork
 
-__all__ = ["read_embeddings", "select_embeddings", "shown_classes", "write_embeddings"]
+__all__ = [
+    "MOST_CLASSES",
+    "Embedding",
+    "embed",
+    "find_runs",
+    "read_embeddings",
+    "sample_test_images",
+    "see_features",
+    "select_embeddings",
+    "shown_classes",
+    "to_plane",
+    "write_embeddings",
+]
+
+MOST_CLASSES = 10
+"""Classes that can be told apart by their colours; of more, the first are shown."""
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Test images in the plane, as a run's network sees them.
+
+    Attributes:
+        method: The run's, as the paper's tables call it.
+        noise: The run's.
+        accuracy: Of the last epoch on all test images, percent.
+        points: `(N, 2)`.
+        labels: The images' true classes, `(N)`.
+    """
+
+    method: str
+    noise: str
+    accuracy: float
+    points: NDArray[np.floating]
+    labels: NDArray[np.int64]
+
+
+def find_runs(folders: Sequence[Path]) -> dict[Path, Configuration]:
+    """The finished runs that are kept in these folders or right below them, in order.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    found: dict[Path, Configuration] = {}
+    for folder in folders:
+        for path in [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]:
+            record = read_record(path)
+            if record is not None:
+                found[path] = Configuration.recorded(record.configuration)
+    if not found:
+        listed = ", ".join(str(folder) for folder in folders)
+        raise FileNotFoundError(
+            f"runs: no finished run is kept in {listed}; 'labelproof bench ... --keep-runs' and "
+            "'labelproof train' leave such folders"
+        )
+    return found
+
+
+def sample_test_images(dataset: Dataset, images: int, *, seed: int = 0) -> NDArray[np.int64]:
+    """Which test images are looked at, the same for every run: indices, rising.
+
+    Args:
+        dataset: Its first classes are taken, up to `MOST_CLASSES`.
+        images: How many, or all where there are fewer.
+        seed: Which ones.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> sample_test_images(load_digits(), 4)
+        array([121, 229, 285, 380])
+    """
+    shown = np.flatnonzero(dataset.test.labels < MOST_CLASSES)
+    generator = np.random.default_rng(seed)
+    return np.sort(generator.choice(shown, min(images, len(shown)), replace=False))
+
+
+def see_features(
+    run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """What goes into the last layer of a run's network for some test images, `(N, D)`."""
+    description = run.description
+    mean = torch.tensor(description.mean, device=run.device)
+    std = torch.tensor(description.std, device=run.device)
+    features = []
+    with evaluating(run.network):
+        for start in range(0, len(chosen), CHUNK):
+            indices = chosen[start : start + CHUNK]
+            images = np.stack([run.fit_image(dataset.test.images[int(index)]) for index in indices])
+            batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 2, 3, 1)))
+            inputs = prepare_images(batch.to(run.device), mean=mean, std=std)
+            features.append(penultimate(run.network, inputs).float().cpu())
+    return torch.cat(features).numpy()
+
+
+def embed(run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]) -> Embedding:
+    """Bring a finished run's features of some test images to the plane by t-SNE.
+
+    Args:
+        run: With its record.
+        dataset: What it was trained on.
+        chosen: Which test images; at least four.
+    """
+    assert run.record is not None  # noqa: S101
+    return Embedding(
+        paper_method(run.configuration),
+        run.configuration.noise,
+        run.record.final_accuracy,
+        to_plane(see_features(run, dataset, chosen)),
+        dataset.test.labels[chosen],
+    )
+
+
+def to_plane(features: NDArray[np.float32]) -> NDArray[np.floating]:
+    """Features `(N, D)` in the plane, `(N, 2)`, by t-SNE; the same whenever it is done.
+
+    Args:
+        features: Of at least four images.
+    """
+    # Imported here: scikit-learn takes a second, and most commands do not need it.
+    from sklearn.manifold import TSNE
+
+    perplexity = min(30.0, (len(features) - 1) / 3)
+    return TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(features)
+
 
 _NAMES = ("methods", "noises", "accuracies", "points", "labels")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from labelproof.experiments.paper import published
 from labelproof.experiments.presets import (
     CIFAR_N_TRAINING,
     PAPER_ALGORITHMS,
@@ -15,6 +14,7 @@ from labelproof.experiments.presets import (
     SPARSE_WEIGHTS,
     paper_configuration,
     paper_noise,
+    published,
 )
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import choose

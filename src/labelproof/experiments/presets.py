@@ -1,4 +1,4 @@
-"""The paper's settings, dataset by dataset, and its losses, as text that `parse_loss` reads.
+"""Published settings by dataset and method, losses as text that `parse_loss` reads, and numbers.
 
 Losses published later stand beside the paper's, with their own papers' settings.
 
@@ -9,8 +9,11 @@ factor, which are off everywhere else, are on here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple, TypedDict
 
 from labelproof.losses import Loss, format_loss, parse_loss
 from labelproof.noise import REFERENCE_CONFUSIONS, parse_noise
@@ -24,13 +27,14 @@ __all__ = [
     "PAPER_ROW_TRAINING",
     "PAPER_TRAINING",
     "SPARSE_WEIGHTS",
+    "Published",
     "Training",
     "paper_configuration",
     "paper_loss",
     "paper_method",
     "paper_noise",
+    "published",
 ]
-
 
 SPARSE_WEIGHTS = "CE+SR+l1"
 """The method of sparse outputs and sparse weights: CE+SR with an l1 penalty on the parameters."""
@@ -461,3 +465,50 @@ def _row_losses(dataset: str, noise: str) -> dict[str, str]:
     for method, by_noise in NOISE_LOSSES.get(setting, {}).items():
         rows[method] = next((by_noise[key] for key in keys if key in by_noise), rows[method])
     return rows
+
+
+class Published(NamedTuple):
+    """A cell of a table."""
+
+    mean: float
+    """Test accuracy in percent: of the last epoch, and for human labels of the best one."""
+    std: float | None
+    """Over three runs, where it is given."""
+
+
+def published(table: str, dataset: str) -> dict[str, dict[str, Published]]:
+    """One table for one dataset: for each method its cells, in the published order.
+
+    What a later paper gives of a method in the table `beyond` stands beside the paper's own rows.
+
+    Args:
+        table: `symmetric`, `asymmetric`, `comparison`, `imbalance`, `webvision`, `beyond` or
+            `human`.
+        dataset: `mnist`, `cifar10`, `cifar100` or `webvision`.
+
+    Example:
+        >>> published("symmetric", "cifar10")["CE+SR"]["0.6"]
+        Published(mean=78.18, std=0.36)
+        >>> published("beyond", "cifar10")["CE+SR"]["sym-0.6"]
+        Published(mean=78.18, std=0.36)
+    """
+    rows = _tables().get(table, {}).get(dataset, {})
+    found = {
+        method: {column: Published(*cell) for column, cell in cells.items()}
+        for method, cells in rows.items()
+    }
+    if table == "beyond":
+        for kind, short in (("symmetric", "sym"), ("asymmetric", "asym")):
+            for method, cells in published(kind, dataset).items():
+                own = {
+                    f"{short}-{rate}" if float(rate) else "clean": cell
+                    for rate, cell in cells.items()
+                }
+                found[method] = {**found.get(method, {}), **own}
+    return found
+
+
+@cache
+def _tables() -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
+    text = resources.files("labelproof.experiments").joinpath("paper.json").read_text("utf-8")
+    return json.loads(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,12 +15,30 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from labelproof.fitting.defaults import choose_setting
-from labelproof.integrations.estimator_admission import Form, admit_examples, admit_inputs
-from labelproof.integrations.estimator_collapse import CollapseWarning, train_backing_off
-from labelproof.integrations.estimator_examples import make_examples
-from labelproof.integrations.estimator_fitting import Weights, predict_logits
-from labelproof.integrations.estimator_inputs import Standard, standardize_rows
+from labelproof.fitting.recipe import choose_setting
+from labelproof.integrations.candidates import Candidate, Given, admit_estimator
+from labelproof.integrations.estimator_inputs import (
+    Admitted,
+    Form,
+    Standard,
+    admit_examples,
+    admit_inputs,
+    dimensions,
+    standardize_rows,
+)
+from labelproof.integrations.estimator_network import (
+    CollapseWarning,
+    Weights,
+    make_examples,
+    predict_logits,
+    train_backing_off,
+)
+from labelproof.integrations.soft_labels import (
+    Committee,
+    choose_candidates,
+    fit_committee,
+    label_rows,
+)
 from labelproof.losses import Loss, as_loss
 from labelproof.ranges import flag, whole, within
 from labelproof.training.augmentation import prepare_images
@@ -33,14 +52,46 @@ __all__ = ["CollapseWarning", "RobustClassifier"]
 
 _CHUNK = 4096
 """Inputs at a time, where they are only predicted."""
+_OF_ESTIMATOR = (
+    "estimator_",
+    "candidates_",
+    "out_of_sample_proba_",
+    "noise_rate_",
+    "transition_matrix_",
+    "_model",
+)
+_NETWORK_SETTINGS = (
+    "loss",
+    "network",
+    "epochs",
+    "batch_size",
+    "optimizer",
+    "learning_rate",
+    "weight_decay",
+    "early_stopping",
+    "warm_start",
+)
+"""Whoever gives one of these means the network."""
+_OF_NETWORK = (
+    "image_shape_",
+    "loss_",
+    "network_",
+    "loss_curve_",
+    "validation_scores_",
+    "best_validation_score_",
+    "n_iter_",
+    "weights_",
+    "_standard",
+)
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):
-    """A neural network that stays right when its training labels are wrong.
+    """A classifier that stays right when its training labels are wrong.
 
-    It is used as scikit-learn's `MLPClassifier` is. Rows need not be standardised. A table of
-    pandas may have categories, dates and missing values; images come as they are, `(N, H, W)` or
-    `(N, H, W, C)`, of bytes or of numbers from 0 to 1.
+    For rows it is the blend of classifiers that predicts held-out labels best, for images a neural
+    network with a robust loss. It makes any classifier of scikit-learn robust, too. Rows need not
+    be standardised. A table of pandas may have categories, dates and missing values; images come as
+    they are, `(N, H, W)` or `(N, H, W, C)`, of bytes or of numbers from 0 to 1.
 
     Args:
         loss: What is minimised: a text such as `"gce(q=0.7)"`, a loss of this package, any
@@ -51,6 +102,12 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             written.
         network: A text such as `"mlp(hidden=100,depth=1)"`, or `"auto"`: one hidden layer of 100
             for rows, and for images `cnn4`, `cnn8` or `resnet18` by their size.
+        estimator: `"auto"` trains linear models, kernels, forests, networks and boosting on rows,
+            and blends those that predict held-out labels best; for images, and where a setting of
+            the network is given, it is the network. `"network"`, or `None`, is the network. A
+            classifier of scikit-learn whose `fit` takes `sample_weight` is made robust: its
+            out-of-sample probabilities tell the noise, and it is trained again on the probability
+            of each true class.
         epochs: Passes over the training examples, or `"auto"`: 50 for images, and for rows as many
             as make some hundred steps, at least 20.
         batch_size: Examples in a step, or `"auto"`: 32 to 256, by the number of examples.
@@ -68,7 +125,10 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         random_state: A number, for the same bytes every time; a `RandomState`; or `None`.
         device: `"auto"`, `"cpu"`, `"cuda"`, `"mps"`; `auto` is the fastest there is for images, and
             the CPU for rows, whose networks are too small to gain from any other.
-        verbose: Whether to print a line for every epoch.
+        fast: Whether `"auto"` compares only linear models, kernels and one forest, which takes a
+            fifth of the time.
+        n_jobs: How many folds or trees to train at a time, without the network; `-1` is one a core.
+        verbose: Whether to print a line for every epoch, or for every candidate.
 
     Attributes:
         classes_: The classes, sorted.
@@ -83,6 +143,16 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         best_validation_score_: The best of the last `fit`, of the weights that are kept.
         n_iter_: Number of epochs.
         weights_: The parameters by name, as arrays.
+        estimator_: The fitted classifiers, over the features that the columns of a table became.
+            This and what follows is there only without the network, and `loss_` to `weights_` only
+            with it.
+        candidates_: Of each candidate by name the `log_loss` of held-out labels, its `agreement`
+            with them, and its `weight` in the mean that predicts.
+        out_of_sample_proba_: How probable each label is for each training row, by models that were
+            not trained on the row, as `labelproof.audit` takes it; rows with a weight of 0 are left
+            out.
+        noise_rate_: The estimated share of wrong labels.
+        transition_matrix_: How probable each label (column) is for each true class (row).
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -101,12 +171,14 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
     network_: str
     _form: Form
     _standard: Standard
+    _model: Committee
 
     def __init__(
         self,
         loss: str | nn.Module = "ce+sr",
         network: str = "auto",
         *,
+        estimator: Any = "auto",
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
         optimizer: str = "sgd",
@@ -119,10 +191,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
+        fast: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ):
         self.loss = loss
         self.network = network
+        self.estimator = estimator
         self.epochs = epochs
         self.batch_size = batch_size
         self.optimizer = optimizer
@@ -135,6 +210,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.device = device
+        self.fast = fast
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(
@@ -164,9 +241,18 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         stops = flag("early_stopping", self.early_stopping)
         seed = self._draw_seed()
         known = self._form if goes_on else None
-        admitted = admit_examples(
-            self, X, y, sample_weight, self.class_weight, known=known, groups=groups
-        )
+        kind = self._admit_kind()
+        # A table's class weights are for the true classes, which are not known yet.
+        balance = None if kind != "network" and dimensions(X) == 2 else self.class_weight
+        admitted = admit_examples(self, X, y, sample_weight, balance, known=known, groups=groups)
+        images = admitted.form.image_shape is not None
+        if images and kind == "estimator":
+            raise ValueError(
+                f"X: expected rows (N, F) for the estimator {type(self.estimator).__name__}, got "
+                "images; leave estimator out, or give X.reshape(len(X), -1)"
+            )
+        if kind != "network" and not images:
+            return self._fit_rows(admitted, seed)
         if goes_on and not np.array_equal(admitted.classes, self.classes_):
             raise ValueError(
                 f"warm_start: expected the classes of the first fit, {self.classes_}, got "
@@ -206,8 +292,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             patience=whole("n_iter_no_change", self.n_iter_no_change, 1) if stops else None,
             verbose=bool(self.verbose),
         )
+        self._forget(*_OF_ESTIMATOR, "image_shape_")
         self.classes_, self._form, self._standard = admitted.classes, admitted.form, standard
-        self.__dict__.pop("image_shape_", None)
         if admitted.form.image_shape is not None:
             self.image_shape_ = admitted.form.image_shape
         self.network_, self.weights_ = setting.network, trained.weights
@@ -216,8 +302,48 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self._keep_scores(trained.scores, goes_on=goes_on)
         return self
 
+    def _admit_kind(self) -> str:
+        """Whether to train the network, the candidates (`auto`), or a classifier that was given."""
+        if self.estimator is None or _is(self.estimator, "network"):
+            return "network"
+        if not _is(self.estimator, "auto"):
+            admit_estimator(self.estimator)
+            if self.warm_start:
+                raise ValueError(
+                    "warm_start: expected False with an estimator, whose soft labels change from "
+                    "fit to fit; got True"
+                )
+            return "estimator"
+        defaults = inspect.signature(type(self).__init__).parameters
+        given = [
+            name for name in _NETWORK_SETTINGS if getattr(self, name) != defaults[name].default
+        ]
+        return "network" if given else "auto"
+
+    def _fit_rows(self, admitted: Admitted, seed: int) -> Self:
+        """Train another classifier than the network, or several."""
+        examples = label_rows(admitted, self.class_weight, seed)
+        candidates: list[Candidate] = (
+            choose_candidates(examples, fast=flag("fast", self.fast), seed=seed, n_jobs=self.n_jobs)
+            if _is(self.estimator, "auto")
+            else [Given(estimator=self.estimator, seed=seed, n_jobs=self.n_jobs)]
+        )
+        model = fit_committee(candidates, examples, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        self._forget(*_OF_NETWORK, *_OF_ESTIMATOR)
+        self.classes_, self._form, self._model = admitted.classes, admitted.form, model
+        self.candidates_ = model.scores
+        told, became = model.held_out, examples.became
+        self.out_of_sample_proba_ = told if became is None else told[became]
+        self.estimator_ = [trained for member in model.members for trained in member.fitted]
+        self.noise_rate_ = model.noise.noise_rate
+        self.transition_matrix_ = model.noise.transition
+        return self
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """The probability of each class for each example, `(N, C)`, as the network's softmax."""
+        """The probability of each class for each example, `(N, C)`.
+
+        Of a network it is the softmax; of an `estimator` it is calibrated for the true labels.
+        """
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -233,6 +359,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
     def _logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         check_is_fitted(self)
         inputs = admit_inputs(self, X, self._form)
+        if hasattr(self, "_model"):
+            return np.log(self._model.predict_proba(inputs))
         images = self._form.image_shape is not None
         device = self._choose_device(images=images)
         # In float64 where it costs little, so that what is said about a row is the same to the last
@@ -260,13 +388,17 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
 
     def _keep_scores(self, scores: list[float], *, goes_on: bool) -> None:
         before = getattr(self, "validation_scores_", []) if goes_on else []
-        self.__dict__.pop("validation_scores_", None)
-        self.__dict__.pop("best_validation_score_", None)
+        self._forget("validation_scores_", "best_validation_score_")
         if before or scores:
             self.validation_scores_ = [*before, *scores]
         if scores:
             # Not of all: the weights of an earlier fit are gone.
             self.best_validation_score_ = max(scores)
+
+    def _forget(self, *names: str) -> None:
+        """Leave nothing of an earlier fit that was of another kind."""
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def _draw_seed(self) -> int:
         if self.random_state is None:
@@ -309,6 +441,10 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if found.choice is None:
             raise ValueError("loss: 'auto' found none whose training came to an end; name one")
         return found.choice.loss
+
+
+def _is(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
 
 
 def _share(value: object) -> float:

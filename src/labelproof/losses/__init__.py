@@ -41,8 +41,7 @@ from labelproof.losses.symmetric import (
     reverse_cross_entropy,
     symmetric_cross_entropy,
 )
-from labelproof.losses.syntax import LossSyntaxError
-from labelproof.losses.text import format_loss, parse_loss
+from labelproof.losses.text import LossSyntaxError, format_loss, parse_loss
 
 __all__ = [
     "LOSSES",

@@ -264,10 +264,6 @@ class LogitClip(Loss):
     def _clip(self, outputs: Outputs) -> Outputs:
         return Outputs(clip_logits(outputs.logits, self.delta), counted=outputs.counted)
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"delta={self.delta:g}"
-
 
 def clip_logits(logits: Tensor, delta: float) -> Tensor:
     """Scale logits `(N, C, ...)` down to a norm of `delta` where theirs is larger.

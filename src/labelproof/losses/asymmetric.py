@@ -57,10 +57,6 @@ class AsymmetricGeneralizedCrossEntropy(PointwiseLoss):
         mixed = complement(self.q * log_mixed(log_probability, self.a))
         return mixed * ((self.a + 1) ** self.q / self.q)
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"a={self.a:g}, q={self.q:g}"
-
 
 class AsymmetricUnhinged(PointwiseLoss):
     r"""Asymmetric unhinged loss, $[(a - u_y)^q - (a - 1)^q] / q$.
@@ -85,10 +81,6 @@ class AsymmetricUnhinged(PointwiseLoss):
         growth = torch.log1p(complement(log_probability) / (self.a - 1))
         return torch.expm1(self.q * growth) * ((self.a - 1) ** self.q / self.q)
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"a={self.a:g}, q={self.q:g}"
-
 
 class AsymmetricExponential(PointwiseLoss):
     r"""Asymmetric exponential loss, $\exp(-u_y / a)$.
@@ -109,10 +101,6 @@ class AsymmetricExponential(PointwiseLoss):
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
         return (log_probability.exp() / -self.a).exp()
-
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"a={self.a:g}"
 
 
 class AsymmetricSquaredError(Loss):
@@ -145,7 +133,3 @@ class AsymmetricSquaredError(Loss):
 
     def _own(self, log_probability: Tensor) -> Tensor:
         return (complement(log_probability) + (self.a - 1)).square()
-
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"a={self.a:g}"

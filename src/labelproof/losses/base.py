@@ -29,7 +29,15 @@ from labelproof.losses.gradient import LabelForm, mean_with_gradient
 from labelproof.losses.numerics import of_label
 from labelproof.ranges import flag, whole
 
-__all__ = ["Loss", "LossSettings", "PointwiseLoss", "follow", "refuse_unknown", "sees_label_alone"]
+__all__ = [
+    "Loss",
+    "LossSettings",
+    "PointwiseLoss",
+    "follow",
+    "hyperparameters",
+    "refuse_unknown",
+    "sees_label_alone",
+]
 
 
 if TYPE_CHECKING:
@@ -79,6 +87,22 @@ def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
             f"{place}: unexpected argument {min(unknown)!r}; besides {beside} it takes "
             f"{', '.join(LossSettings.__annotations__)}"
         )
+
+
+def hyperparameters(kind: type[Loss]) -> dict[str, Any]:
+    """The arguments of a loss besides its settings, with their defaults.
+
+    >>> from labelproof import Focal
+    >>> hyperparameters(Focal)
+    {'gamma': 0.5, 'detach': False}
+    """
+    # Of the method, since the class's own signature has the settings of every loss spelled out.
+    _, *parameters = inspect.signature(kind.__init__).parameters.values()
+    return {
+        each.name: each.default
+        for each in parameters
+        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    }
 
 
 def _spelled_out(kind: type[Loss]) -> inspect.Signature:
@@ -257,6 +281,15 @@ class Loss(nn.Module):
         if not counted and not is_probabilities(target):
             values = torch.where(target != self.ignore_index, values, 0)
         return values.squeeze(0) if single else values
+
+    def extra_repr(self) -> str:
+        """Hyperparameters, for printing."""
+        values = {name: getattr(self, name, None) for name in hyperparameters(type(self))}
+        return ", ".join(
+            f"{name}={value:g}" if type(value) is float else f"{name}={value}"
+            for name, value in values.items()
+            if not isinstance(value, nn.Module | torch.Generator)
+        )
 
     def set_epoch(self, epoch: float) -> None:
         """Move every schedule inside this loss to `epoch`; nothing to do for a loss without one."""

@@ -27,12 +27,7 @@ __all__ = [
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     r"""Cross entropy of each example, $-\log u_y$ with $u = \mathrm{softmax}(z)$.
 
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        target: Class indices, or class probabilities of the logits' shape.
-
-    Returns:
-        One value per example.
+    Returns one value per example.
 
     Example:
         >>> cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
@@ -90,30 +85,15 @@ class TaylorCrossEntropy(PointwiseLoss):
             total = distance * (total + 1 / power)
         return total
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"terms={self.terms}"
-
 
 def focal(logits: Tensor, target: Tensor, *, gamma: float = 0.5, detach: bool = False) -> Tensor:
     r"""Focal loss of each example, $-(1 - u_y)^\gamma \log u_y$.
 
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        target: Class indices, or class probabilities of the logits' shape.
-        gamma: Focusing exponent $\gamma \ge 0$; 0 is cross entropy.
-        detach: Stop the gradient through the factor $(1 - u_y)^\gamma$, as the reference code of
-            the sparse-regularization paper does.
-
-    Returns:
-        One value per example.
+    Takes the hyperparameters of `Focal` and returns one value per example.
 
     Example:
         >>> focal(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), gamma=1)
         tensor([0.3466])
-
-    Reference:
-        Lin et al., "Focal Loss for Dense Object Detection", ICCV 2017.
     """
     return Focal(gamma, detach=detach, reduction="none")(logits, target)
 
@@ -129,6 +109,9 @@ class Focal(PointwiseLoss):
     Example:
         >>> Focal(gamma=1)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(0.3466)
+
+    Reference:
+        Lin et al., "Focal Loss for Dense Object Detection", ICCV 2017.
     """
 
     def __init__(
@@ -151,10 +134,6 @@ class Focal(PointwiseLoss):
             factor = factor.detach()
         return -factor * log_probability
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"gamma={self.gamma:g}, detach={self.detach}"
-
 
 def partially_huberized_cross_entropy(
     logits: Tensor, target: Tensor, *, tau: float = 10.0
@@ -164,20 +143,11 @@ def partially_huberized_cross_entropy(
     It is $-\log u_y$ where $u_y > 1/\tau$ and its tangent there, $-\tau u_y + \log\tau + 1$, below:
     the gradient of an example the network disbelieves is bounded by $\tau$.
 
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        target: Class indices, or class probabilities of the logits' shape.
-        tau: Bound $\tau > 1$ on the slope; larger is closer to cross entropy.
-
-    Returns:
-        One value per example.
+    Takes the hyperparameters of `PartiallyHuberizedCrossEntropy` and returns one value per example.
 
     Example:
         >>> partially_huberized_cross_entropy(torch.tensor([[0.0, 9.0]]), torch.tensor([0]), tau=2)
         tensor([1.6929])
-
-    Reference:
-        Menon et al., "Can Gradient Clipping Mitigate Label Noise?", ICLR 2020.
     """
     return PartiallyHuberizedCrossEntropy(tau, reduction="none")(logits, target)
 
@@ -193,6 +163,9 @@ class PartiallyHuberizedCrossEntropy(PointwiseLoss):
         >>> loss = PartiallyHuberizedCrossEntropy(tau=2)
         >>> loss(torch.tensor([[0.0, 9.0]]), torch.tensor([0]))
         tensor(1.6929)
+
+    Reference:
+        Menon et al., "Can Gradient Clipping Mitigate Label Noise?", ICLR 2020.
     """
 
     def __init__(self, tau: float = 10.0, **settings: Unpack[LossSettings]):
@@ -205,7 +178,3 @@ class PartiallyHuberizedCrossEntropy(PointwiseLoss):
         log_tau = math.log(self.tau)
         tangent = 1 + log_tau - self.tau * log_probability.exp()
         return torch.where(log_probability > -log_tau, -log_probability, tangent)
-
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"tau={self.tau:g}"

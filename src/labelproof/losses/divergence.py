@@ -50,10 +50,6 @@ class JensenShannon(PointwiseLoss):
         terms = rest * own.exp() * (own - mixture) - self.pi * mixture
         return terms / (-rest * math.log(rest)) + complement(own)
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"pi={self.pi:g}"
-
 
 class BiTempered(Loss):
     r"""Bi-tempered logistic loss: a bounded logarithm of a softmax with heavy tails.
@@ -96,10 +92,6 @@ class BiTempered(Loss):
     def _shared(self, log_probabilities: Tensor) -> Tensor:
         power = 2 - self.t1
         return (1 - (power * log_probabilities).exp().sum(dim=1)) / power
-
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"t1={self.t1:g}, t2={self.t2:g}"
 
 
 _STEPS = 6

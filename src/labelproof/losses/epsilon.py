@@ -52,10 +52,6 @@ class _Epsilon(Loss):
         mixed = torch.where(largest, raised, shrunk)
         return self._base.pointwise(clamp_log_probability(mixed, self.clamp))
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"m={self.m:g}, clamp={self.clamp}"
-
 
 class EpsilonCrossEntropy(_Epsilon):
     r"""Cross entropy of the $\epsilon$-softmax, whose largest probability is raised by $m$.
@@ -102,7 +98,3 @@ class EpsilonFocal(_Epsilon):
     ):
         super().__init__(Focal(gamma), m, clamp, **settings)
         self.gamma = float(gamma)
-
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"m={self.m:g}, gamma={self.gamma:g}, clamp={self.clamp}"

@@ -25,20 +25,12 @@ def mean_absolute_error(logits: Tensor, target: Tensor) -> Tensor:
     This is half of the l1 distance $\|u - e_y\|_1 = 2 (1 - u_y)$; write `2 * MeanAbsoluteError()`
     for the distance itself.
 
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        target: Class indices, or class probabilities of the logits' shape.
-
-    Returns:
-        One value per example.
+    Returns one value per example.
 
     Example:
         >>> import torch
         >>> mean_absolute_error(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor([0.5000])
-
-    Reference:
-        Ghosh et al., "Robust Loss Functions under Label Noise for Deep Neural Networks", AAAI 2017.
     """
     return MeanAbsoluteError(reduction="none")(logits, target)
 
@@ -50,6 +42,9 @@ class MeanAbsoluteError(PointwiseLoss):
         >>> import torch
         >>> (2 * MeanAbsoluteError())(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(1.)
+
+    Reference:
+        Ghosh et al., "Robust Loss Functions under Label Noise for Deep Neural Networks", AAAI 2017.
     """
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
@@ -71,24 +66,12 @@ def generalized_cross_entropy(
 ) -> Tensor:
     r"""Generalised cross entropy of each example, $(1 - u_y^q) / q$.
 
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        target: Class indices, or class probabilities of the logits' shape.
-        q: Robustness in (0, 1]; towards 0 it is cross entropy, at 1 mean absolute error.
-        clamp: Lift probabilities to at least this value, with no gradient below it, as the
-            reference code does with 1e-7; off unless given.
-
-    Returns:
-        One value per example.
+    Takes the hyperparameters of `GeneralizedCrossEntropy` and returns one value per example.
 
     Example:
         >>> import torch
         >>> generalized_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), q=1)
         tensor([0.5000])
-
-    Reference:
-        Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with
-        Noisy Labels", NeurIPS 2018.
     """
     return GeneralizedCrossEntropy(q, clamp=clamp, reduction="none")(logits, target)
 
@@ -105,6 +88,10 @@ class GeneralizedCrossEntropy(PointwiseLoss):
         >>> import torch
         >>> GeneralizedCrossEntropy(q=1)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(0.5000)
+
+    Reference:
+        Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with
+        Noisy Labels", NeurIPS 2018.
     """
 
     def __init__(
@@ -135,7 +122,3 @@ class GeneralizedCrossEntropy(PointwiseLoss):
             return None
         powers = (logits.log_softmax(dim=1) * self.q).exp()
         return torch.rsub(F.nll_loss(powers, target), 1 / self.q, alpha=-1 / self.q)
-
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"q={self.q:g}, clamp={self.clamp}"

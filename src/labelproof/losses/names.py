@@ -32,7 +32,7 @@ from labelproof.losses.asymmetric import (
     AsymmetricSquaredError,
     AsymmetricUnhinged,
 )
-from labelproof.losses.base import Loss, LossSettings
+from labelproof.losses.base import Loss, LossSettings, hyperparameters
 from labelproof.losses.cross_entropy import (
     CrossEntropy,
     Focal,
@@ -115,13 +115,10 @@ def loss_arguments(family: type[Loss]) -> dict[str, Any]:
     >>> loss_arguments(SymmetricCrossEntropy)["alpha"]
     0.1
     """
-    # Of the method, since the class's own signature has the settings of every loss spelled out.
-    _, *parameters = inspect.signature(family.__init__).parameters.values()
     return {
-        WRITTEN.get(parameter.name, parameter.name): parameter.default
-        for parameter in parameters
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        and parameter.name not in UNWRITTEN
+        WRITTEN.get(name, name): default
+        for name, default in hyperparameters(family).items()
+        if name not in UNWRITTEN
     }
 
 

@@ -122,10 +122,6 @@ class NegativeLearning(Loss):
             )
         return super().values(outputs, target)
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"samples={self.samples}, expected={self.expected}, clamp={self.clamp}"
-
 
 def draw_complementary(
     target: Tensor,

@@ -146,7 +146,3 @@ class NormalizedNegativeFocal(_NormalizedNegative):
     def __init__(self, gamma: float = 0.5, **settings: Unpack[LossSettings]):
         super().__init__(Focal(gamma), **settings)
         self.gamma = float(gamma)
-
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"gamma={self.gamma:g}"

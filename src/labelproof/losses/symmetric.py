@@ -32,22 +32,12 @@ def reverse_cross_entropy(
 ) -> Tensor:
     r"""Reverse cross entropy of each example, $-\sum_i u_i \log (e_y)_i = -A (1 - u_y)$.
 
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        target: Class indices, or class probabilities of the logits' shape.
-        log_zero: $A < 0$, which stands for $\log 0$.
-        clamp: Lift each probability to at least this value before it is summed; off unless given.
-
-    Returns:
-        One value per example.
+    Takes the hyperparameters of `ReverseCrossEntropy` and returns one value per example.
 
     Example:
         >>> import torch
         >>> reverse_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), log_zero=-4)
         tensor([2.])
-
-    Reference:
-        Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels", ICCV 2019.
     """
     return ReverseCrossEntropy(log_zero, clamp=clamp, reduction="none")(logits, target)
 
@@ -64,6 +54,9 @@ class ReverseCrossEntropy(PointwiseLoss):
         >>> import torch
         >>> ReverseCrossEntropy(-4)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(2.)
+
+    Reference:
+        Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels", ICCV 2019.
     """
 
     def __init__(
@@ -113,10 +106,6 @@ class ReverseCrossEntropy(PointwiseLoss):
         lifted = outputs.log_probabilities.exp().clamp_min(self.clamp)
         return -self.log_zero * sum_of_others(lifted)
 
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"log_zero={self.log_zero:g}, clamp={self.clamp}"
-
 
 def symmetric_cross_entropy(
     logits: Tensor,
@@ -129,24 +118,12 @@ def symmetric_cross_entropy(
 ) -> Tensor:
     r"""Symmetric cross entropy of each example, $-\alpha \log u_y - \beta A (1 - u_y)$.
 
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        target: Class indices, or class probabilities of the logits' shape.
-        alpha: Weight of cross entropy; larger fits more.
-        beta: Weight of reverse cross entropy; larger resists more.
-        log_zero: $A < 0$, which stands for $\log 0$.
-        clamp: Floor of the reverse part's probabilities; off unless given.
-
-    Returns:
-        One value per example.
+    Takes the hyperparameters of `SymmetricCrossEntropy` and returns one value per example.
 
     Example:
         >>> import torch
         >>> symmetric_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), log_zero=-4)
         tensor([2.0693])
-
-    Reference:
-        Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels", ICCV 2019.
     """
     loss = SymmetricCrossEntropy(alpha, beta, log_zero=log_zero, clamp=clamp, reduction="none")
     return loss(logits, target)
@@ -166,6 +143,9 @@ class SymmetricCrossEntropy(PointwiseLoss):
         >>> import torch
         >>> SymmetricCrossEntropy(log_zero=-4)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor(2.0693)
+
+    Reference:
+        Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels", ICCV 2019.
     """
 
     def __init__(
@@ -214,7 +194,3 @@ class SymmetricCrossEntropy(PointwiseLoss):
         """Value for every label an example could have had, `(N, C, ...)`."""
         reverse = self._reverse.label_values(outputs)
         return self.beta * reverse - self.alpha * outputs.log_probabilities
-
-    def extra_repr(self) -> str:
-        """Hyperparameters, for printing."""
-        return f"alpha={self.alpha:g}, beta={self.beta:g}"

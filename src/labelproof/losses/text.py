@@ -12,7 +12,7 @@ any sum. Nothing is evaluated: names come from a table, values are numbers, `tru
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from typing_extensions import Unpack
 
@@ -31,20 +31,19 @@ from labelproof.losses.names import (
 from labelproof.losses.normalized import Normalized
 from labelproof.losses.sparse import SparseRegularized
 from labelproof.losses.symmetric import LOG_ZERO
-from labelproof.losses.syntax import (
-    Call,
-    Group,
-    LossSyntaxError,
-    Node,
-    OwnLossError,
-    Sum,
-    Term,
-    nearest,
-    parse,
-)
+from labelproof.ranges import suggest
 from labelproof.schedules import Constant, Exponential, exponential
+from labelproof.text import Call, Group, Node, Sum, Term, TextError, format_value, parse_sum
 
-__all__ = ["format_loss", "format_value", "parse_loss"]
+__all__ = ["LossSyntaxError", "OwnLossError", "format_loss", "parse_loss"]
+
+
+class LossSyntaxError(TextError):
+    """Text that is not a loss, with the place."""
+
+
+class OwnLossError(LossSyntaxError):
+    """A loss from a file of the user's own, written with a version of its code that is not here."""
 
 
 def parse_loss(
@@ -71,14 +70,14 @@ def parse_loss(
         >>> parse_loss("10*nce+0.1*may")
         Traceback (most recent call last):
             ...
-        labelproof.losses.syntax.LossSyntaxError: unknown loss 'may', did you mean 'mae'?
+        labelproof.losses.text.LossSyntaxError: unknown loss 'may'; did you mean 'mae'?
           10*nce+0.1*may
                      ^
     """
     refuse_unknown(settings, "parse_loss", beside="the text and losses")
     CrossEntropy(**settings)  # a mistake in the settings is none in the text, and is said as such
     known = known_losses() if losses is None else losses
-    return _Builder(text, known, settings).build(parse(text))
+    return _Builder(text, known, settings).build(parse_sum(text, error=LossSyntaxError))
 
 
 class _Builder:
@@ -152,9 +151,12 @@ class _Builder:
         plain = name.lower().replace("_", "").removesuffix("loss")
         if plain in spelled:
             return LossSyntaxError(
-                f"unknown loss {name!r}, did you mean {spelled[plain]!r}?", *place
+                f"unknown loss {name!r}; did you mean {spelled[plain]!r}?", *place
             )
-        near = nearest(name, known) or "; one from a file of your own is known by --loss-file"
+        near = (
+            suggest(name.lower(), known, cutoff=0.5)
+            or "; one from a file of your own is known by --loss-file"
+        )
         return LossSyntaxError(f"unknown loss {name!r}{near}", *place)
 
     def build_suffix(self, name: str, base: Loss, call: Call) -> Loss:
@@ -203,20 +205,13 @@ class _Builder:
         )
 
     def arguments(self, call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
-        given: dict[str, Any] = {}
         for argument in call.arguments:
             if argument.name not in known:
                 takes = f"; {call.name} takes {', '.join(known)}" if known else " and takes none"
-                problem = (
-                    f"unknown argument {argument.name!r}{nearest(argument.name, known) or takes}"
-                )
+                hint = suggest(argument.name, known, cutoff=0.5) or takes
+                problem = f"unknown argument {argument.name!r}{hint}"
                 raise LossSyntaxError(problem, self.text, argument.position)
-            if argument.name in given:
-                raise LossSyntaxError(
-                    f"argument {argument.name!r} is given twice", self.text, argument.position
-                )
-            given[argument.name] = argument.value
-        return given
+        return {argument.name: argument.value for argument in call.arguments}
 
     def guarded(self, position: int, make: Any, written: Mapping[str, str] = WRITTEN) -> Any:
         """Turn a constructor's complaint about a value into one that points into the text.
@@ -367,15 +362,3 @@ def _format_sparse(loss: SparseRegularized) -> str:
     if loss.smoothing:
         values["smoothing"] = loss.smoothing
     return ",".join(f"{name}={format_value(value)}" for name, value in values.items())
-
-
-def format_value(value: object) -> str:
-    """Write an argument's value as the parser reads it, exactly.
-
-    >>> format_value(1e-7), format_value(True), format_value(None)
-    ('1e-7', 'true', 'none')
-    """
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    text = repr(float(cast(float, value))).removesuffix(".0")
-    return text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")

@@ -24,19 +24,17 @@ from functools import partial
 import torch
 from torch import nn
 
-from labelproof.losses.syntax import nearest
 from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
 from labelproof.models.mlp import MLP
 from labelproof.models.network import Network
 from labelproof.models.pretrained import LIBRARIES, call_factory, make_pretrained
 from labelproof.models.resnet import ResNet
-from labelproof.ranges import whole
+from labelproof.ranges import suggest, whole
+from labelproof.text import Call, TextError, parse_call
 
 __all__ = ["NETWORKS", "NetworkFamily", "format_network", "is_factory", "make_network"]
 
 
-_CALL = re.compile(r"([\w.:/-]+)\s*(?:\((.*)\))?", re.ASCII | re.DOTALL)
-_ARGUMENT = re.compile(r"([a-z_]\w*)\s*=\s*(\d{1,9}|true|false)", re.ASCII | re.IGNORECASE)
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
 _LIBRARY = re.compile(f"({'|'.join(LIBRARIES)})/([\\w.-]+)", re.ASCII)
@@ -144,10 +142,12 @@ def make_network(
         >>> make_network("resnt34", num_classes=3, input_shape=(3, 32, 32))
         Traceback (most recent call last):
             ...
-        ValueError: network: expected one of cnn4, cnn8, resnet18, resnet34, resnet50,
-        resnet18-imagenet, resnet34-imagenet, resnet50-imagenet, mlp, timm/NAME or
+        labelproof.text.TextError: network: expected one of cnn4, cnn8, resnet18, resnet34,
+        resnet50, resnet18-imagenet, resnet34-imagenet, resnet50-imagenet, mlp, timm/NAME or
         torchvision/NAME for a pretrained one, or package.module:factory for one of your own; got
-        'resnt34', did you mean 'resnet34'?
+        'resnt34'; did you mean 'resnet34'?
+          resnt34
+          ^
     """
     num_classes = whole("num_classes", num_classes, 1)
     name, options = _parse(text)
@@ -201,31 +201,45 @@ def format_network(text: str) -> str:
 
 
 def _parse(text: str) -> tuple[str, dict[str, int | bool]]:
-    if not isinstance(text, str):
-        raise TypeError(f"network: expected a string, got {type(text).__name__}")
-    match = _CALL.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(
-            f"network: expected a name such as cnn8, or with arguments such as cnn8(width=32), "
-            f"got {text!r}"
-        )
-    name, inside = match.groups()
-    options = _options(inside or "", text)
-    if _PLACE.fullmatch(name):
-        return name, options
-    if _LIBRARY.fullmatch(name):
-        if options:
-            raise ValueError(f"network: {name} takes no arguments, got {text!r}")
-        return name, options
-    name = name.lower()
-    if name not in NETWORKS:
-        raise ValueError(
+    call = parse_call(text, what="network", words={"true": True, "false": False})
+    place, library = _PLACE.fullmatch(call.name), _LIBRARY.fullmatch(call.name)
+    name = call.name if place or library else call.name.lower()
+    if not place and not library and name not in NETWORKS:
+        raise TextError(
             f"network: expected one of {', '.join(NETWORKS)}, timm/NAME or torchvision/NAME for a "
             f"pretrained one, or package.module:factory for one of your own; got {name!r}"
-            f"{nearest(name, NETWORKS)}"
+            f"{suggest(name, NETWORKS, cutoff=0.5)}",
+            text,
+            call.position,
         )
-    _check_options(name, options)
-    return name, options
+    defaults = None if place else {} if library else NETWORKS[name].arguments
+    return name, _options(call, text, defaults)
+
+
+def _options(
+    call: Call, text: str, defaults: Mapping[str, int | bool] | None
+) -> dict[str, int | bool]:
+    """The arguments of a call, checked against the defaults where they are known."""
+    options: dict[str, int | bool] = {}
+    for argument in call.arguments:
+        name, value = argument.name, argument.value
+        default = None if defaults is None else defaults.get(name)
+        problem = ""
+        if defaults is not None and default is None:
+            takes = ", ".join(defaults) or "no arguments"
+            problem = f"{call.name} takes {takes}, got {name!r}" + suggest(
+                name, defaults, cutoff=0.5
+            )
+        elif isinstance(default, bool) and not isinstance(value, bool):
+            problem = f"expected true or false for {name}, got {value:g}"
+        elif type(default) is int and isinstance(value, bool):
+            problem = f"expected a whole number for {name}, got {str(value).lower()}"
+        elif not isinstance(value, bool) and not (0 <= value < 1e9 and value.is_integer()):
+            problem = f"expected a whole number of at least 0 for {name}, got {value:g}"
+        if problem:
+            raise TextError(f"network: {problem}", text, argument.position)
+        options[name] = value if isinstance(value, bool) else int(value)
+    return options
 
 
 def _channels(name: str, input_shape: Sequence[int]) -> int:
@@ -235,34 +249,3 @@ def _channels(name: str, input_shape: Sequence[int]) -> int:
             f"{tuple(input_shape)}"
         )
     return input_shape[0]
-
-
-def _options(inside: str, text: str) -> dict[str, int | bool]:
-    options: dict[str, int | bool] = {}
-    for part in inside.split(",") if inside.strip() else []:
-        match = _ARGUMENT.fullmatch(part.strip())
-        if match is None:
-            raise ValueError(
-                f"network: expected arguments such as width=32 or batch_norm=true, with a whole "
-                f"number, true or false, got {part.strip()!r} in {text!r}"
-            )
-        name, value = match[1], match[2].lower()
-        if name in options:
-            raise ValueError(f"network: expected {name} once, got it twice in {text!r}")
-        options[name] = int(value) if value.isdigit() else value == "true"
-    return options
-
-
-def _check_options(name: str, options: Mapping[str, int | bool]) -> None:
-    defaults = NETWORKS[name].arguments
-    for argument, value in options.items():
-        if argument not in defaults:
-            raise ValueError(
-                f"network: {name} takes {', '.join(defaults)}, got {argument!r}"
-                f"{nearest(argument, defaults)}"
-            )
-        if type(value) is not type(defaults[argument]):
-            kind = "true or false" if isinstance(defaults[argument], bool) else "a whole number"
-            raise ValueError(
-                f"network: expected {kind} for {name}'s {argument}, got {str(value).lower()}"
-            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from os import PathLike
 
@@ -22,6 +21,7 @@ from labelproof.noise.matrices import (
 from labelproof.noise.sampling import NoisyLabels, corrupt
 from labelproof.ranges import within
 from labelproof.seeds import Seed
+from labelproof.text import format_value, parse_form
 
 __all__ = ["KINDS", "NoiseSpec", "parse_noise"]
 
@@ -30,6 +30,12 @@ _BY_MATRIX = ("symmetric", "asymmetric", "asymmetric-reference", "pair")
 
 KINDS = ("none", *_BY_MATRIX, "instance", "human")
 """The kinds of noise that can be written."""
+_FORMS = [
+    "none",
+    *(f"{kind}:RATE{exact}" for kind in _BY_MATRIX for exact in ("", ":exact")),
+    "instance:RATE",
+    "human:WHICH",
+]
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,7 @@ class NoiseSpec:
             return "none"
         if self.kind == "human":
             return f"human:{self.which}"
-        return f"{self.kind}:{repr(self.rate).removesuffix('.0')}" + ":exact" * self.exact
+        return f"{self.kind}:{format_value(self.rate)}" + ":exact" * self.exact
 
 
 def parse_noise(text: str) -> NoiseSpec:
@@ -141,35 +147,14 @@ def parse_noise(text: str) -> NoiseSpec:
     >>> parse_noise("symetric:0.4")
     Traceback (most recent call last):
         ...
-    ValueError: noise: expected KIND:RATE (such as symmetric:0.4) or KIND:RATE:exact with KIND one
-    of symmetric, asymmetric, asymmetric-reference, pair; or instance:RATE, human:WHICH, none;
-    got 'symetric:0.4', did you mean 'symmetric'?
+    ValueError: noise: expected none, symmetric:RATE, symmetric:RATE:exact, asymmetric:RATE,
+    asymmetric:RATE:exact, asymmetric-reference:RATE, asymmetric-reference:RATE:exact, pair:RATE,
+    pair:RATE:exact, instance:RATE or human:WHICH, with WHICH one of aggregate, random1, random2,
+    random3, worse, noisy, got 'symetric:0.4'; did you mean 'symmetric'?
     """
-    kind, *rest = text.strip().lower().split(":")
-    close = [] if kind in KINDS else difflib.get_close_matches(kind, KINDS, n=1)
-    problem = ValueError(
-        "noise: expected KIND:RATE (such as symmetric:0.4) or KIND:RATE:exact with KIND one of "
-        f"{', '.join(_BY_MATRIX)}; or instance:RATE, human:WHICH, none; got {text!r}"
-        + (f", did you mean {close[0]!r}?" if close else "")
-    )
-    if kind == "none" and not rest:
-        return NoiseSpec("none", 0.0)
-    if kind == "human" and len(rest) == 1:
-        return _human(rest[0])
-    exact = kind in _BY_MATRIX and rest[1:] == ["exact"]
-    if kind not in (*_BY_MATRIX, "instance") or len(rest) != 1 + exact:
-        raise problem
-    try:
-        rate = float(rest[0])
-    except ValueError:
-        raise problem from None
-    return NoiseSpec(kind, within("noise rate", rate, 0, 1), exact)
-
-
-def _human(which: str) -> NoiseSpec:
-    if which not in HUMAN_LABELS:
-        raise ValueError(
-            f"noise: expected human:WHICH with WHICH one of {', '.join(HUMAN_LABELS)}, "
-            f"got 'human:{which}'"
-        )
-    return NoiseSpec("human", HUMAN_LABELS[which].rate, which=which)
+    form, values = parse_form(text, _FORMS, what="noise", words={"WHICH": HUMAN_LABELS})
+    kind = form.partition(":")[0]
+    if kind == "human":
+        return NoiseSpec(kind, HUMAN_LABELS[values["WHICH"]].rate, which=values["WHICH"])
+    rate = within("noise rate", values.get("RATE", 0.0), 0, 1)
+    return NoiseSpec(kind, rate, exact=form.endswith(":exact"))

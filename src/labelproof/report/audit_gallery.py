@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
-from labelproof.data.decoding import UnreadableImageError
+from labelproof.data.images import UnreadableImageError
 
 __all__ = ["Listed", "Look", "as_json", "column_names", "list_samples", "look_at", "seen_first"]
 
@@ -67,7 +67,7 @@ def list_samples(audit: Audit, *, limit_bytes: int) -> Listed:
 
     Example:
         >>> import numpy as np
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> findings = Findings(
         ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
         ...     score=np.array([0, 0, 0.2, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),

@@ -7,11 +7,10 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from labelproof.review.choices import CHOICES
+from labelproof.review.decisions import CHOICES, Decision, Decisions
 from labelproof.review.export import export_csv
 from labelproof.review.serving import serve
 from labelproof.review.standing import Review
-from labelproof.review.store import Decision, Decisions
 
 __all__ = ["CHOICES", "Decision", "Decisions", "Review", "export_csv", "serve"]
 

@@ -5,8 +5,10 @@ It needs the extra `review`; what does not (decisions, their export) is in files
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from importlib import resources
 from typing import Any
@@ -17,24 +19,30 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
-from labelproof.data.decoding import UnreadableImageError
+from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
 from labelproof.report.audit_words import caution, export_name
 from labelproof.report.page import templates
+from labelproof.review.decisions import Decisions
 from labelproof.review.export import export_csv
-from labelproof.review.guard import Guard
 from labelproof.review.standing import Review
-from labelproof.review.store import Decisions
 
-__all__ = ["make_application"]
+__all__ = ["Guard", "ImpatientProtocol", "make_application"]
 
 _SIDE = 1024
 """Pixels of a picture's longer side: a screen's height, and quick to make."""
+
+LARGEST = 1 << 20
+"""Bytes of a request's body."""
+
+IDLE = 10.0
+"""Seconds that a connection may stay without a whole request."""
 
 _STATIC = {
     "review.js": "text/javascript",
@@ -74,6 +82,8 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
         TypeError: _refused,
         ValueError: _refused,
         KeyError: _refused,
+        OverflowError: _refused,
+        RecursionError: _refused,
         OSError: _failed,
     }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
@@ -122,7 +132,7 @@ class _Pages:
         return _json({"places": places.tolist(), "pairs": self.review.pairs(scope)})
 
     def state(self, request: Request) -> Response:
-        return _json(self._state(_number(request.query_params.get("since")) or 0))
+        return _json(self._state(_revision(_number(request.query_params.get("since")) or 0)))
 
     async def sample(self, request: Request) -> Response:
         # All of it is in memory: a thread would take longer to start than this to answer.
@@ -153,7 +163,7 @@ class _Pages:
         asked = await _asked(request)
         label = asked.get("label")
         # All of it is read first: what is refused must not have been kept.
-        since = whole("since", asked["since"])
+        since = _revision(asked["since"])
         await run_in_threadpool(
             self.review.decide,
             whole("place", asked["place"]),
@@ -163,7 +173,7 @@ class _Pages:
         return _json(await run_in_threadpool(self._state, since))
 
     async def undo(self, request: Request) -> Response:
-        since = whole("since", (await _asked(request))["since"])
+        since = _revision((await _asked(request))["since"])
         place = await run_in_threadpool(self.review.undo)
         return _json({"place": place, **await run_in_threadpool(self._state, since)})
 
@@ -210,10 +220,31 @@ def _json(values: object) -> Response:
 
 
 async def _asked(request: Request) -> dict[str, Any]:
-    values = await request.json()
+    try:
+        values = json.loads(await asyncio.wait_for(_body(request), IDLE))
+    except asyncio.TimeoutError:
+        raise HTTPException(408, "The request did not come to its end.") from None
     if not isinstance(values, dict):
-        raise TypeError(f"expected an object with what is decided, got {values!r}")
+        raise TypeError(f"expected an object with what is decided, got {type(values).__name__}")
     return values
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST:
+            raise HTTPException(413, f"Expected at most {LARGEST} bytes.")
+    return body
+
+
+def _revision(given: Any) -> int:
+    revision = whole("since", given, 0)
+    if revision >= 1 << 63:  # more than the file of decisions can count
+        raise ValueError(
+            f"since: expected a revision, got a number of {revision.bit_length()} bits"
+        )
+    return revision
 
 
 def _number(text: str | None) -> int | None:
@@ -221,8 +252,128 @@ def _number(text: str | None) -> int | None:
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    return PlainTextResponse(str(error), status_code=400)
+    return PlainTextResponse(readable(str(error))[:1000], status_code=400)
 
 
 def _failed(request: Request, error: Exception) -> Response:
     return PlainTextResponse(readable(str(error)), status_code=503)
+
+
+_HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    # Of images too: they must not be in the browser's cache once the token is void.
+    (b"cache-control", b"no-store"),
+)
+
+
+class Guard:
+    """Lets requests through to an application that name this server and begin with its token.
+
+    The name of the host is checked because a foreign page can have its own name resolve to this
+    machine, and would then be of one origin with the review. The token keeps out other users of
+    this machine, as far as they cannot see how its programs were started, and every page that is
+    not told the address. It is part of the path, and not a cookie, since browsers send a cookie to
+    all ports of a host.
+
+    Args:
+        application: What is guarded.
+        token: The first part of every path.
+    """
+
+    def __init__(self, application: ASGIApp, token: str):
+        self._application = application
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal:
+            await _answer(send_guarded, 403, refusal)
+            return
+        inside = {**scope, "root_path": f"{scope.get('root_path', '')}/{self._token}"}
+        await self._application(inside, receive, send_guarded)
+
+    def _refusal(self, scope: Scope) -> str:
+        """Why a request is not answered; nothing where it is."""
+        hosts = _hosts(scope["server"][1])
+        host = _header(scope["headers"], b"host").lower()
+        if host not in hosts:
+            return f"This review is at {' or '.join(hosts)}, and at no other name."
+        first = scope["path"].split("/", 2)[1:2]
+        if not secrets.compare_digest("".join(first).encode(), self._token.encode()):
+            return (
+                "The address lacks this review's token: open the one that 'labelproof review' "
+                "printed when it was started last."
+            )
+        origins = [f"http://{name}" for name in hosts]
+        writes = scope["method"] not in ("GET", "HEAD")
+        if writes and _header(scope["headers"], b"origin").lower() not in origins:
+            return "Decisions are taken on the review's own page only."
+        return ""
+
+
+def _hosts(port: int) -> list[str]:
+    names = ["127.0.0.1", "localhost"]
+    return [f"{name}:{port}" for name in names] + names * (port == 80)
+
+
+def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in headers if key == name), "")
+
+
+async def _answer(send: Send, status: int, text: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
+class ImpatientProtocol(H11Protocol):
+    """Closes a connection that sends no whole head of a request for `IDLE` seconds.
+
+    uvicorn itself does so only between two requests of a connection.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait."""
+        super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        """Stop waiting where this completes the head of a request."""
+        super().data_received(data)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        super().connection_lost(exc)
+        self._forget()
+
+    def _expect(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(IDLE, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Set
+from pathlib import Path
 
 from labelproof.audit.folder import Audit
-from labelproof.data.notices import readable
+from labelproof.data.notices import count, few, readable
+from labelproof.review.decisions import Decisions
 from labelproof.review.standing import Review
-from labelproof.review.store import Decisions
 
-__all__ = ["COLUMNS", "export_csv"]
+__all__ = ["COLUMNS", "export_csv", "refuse_loss"]
 
 COLUMNS = ("sample", "given", "label", "decision")
 
@@ -30,7 +32,7 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
         CSV with the columns `sample`, `given`, `label` and `decision`.
 
     Example:
-        >>> from labelproof.audit.estimate import Estimate
+        >>> from labelproof.audit.findings import Estimate
         >>> from labelproof.audit.findings import Findings
         >>> import numpy as np
         >>> share = Estimate(0.5, 0.0, 1.0)
@@ -76,3 +78,44 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
     for sample in audit.left_out:
         table.writerow([readable(sample), "", "", "unsure"])
     return text.getvalue()
+
+
+def refuse_loss(file: Path, text: str, decided: Set[str]) -> None:
+    r"""Refuse to replace an export whose corrections the new one does not know.
+
+    Two reviews of the same data, one after the other or of two audits, may be written to one file.
+    Whoever replaces the one by the other takes back what was decided there.
+
+    Args:
+        file: The export that is there.
+        text: What would take its place.
+        decided: Samples that this review has decided about at any time: of these it may change its
+            mind.
+
+    Raises:
+        ValueError: There are labels in it that this review knows nothing about.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "reviewed.csv"
+        >>> _ = file.write_text("sample,given,label,decision\n1.jpg,cat,dog,accept\n")
+        >>> new = "sample,given,label,decision\n1.jpg,cat,cat,\n"
+        >>> refuse_loss(file, new, {"1.jpg"})
+        >>> refuse_loss(file, new, set())
+        Traceback (most recent call last):
+            ...
+        ValueError: --export: ...reviewed.csv has 1 label that another review decided, such as ...
+    """
+    labels = {row["sample"]: row["label"] for row in csv.DictReader(io.StringIO(text))}
+    with file.open(encoding="utf-8", newline="") as stream:
+        lost = [
+            f"{row['sample']} ({row['label'] or 'left out'}, here {labels[row['sample']]})"
+            for row in csv.DictReader(stream)
+            if row["decision"]
+            and row["sample"] not in decided
+            and labels.get(row["sample"], row["label"]) != row["label"]
+        ]
+    if lost:
+        raise ValueError(
+            f"--export: {file} has {count(len(lost), 'label')} that another review decided, such "
+            f"as {few(lost, shown=2)}, and that this one would take back; choose another name"
+        )

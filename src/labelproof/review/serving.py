@@ -9,12 +9,13 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
-from labelproof.review.store import Decisions
+from labelproof.review.decisions import Decisions
 
-__all__ = ["HOST", "check_installed", "serve"]
+__all__ = ["HOST", "check_installed", "make_server", "serve"]
 
 HOST = "127.0.0.1"
 
@@ -59,25 +60,32 @@ def serve(
         OSError: The port is taken.
     """
     check_installed()
-    import uvicorn
-
-    from labelproof.review.application import make_application
-
     token = secrets.token_urlsafe()
-    settings = uvicorn.Config(
-        make_application(audit, samples, decisions, token),
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=2,
-    )
+    server = make_server(audit, samples, decisions, token)
     with contextlib.closing(_listen(port)) as listener, contextlib.suppress(KeyboardInterrupt):
         announce(f"http://{HOST}:{listener.getsockname()[1]}/{token}/")
-        uvicorn.Server(settings).run(sockets=[listener])
+        server.run(sockets=[listener])
+
+
+def make_server(audit: Audit, samples: Samples, decisions: Decisions, token: str) -> Any:
+    """The server of a review, which answers at `/TOKEN/` alone; see `serve`."""
+    import uvicorn
+
+    from labelproof.review.application import ImpatientProtocol, make_application
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            make_application(audit, samples, decisions, token),
+            loop="asyncio",
+            http=ImpatientProtocol,
+            ws="none",
+            lifespan="off",
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+    )
 
 
 def _listen(port: int) -> socket.socket:

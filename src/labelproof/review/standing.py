@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from labelproof.audit.folder import Audit
 from labelproof.data.notices import count
 from labelproof.ranges import choose
-from labelproof.review.choices import CHOICES, plain_choice
-from labelproof.review.store import Decision, Decisions
+from labelproof.review.decisions import CHOICES, Decision, Decisions, plain_choice
 
 __all__ = ["ORDERS", "SCOPES", "SHOWN", "Counts", "Review"]
 

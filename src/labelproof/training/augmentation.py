@@ -8,7 +8,6 @@ change a pixel.
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 
 from labelproof.ranges import finite, flag, whole, within
+from labelproof.text import parse_form
 from labelproof.training.colour import jitter
 from labelproof.training.geometry import (
     ATTEMPTS,
@@ -35,13 +35,13 @@ __all__ = [
     "prepare_images",
 ]
 
-_WORDS = {
-    "resized-crop": "resized-crop:SIDE",
-    "crop": "crop:PIXELS",
-    "flip": "flip",
-    "rotation": "rotation:DEGREES",
-    "jitter": "jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE",
-}
+_FORMS = [
+    "resized-crop:SIDE",
+    "crop:PIXELS",
+    "flip",
+    "rotation:DEGREES",
+    "jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE",
+]
 
 
 @dataclass(frozen=True)
@@ -132,24 +132,19 @@ def parse_augmentation(text: str) -> Augmentation:
     >>> parse_augmentation("crop:4,flp")
     Traceback (most recent call last):
         ...
-    ValueError: augmentation: expected none, or words of resized-crop:SIDE, crop:PIXELS, flip,
-    rotation:DEGREES, jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE joined by commas (such as
-    crop:4,flip); got 'flp' in 'crop:4,flp', did you mean 'flip'?
+    ValueError: augmentation: expected resized-crop:SIDE, crop:PIXELS, flip, rotation:DEGREES or
+    jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE, got 'flp'; did you mean 'flip'?
     """
     plain = text.strip().lower()
     if plain == "none":
         return Augmentation()
     given: dict[str, list[float]] = {}
     for part in plain.split(","):
-        word, *values = (piece.strip() for piece in part.split(":"))
-        if word not in _WORDS or len(values) != _WORDS[word].count(":"):
-            raise _problem(text, part.strip(), word)
+        form, values = parse_form(part.strip(), _FORMS, what="augmentation")
+        word = form.partition(":")[0]
         if word in given:
             raise ValueError(f"augmentation: expected {word} once, got it again in {text!r}")
-        try:
-            given[word] = [finite(word, float(value)) for value in values]
-        except ValueError:
-            raise _problem(text, part.strip(), word) from None
+        given[word] = [finite(f"augmentation: {word}", value) for value in values.values()]
     try:
         return Augmentation(
             crop=whole("crop", given.get("crop", [0])[0], 0),
@@ -164,15 +159,6 @@ def parse_augmentation(text: str) -> Augmentation:
 
 def _number(value: float) -> str:
     return repr(value).removesuffix(".0")
-
-
-def _problem(text: str, part: str, word: str) -> ValueError:
-    close = [] if word in _WORDS else difflib.get_close_matches(word, _WORDS, n=1)
-    return ValueError(
-        f"augmentation: expected none, or words of {', '.join(_WORDS.values())} joined by commas "
-        f"(such as crop:4,flip); got {part!r} in {text!r}"
-        + (f", did you mean {close[0]!r}?" if close else "")
-    )
 
 
 SCALE = (0.08, 1.0)

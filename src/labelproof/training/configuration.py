@@ -12,11 +12,12 @@ from typing import Any
 
 from labelproof.data.imbalance import parse_imbalance
 from labelproof.losses import format_loss, parse_loss
-from labelproof.losses.syntax import OwnLossError
+from labelproof.losses.text import OwnLossError
 from labelproof.models.text import format_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, flag, suggest, whole, within
 from labelproof.schedules import Schedule, constant, cosine, exponential
+from labelproof.text import parse_form
 from labelproof.training.algorithms import parse_algorithm
 from labelproof.training.augmentation import parse_augmentation
 
@@ -231,12 +232,7 @@ class Configuration:
         return "-".join(["-".join(chosen)[:_LONGEST].strip("-."), f"s{self.seed}", digest])
 
 
-_EXPECTED = (
-    "schedule: expected cosine, cosine:FLOOR, constant, exponential:FACTOR (each epoch) or "
-    "step:EPOCHS:FACTOR"
-)
-_NUMBERS = {"cosine": (0, 1), "constant": (0,), "exponential": (1,), "step": (2,)}
-"""How many numbers may stand behind each kind."""
+_FORMS = ["cosine", "cosine:FLOOR", "constant", "exponential:FACTOR", "step:EPOCHS:FACTOR"]
 
 
 @dataclass(frozen=True)
@@ -295,24 +291,18 @@ def parse_learning_rate(text: str) -> LearningRate:
     >>> parse_learning_rate("cosin")
     Traceback (most recent call last):
         ...
-    ValueError: schedule: expected cosine, cosine:FLOOR, constant, exponential:FACTOR (each epoch)
-    or step:EPOCHS:FACTOR, got 'cosin'; did you mean 'cosine'?
+    ValueError: schedule: expected cosine, cosine:FLOOR, constant, exponential:FACTOR or
+    step:EPOCHS:FACTOR, got 'cosin'; did you mean 'cosine'?
     """
-    kind, *rest = text.strip().lower().split(":")
-    hint = "" if kind in _NUMBERS else suggest(kind, _NUMBERS)
-    problem = ValueError(f"{_EXPECTED}, got {text!r}{hint}")
-    if len(rest) not in _NUMBERS.get(kind, ()):
-        raise problem
-    try:
-        numbers = [float(part) for part in rest]
-    except ValueError:
-        raise problem from None
-    if not numbers:
-        return LearningRate(kind)
-    if kind == "cosine":
-        return LearningRate(kind, floor=within("schedule floor", numbers[0], 0))
-    factor = within("schedule factor", numbers[-1], 0, open_low=True)
-    return LearningRate(kind, factor, whole("schedule epochs", numbers[0], 1) if rest[1:] else 1)
+    form, values = parse_form(text, _FORMS, what="schedule")
+    kind = form.partition(":")[0]
+    factor, every = values.get("FACTOR", 1.0), values.get("EPOCHS", 1)
+    return LearningRate(
+        kind,
+        within("schedule factor", factor, 0, open_low=True),
+        whole("schedule epochs", every, 1),
+        within("schedule floor", values.get("FLOOR", 0.0), 0),
+    )
 
 
 def _digits(number: float) -> str:

@@ -381,7 +381,7 @@ def explain_divergence(
     if isinstance(loss, SparseRegularized):
         helps.append("a smaller lambda0")
     if configuration.precision != "float32":
-        helps.append("--precision float32")
+        helps.append("--set precision=float32")
     return (
         f"training diverged: the loss is NaN since step {within + 1} of epoch {epoch + 1} "
         f"({said}); what often helps: {', '.join(helps)}"

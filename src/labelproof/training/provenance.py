@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.decoding import StoredImage
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, StoredImage
 from labelproof.data.notices import readable
 from labelproof.noise import parse_noise
 from labelproof.training.augmentation import parse_augmentation

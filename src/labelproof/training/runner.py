@@ -452,7 +452,7 @@ def _memory_advice(error: Exception, at_once: int, active: Sequence[ActiveRun]) 
     lower = ["--batch-size"]
     if at_once > 1:
         lower.insert(0, f"the runs at a time ({at_once})")
-    lower.append("or choose a smaller --network or --precision bf16")
+    lower.append("or choose a smaller --network or --set precision=bf16")
     first = str(error).split(". ")[0]
     return (
         f"the device is out of memory with {len(active)} runs on it: {first}. Lower "

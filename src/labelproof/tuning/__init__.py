@@ -1,11 +1,9 @@
 """Choosing a loss and its hyperparameters by noisy labels alone."""
 
 from labelproof.tuning.collapse import back_off, collapse, patience_for
-from labelproof.tuning.journal import OtherSearchError
-from labelproof.tuning.proposal import default_trials
 from labelproof.tuning.search import Search, tune
-from labelproof.tuning.space import starts
-from labelproof.tuning.trial import Trial
+from labelproof.tuning.space import default_trials, starts
+from labelproof.tuning.trial import OtherSearchError, Trial
 
 __all__ = [
     "OtherSearchError",

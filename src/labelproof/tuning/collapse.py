@@ -6,15 +6,24 @@ and the labels are ignored. Such a run shows in what it predicts, long before it
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
 
 from labelproof.losses import format_loss, parse_loss
-from labelproof.losses.text import format_value
 from labelproof.ranges import whole, within
+from labelproof.text import format_value
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.metrics import spread
+from labelproof.training.run_folder import METRICS
+from labelproof.training.runner import Event
+from labelproof.tuning.trial import Trial, settled
 
-__all__ = ["back_off", "collapse", "few_classes", "patience_for"]
+__all__ = ["Watch", "back_off", "collapse", "few_classes", "hopeless", "patience_for", "warm_up"]
 
 _SLOW_STEPS = 120
 """Steps that a healthy run may spend on a single class before it finds the others."""
@@ -131,3 +140,96 @@ def _halve(found: re.Match[str]) -> str:
     if weight * p <= _WEAKEST:
         return found[0]
     return f"p={found[1]},lambda0={format_value(float(f'{min(weight / 2, 0.5 / p):.4g}'))}"
+
+
+_FREE = 5
+"""Complete trials before any is let go: with fewer, half of them may simply be bad."""
+
+
+def warm_up(epochs: int) -> int:
+    """Epochs that every run is given.
+
+    The penalty's weight grows over the run, and what it is for comes late: a setting that ends best
+    is often among the worst for the first half.
+
+    >>> warm_up(20)
+    13
+    """
+    return math.ceil(0.65 * epochs)
+
+
+def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
+    """Say why a trial is let go, or nothing where it may still come out first.
+
+    Only its first fold is judged, against the complete trials at the same epoch of the same fold,
+    so all of them are measured on the same examples. It has to be below their median, and also
+    below the best of them by more than the standard error of a difference on so few examples.
+
+    Args:
+        trial: The one under way.
+        others: All.
+    """
+    curve = trial.curves.get(0, {}).get("validation_accuracy", [])
+    at = len(curve)
+    complete = [other.curves[0]["validation_accuracy"] for other in others if _counts(other)]
+    through = at == trial.epochs and len(trial.rows) == 1  # nothing is left to save
+    if at < warm_up(trial.epochs) or through or len(complete) < _FREE:
+        return None
+    mine = settled(curve, epochs=trial.epochs)
+    theirs = [settled(values[:at], epochs=trial.epochs) for values in complete]
+    best = max(theirs)
+    share = min(max(best / 100, 0.0), 1.0)
+    # Two settings agree on most examples, so half of the variance of two separate samples is
+    # still more than that of their difference.
+    error = 100 * math.sqrt(share * (1 - share) / trial.rows[0])
+    if mine < median(theirs) and mine < best - error:
+        return f"{mine:.1f}% after {at} epochs, where the best had {best:.1f}%"
+    return None
+
+
+def _counts(trial: Trial) -> bool:
+    return trial.state == "complete" and 0 in trial.curves
+
+
+class Watch:
+    """Looks at the epochs of a run for signs of a collapse, and says so once.
+
+    Args:
+        examples: What the run learns from; some are held out.
+        configuration: Its epochs and batch size say how long is given it.
+
+    Attributes:
+        reason: Why it is given up; empty while it is not.
+        news: A sentence that has not been passed on yet.
+    """
+
+    def __init__(self, examples: Examples, configuration: Configuration):
+        labels = examples.given[examples.held]
+        counts = [int((labels == each).sum()) for each in range(examples.dataset.num_classes)]
+        self.classes = spread(counts)
+        steps = -(-len(examples.used) // configuration.batch_size)
+        self.patience = patience_for(epochs=configuration.epochs, steps=steps)
+        self.curve: dict[str, list[float]] = {}
+        self.reason = ""
+        self.news = ""
+
+    def remember(self, folder: Path, epochs: int) -> None:
+        """Look back at the epochs that were done before the run was stopped."""
+        file = folder / METRICS
+        lines = file.read_text(encoding="utf-8").splitlines() if epochs else []
+        for line in lines[:epochs]:
+            self._look(json.loads(line))
+
+    def __call__(self, event: Event) -> bool:
+        """Take in an epoch; whether the network has collapsed."""
+        self._look(event.value)
+        return bool(self.reason)
+
+    def _look(self, metrics: dict[str, float]) -> None:
+        for name in ("validation_accuracy", "predicted_classes"):
+            self.curve.setdefault(name, []).append(metrics[name])
+        if not self.reason:
+            found = collapse(self.curve, classes=self.classes, patience=self.patience)
+            if found is not None:
+                self.reason = found
+                self.news = f"The network has collapsed: {found}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -14,15 +16,16 @@ from labelproof.data.dataset import Dataset
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
 from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.runner import Event
+from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
-from labelproof.tuning.course import Course
-from labelproof.tuning.proposal import import_optuna
-from labelproof.tuning.ranking import choose_trial, rank
-from labelproof.tuning.trial import Trial
+from labelproof.tuning.collapse import back_off, collapse, hopeless, patience_for
+from labelproof.tuning.space import import_optuna, propose, starts
+from labelproof.tuning.trial import Trial, choose_trial, rank, read_journal, write_journal
+from labelproof.tuning.validation import Validation, choose_validation
 
-__all__ = ["Search", "tune"]
+__all__ = ["Course", "Search", "tune"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,3 +144,193 @@ def tune(
     if chosen is not None:
         configuration = replace(configuration, loss=chosen.loss)
     return Search(configuration, tuple(rank(course.trials)), chosen, stopped)
+
+
+class Course:
+    """A search under way: its trials, whose turn it is, and which runs are to be let go.
+
+    Args:
+        dataset: What to learn from.
+        configuration: What all runs have in common.
+        trials: How many there are to be.
+        seconds: After so long nothing is begun; `None` for no limit.
+        seed: Of the proposals.
+        folds: As `choose_validation` takes it.
+        losses: What is tried first, as canonical text.
+        prune: Whether what is clearly behind is let go.
+        file: Where the trials are kept, and may be found.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        configuration: Configuration,
+        *,
+        trials: int,
+        seconds: float | None,
+        seed: int,
+        folds: int | str,
+        losses: Sequence[str],
+        prune: bool,
+        file: Path | None,
+    ):
+        self.configuration = configuration
+        self.classes = dataset.num_classes
+        self.validation: Validation = choose_validation(dataset, configuration, parts=folds)
+        self.wanted = trials
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.seed = seed
+        self.prune = prune
+        self.file = file
+        known = starts(epochs=configuration.epochs, classes=self.classes)
+        self.waiting = [(loss, "asked") for loss in losses]
+        self.waiting += [(loss, "start") for loss in known if loss not in losses]
+        steps = len(self.validation.parts[0].train) // configuration.batch_size
+        self.patience = patience_for(epochs=configuration.epochs, steps=steps)
+        self.about = self._about()
+        self.trials = read_journal(file, self.about) if file is not None else []
+        self.active: dict[Job, tuple[Trial, int]] = {}
+        self.let_go: set[Job] = set()
+        for trial in self.trials:
+            self._follow(trial)
+
+    def run(
+        self, execution: Execution, *, at_once: int, stop: StopRequest
+    ) -> Iterator[Event | Trial]:
+        """Train until all trials are over, the time is, or someone wants it to stop.
+
+        Args:
+            execution: On which device, and how.
+            at_once: Runs at a time.
+            stop: Asked between steps.
+
+        Yields:
+            What happens to each run, and each trial when it is over.
+        """
+        # A trial's later folds are known to be wanted only when its first is through, by when the
+        # jobs may have come to an end: so there may be several rounds.
+        while not stop.wanted and self._more():
+            for event in train_runs(
+                self._jobs(),
+                execution,
+                load=self._load,
+                at_once=at_once,
+                stop=stop,
+                give_up=lambda event: event.job in self.let_go,
+            ):
+                trial = self._take(event)
+                yield event
+                if trial is not None:
+                    yield trial
+
+    def _about(self) -> dict[str, Any]:
+        values = self.configuration.as_values()
+        del values["loss"]
+        return {
+            "configuration": values,
+            "seed": self.seed,
+            "validation": self.validation.fingerprint(),
+        }
+
+    def _load(self, configuration: Configuration) -> Examples:
+        return self.validation.examples(configuration.seed - self.configuration.seed)
+
+    def _jobs(self) -> Iterator[Job]:
+        while (turn := self._next()) is not None:
+            trial, fold = turn
+            # The seed tells the folds apart; all trials have the same one for the same fold, so
+            # that they differ in the loss alone.
+            job = Job(
+                replace(self.configuration, loss=trial.loss, seed=self.configuration.seed + fold)
+            )
+            self.active[job] = turn
+            yield job
+
+    def _next(self) -> tuple[Trial, int] | None:
+        if self._late():
+            return None
+        busy = {id(trial) for trial, _ in self.active.values()}
+        for trial in self.trials:
+            # One fold at a time, so that what is let go in its first costs no more than that.
+            if trial.state == "waiting" and id(trial) not in busy:
+                return trial, self._remaining(trial)[0]
+        if len(self.trials) >= self.wanted:
+            return None
+        number = len(self.trials)
+        loss, origin = self._propose(number)
+        trial = Trial(
+            number, loss, origin, rows=self.validation.rows, epochs=self.configuration.epochs
+        )
+        self.trials.append(trial)
+        return trial, 0
+
+    def _propose(self, number: int) -> tuple[str, str]:
+        tried = {trial.loss for trial in self.trials}
+        while self.waiting:
+            loss, origin = self.waiting.pop(0)
+            if loss not in tried:
+                return loss, origin
+        loss = propose(
+            self.trials,
+            number=number,
+            epochs=self.configuration.epochs,
+            classes=self.classes,
+            seed=self.seed,
+        )
+        return loss, "search"
+
+    def _more(self) -> bool:
+        unfinished = any(trial.state == "waiting" for trial in self.trials)
+        return not self._late() and (unfinished or len(self.trials) < self.wanted)
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def _remaining(self, trial: Trial) -> list[int]:
+        return [fold for fold in range(len(trial.rows)) if fold not in trial.finished]
+
+    def _take(self, event: Event) -> Trial | None:
+        """Take in what happened to a run; the trial, when it is over with that."""
+        trial, fold = self.active[event.job]
+        if event.kind == "epoch":
+            self._judge(event.job, trial, fold, trial.add(fold, event.value))
+            return None
+        if event.kind in ("started", "notice"):
+            return None
+        del self.active[event.job]
+        self.let_go.discard(event.job)
+        if event.kind == "failed":
+            trial.state, trial.why = "failed", str(event.value)
+        elif event.kind == "finished":
+            trial.finished.append(fold)
+            if trial.state == "waiting" and not self._remaining(trial):
+                trial.state = "complete"
+        trial.forget_begun()
+        self._follow(trial)
+        self._write()
+        return None if trial.state == "waiting" else trial
+
+    def _judge(self, job: Job, trial: Trial, fold: int, curve: dict[str, list[float]]) -> None:
+        if trial.state != "waiting":
+            return
+        gone = collapse(curve, classes=self.validation.classes[fold], patience=self.patience)
+        if gone is not None:
+            trial.state, trial.why = "collapsed", gone
+        elif self.prune and fold == 0 and (why := hopeless(trial, self.trials)) is not None:
+            trial.state, trial.why = "pruned", why
+        late = self._late() and any(other.state == "complete" for other in self.trials)
+        if trial.state != "waiting" or late:
+            self.let_go.add(job)
+
+    def _follow(self, trial: Trial) -> None:
+        """After a trial that was too strong comes the same with a weaker penalty."""
+        # Only after one that is known to be good elsewhere, and once: where half of the weight is
+        # too much as well, it is something else that is.
+        if trial.state in ("collapsed", "failed") and trial.origin in ("start", "asked"):
+            weaker = back_off(trial.loss)
+            if weaker is not None and weaker not in [loss for loss, _ in self.waiting]:
+                self.waiting.insert(0, (weaker, "back-off"))
+
+    def _write(self) -> None:
+        if self.file is not None:
+            write_journal(self.file, self.trials, self.about)

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-__all__ = ["STATES", "Trial", "last_epochs", "settled"]
+from labelproof.training.files import write_text
+from labelproof.version import __version__
+
+__all__ = [
+    "STATES",
+    "OtherSearchError",
+    "Trial",
+    "choose_trial",
+    "last_epochs",
+    "rank",
+    "read_journal",
+    "remove_journal",
+    "settled",
+    "write_journal",
+]
 
 STATES = ("waiting", "complete", "pruned", "collapsed", "failed")
 """Not all folds are trained; all are; let go as no contender; let go as collapsed; not a number."""
@@ -145,3 +161,131 @@ class Trial:
             curves={int(fold): dict(curve) for fold, curve in values["curves"].items()},
             finished=list(values["finished"]),
         )
+
+
+def rank(trials: Sequence[Trial]) -> list[Trial]:
+    """All trials, the best first; those that were let go come after those that were not.
+
+    A trial whose folds are not all trained is behind every complete one: its accuracy is that of
+    fewer examples, and of other ones.
+    """
+    return sorted(trials, key=_key)
+
+
+def choose_trial(trials: Sequence[Trial]) -> Trial | None:
+    """The best of the complete trials; before there is one, the best of what there is.
+
+    >>> trial = Trial(0, "ce", "start", rows=[100], epochs=1)
+    >>> choose_trial([trial]) is None
+    True
+    >>> _ = trial.add(0, {"validation_accuracy": 50.0, "predicted_classes": 9.0})
+    >>> trial.finished.append(0)
+    >>> choose_trial([trial]).accuracy
+    50.0
+    """
+    able = [trial for trial in trials if trial.finished and trial.state in ("complete", "waiting")]
+    return rank(able)[0] if able else None
+
+
+def _key(trial: Trial) -> tuple[int, float, int]:
+    order = {"complete": 0, "waiting": 1, "pruned": 2, "collapsed": 3, "failed": 4}
+    accuracy = trial.accuracy
+    return order[trial.state], -(accuracy if accuracy is not None else 0.0), trial.number
+
+
+_FORMAT = 1
+
+
+class OtherSearchError(ValueError):
+    """A file holds a search of other data or another configuration."""
+
+
+def write_journal(path: Path, trials: Sequence[Trial], about: Mapping[str, Any]) -> None:
+    """Write all trials and the choice, whole or not at all.
+
+    Args:
+        path: The file.
+        trials: All so far.
+        about: What is the same for the whole search.
+
+    Example:
+        >>> file = getfixture("tmp_path") / "tuning.json"
+        >>> about = {"configuration": {"epochs": 1}, "validation": {"rows": [9]}}
+        >>> write_journal(file, [Trial(0, "ce", "start", rows=[9], epochs=1)], about)
+        >>> [trial.loss for trial in read_journal(file, about)]
+        ['ce']
+    """
+    chosen = choose_trial(trials)
+    values = {
+        "format": _FORMAT,
+        "version": __version__,
+        "about": dict(about),
+        "choice": None if chosen is None else chosen.loss,
+        "trials": [trial.as_values() for trial in trials],
+    }
+    write_text(path, json.dumps(values, indent=1) + "\n")
+
+
+def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
+    """The trials of an earlier search, or none where there is no file.
+
+    Args:
+        path: The file.
+        about: What is the same for the whole search; the file's must be the same.
+
+    Raises:
+        OtherSearchError: It holds a search of something else, or no search.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    try:
+        values = json.loads(text)
+        kept, found = values["format"], values["about"]
+    except (ValueError, KeyError, TypeError):
+        raise OtherSearchError(
+            f"{path} is not the file of a search; choose another place for it"
+        ) from None
+    if kept != _FORMAT:
+        raise OtherSearchError(
+            f"{path} was written in another format ({kept}); choose another file"
+        )
+    wanted = json.loads(json.dumps(about))
+    different = [name for name in wanted if found.get(name) != wanted[name]]
+    if different:
+        told = "; ".join(_difference(name, found.get(name), wanted[name]) for name in different)
+        raise OtherSearchError(
+            f"{path} holds a search of something else ({told}); choose another file with --output "
+            "(file=), or start anew with --fresh"
+        )
+    rows, epochs = wanted["validation"]["rows"], wanted["configuration"]["epochs"]
+    trials = [Trial.from_values(entry, rows=rows, epochs=epochs) for entry in values["trials"]]
+    for trial in trials:
+        trial.forget_begun()
+    return trials
+
+
+def remove_journal(path: Path) -> None:
+    """Remove the file of a search, of whatever; any other file is refused.
+
+    Raises:
+        OtherSearchError: The file is not that of a search.
+    """
+    if not path.exists():
+        return
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        known = {"format", "about", "trials"} <= set(values)
+    except (ValueError, TypeError):
+        known = False
+    if not known:
+        raise OtherSearchError(f"{path} is not the file of a search, and is left as it is")
+    path.unlink()
+
+
+def _difference(name: str, found: Any, wanted: Any) -> str:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        keys = [key for key in wanted if found.get(key) != wanted[key]]
+        return "; ".join(f"{key}: {found.get(key)!r} there, {wanted[key]!r} here" for key in keys)
+    return f"{name}: {found!r} there, {wanted!r} here"

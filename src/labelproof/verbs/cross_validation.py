@@ -9,18 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from labelproof.audit.conclusion import conclude
-from labelproof.audit.cross_validation import CrossValidation
+from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, mend_suspects, remove_audit
-from labelproof.audit.loss import audit_loss
+from labelproof.audit.labels import conclude
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import ImageFiles, OnError, select_images
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
-from labelproof.fitting.attempts import go_on
+from labelproof.fitting.attempts import go_on, note_places
 from labelproof.fitting.recipe import choose_recipe, look_at
-from labelproof.fitting.whereabouts import note_places
 from labelproof.report.audit import write_audit_page
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples

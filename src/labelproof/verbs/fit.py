@@ -17,10 +17,8 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.published import plain_name
 from labelproof.data.splits import hold_out
-from labelproof.fitting.attempts import go_on, train_robustly
-from labelproof.fitting.feasible import check_feasible
-from labelproof.fitting.recipe import choose_recipe
-from labelproof.fitting.whereabouts import note_places
+from labelproof.fitting.attempts import go_on, note_places, train_robustly
+from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
@@ -30,7 +28,7 @@ from labelproof.training.record import RECORD
 from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job
 from labelproof.training.stop_request import StopRequest
-from labelproof.tuning.proposal import default_trials
+from labelproof.tuning.space import default_trials
 from labelproof.verbs.audit import keep_beside
 from labelproof.verbs.inputs import (
     LabelledData,

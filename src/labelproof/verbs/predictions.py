@@ -20,10 +20,16 @@ from torch import Tensor
 
 from labelproof.data.arrays import FEATURES, array_table, read_arrays
 from labelproof.data.dataset import Dataset
-from labelproof.data.decoding import SUFFIXES, Mode, UnreadableImageError, decode_image
 from labelproof.data.image_folder import report_other_files
 from labelproof.data.image_table import listed_images
-from labelproof.data.images import OnError, examine_images
+from labelproof.data.images import (
+    SUFFIXES,
+    Mode,
+    OnError,
+    UnreadableImageError,
+    decode_image,
+    examine_images,
+)
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
 from labelproof.training.evaluation import CHUNK

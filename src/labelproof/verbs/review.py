@@ -15,11 +15,10 @@ from labelproof.audit.folder import REVIEW, Audit, find_audit
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.data.notices import count, notice, readable
 from labelproof.report.audit_words import caution, export_name
-from labelproof.review.earlier_export import refuse_loss
-from labelproof.review.export import COLUMNS, export_csv
+from labelproof.review.decisions import Decisions
+from labelproof.review.export import COLUMNS, export_csv, refuse_loss
 from labelproof.review.serving import check_installed, serve
 from labelproof.review.standing import Review
-from labelproof.review.store import Decisions
 from labelproof.training.files import write_text
 from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.verbs.progress import Callback, Reporter, as_reporter

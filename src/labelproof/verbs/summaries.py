@@ -16,12 +16,13 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
 from labelproof.data.table import table_stem
 from labelproof.intervals import wilson_interval
-from labelproof.report.audit_tables import confusion_counts, confusions
 from labelproof.report.audit_words import (
     after_review,
     agreement,
     caution,
     confused_most,
+    confusion_counts,
+    confusions,
     finding,
     hardly_judged,
 )

@@ -16,8 +16,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.table import table_stem
-from labelproof.fitting.attempts import Attempts
-from labelproof.fitting.whereabouts import note_places
+from labelproof.fitting.attempts import Attempts, note_places
 from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import share_gradients, taking_part

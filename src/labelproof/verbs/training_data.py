@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.conclusion import conclude
 from labelproof.audit.folder import Audit
-from labelproof.audit.of_run import predict_trained
+from labelproof.audit.labels import conclude
+from labelproof.audit.predictions import predict_trained
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.duplicates import find_duplicates
 from labelproof.data.images import ImageFiles, OnError
 from labelproof.data.load import Reading
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known, plain_name
-from labelproof.fitting.attempts import read_attempts
-from labelproof.fitting.whereabouts import find_again, places_of
+from labelproof.fitting.attempts import find_again, places_of, read_attempts
 from labelproof.noise import parse_noise
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import fingerprint, mark_data, read_note

@@ -19,10 +19,9 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.runner import DeviceMemoryError, Event
 from labelproof.training.stop_request import StopRequest
-from labelproof.tuning.journal import remove_journal
 from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials
-from labelproof.tuning.trial import Trial
+from labelproof.tuning.trial import Trial, remove_journal
 from labelproof.tuning.validation import count_folds
 from labelproof.verbs.inputs import (
     LabelledData,
@@ -37,6 +36,10 @@ from labelproof.verbs.summaries import stem_of
 from labelproof.verbs.train import StoppedError
 
 __all__ = ["describe", "next_command", "search", "tune"]
+
+
+_FLAGS = ("noise", "network", "epochs", "batch_size", "learning_rate", "augmentation", "seed")
+"""Settings that commands have an option for."""
 
 
 def tune(
@@ -294,10 +297,9 @@ def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> s
         for file in os.environ.get(LOSS_FILES, "").split(os.pathsep):
             words += ["--loss-file", file]
     for name, value in named.items():
-        words += [
-            f"--{name.replace('_', '-')}",
-            f"{value:g}" if isinstance(value, float) else str(value),
-        ]
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        flag = f"--{name.replace('_', '-')}"
+        words += [flag, text] if name in _FLAGS else ["--set", f"{name}={text.lower()}"]
     return shlex.join(words)
 
 

@@ -81,13 +81,13 @@ def test_mistakes_are_named():
     for text, named in {
         "co-teching": "did you mean 'co-teaching'",
         "zzz": "supervised, co-teaching, nlnl, elr, got 'zzz'",
-        "": "expected NAME",
-        "nlnl(": "expected NAME",
+        "": "expected a name",
+        "nlnl(": "expected an argument",
         "co-teaching(rat=0.4)": "rate, ramp, exponent, got 'rat'; did you mean 'rate'",
         "supervised(rate=1)": "supervised takes no arguments, got 'rate'",
-        "co-teaching(0.4)": "ARGUMENT=NUMBER in co-teaching, got '0.4'",
-        "co-teaching(rate=0.4,)": "ARGUMENT=NUMBER",
-        "co-teaching(rate=0.4,rate=0.5)": "rate once",
+        "co-teaching(0.4)": "expected an argument",
+        "co-teaching(rate=0.4,)": "expected an argument",
+        "co-teaching(rate=0.4,rate=0.5)": "'rate' is given twice",
         "co-teaching(rate=estimat)": "did you mean 'estimate'",
         "co-teaching(ramp=estimate)": "ramp in co-teaching, got 'estimate'",
     }.items():
@@ -95,12 +95,11 @@ def test_mistakes_are_named():
             parse_algorithm(text)
     for text, named in {
         "co-teaching(rate=1.5)": "noise_rate",
-        "co-teaching(ramp=nan)": "ramp_epochs",
         "nlnl(samples=0)": "samples",
     }.items():
         with pytest.raises(ValueError, match=rf"^algorithm [\w-]+\(.*\): {named}: expected"):
             made(text)
-    with pytest.raises(TypeError, match="algorithm: expected a text, got 3"):
+    with pytest.raises(TypeError, match="algorithm: expected a string"):
         parse_algorithm(3)  # pyright: ignore[reportArgumentType]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from labelproof.losses import Loss
 from labelproof.ranges import suggest
+from labelproof.text import TextError, format_value, parse_call
 from labelproof.training.algorithms.base import Algorithm
 from labelproof.training.algorithms.co_teaching import CoTeaching
 from labelproof.training.algorithms.elr import EarlyLearning
@@ -29,8 +29,6 @@ ALGORITHMS: Mapping[str, type[Algorithm]] = {
 ESTIMATE = "estimate"
 """Written for a number that the algorithm is to find out by itself."""
 
-_CALL = re.compile(r"([a-z][a-z0-9_-]*)(?:\((.*)\))?")
-
 
 @dataclass(frozen=True)
 class AlgorithmSpec:
@@ -48,7 +46,7 @@ class AlgorithmSpec:
         if not self.arguments:
             return self.name
         written = (
-            f"{name}={ESTIMATE if value is None else repr(value).removesuffix('.0')}"
+            f"{name}={ESTIMATE if value is None else format_value(value)}"
             for name, value in self.arguments
         )
         return f"{self.name}({','.join(written)})"
@@ -65,12 +63,8 @@ def parse_algorithm(text: str) -> AlgorithmSpec:
     ValueError: algorithm: expected one of supervised, co-teaching, nlnl, elr, got 'co-teching'; did
     you mean 'co-teaching'?
     """
-    if not isinstance(text, str):
-        raise TypeError(f"algorithm: expected a text, got {text!r} ({type(text).__name__})")
-    call = _CALL.fullmatch("".join(text.split()).lower())
-    if call is None:
-        raise ValueError(f"algorithm: expected NAME or NAME(ARGUMENT=NUMBER,...), got {text!r}")
-    name, inside = call.groups()
+    call = parse_call(text, what="algorithm", words={ESTIMATE: None})
+    name = call.name.lower()
     if name not in ALGORITHMS:
         raise ValueError(
             f"algorithm: expected one of {', '.join(ALGORITHMS)}, got {name!r}"
@@ -78,19 +72,17 @@ def parse_algorithm(text: str) -> AlgorithmSpec:
         )
     family = ALGORITHMS[name]
     given: dict[str, float | None] = {}
-    for argument in inside.split(",") if inside else []:
-        key, equals, value = argument.partition("=")
-        if not equals:
-            raise ValueError(f"algorithm: expected ARGUMENT=NUMBER in {name}, got {argument!r}")
+    for argument in call.arguments:
+        key, problem = argument.name.lower(), ""
         if key not in family.written:
             takes = ", ".join(family.written) or "no arguments"
-            raise ValueError(
-                f"algorithm: {name} takes {takes}, got {key!r}"
-                + suggest(key, family.written, cutoff=0.5)
-            )
-        if key in given:
-            raise ValueError(f"algorithm: expected {key} once, got it again in {text!r}")
-        given[key] = _value(name, key, value)
+            hint = suggest(key, family.written, cutoff=0.5)
+            problem = f"{name} takes {takes}, got {key!r}{hint}"
+        elif argument.value is None and not _can_be_estimated(family, key):
+            problem = f"expected a number for {key} in {name}, got {ESTIMATE!r}"
+        if problem:
+            raise TextError(f"algorithm: {problem}", text, argument.position)
+        given[key] = argument.value
     # In the order of the class, so that equal algorithms are equal texts.
     return AlgorithmSpec(name, tuple((key, given[key]) for key in family.written if key in given))
 
@@ -139,15 +131,5 @@ def make_algorithm(
         raise type(problem)(f"algorithm {spec}: {problem}") from None
 
 
-def _value(name: str, key: str, text: str) -> float | None:
-    family = ALGORITHMS[name]
-    optional = inspect.signature(family).parameters[family.written[key]].default is None
-    if text == ESTIMATE and optional:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(
-            f"algorithm: expected a number{f' or {ESTIMATE}' * optional} for {key} in {name}, "
-            f"got {text!r}" + (suggest(text, [ESTIMATE], cutoff=0.5) if optional else "")
-        ) from None
+def _can_be_estimated(family: type[Algorithm], key: str) -> bool:
+    return inspect.signature(family).parameters[family.written[key]].default is None

@@ -1,0 +1,154 @@
+"""Arguments as they are typed: losses of your own, seeds, names, and the file to write."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelproof.losses.names import LOSS_FILES, known_losses
+
+__all__ = ["LossFiles", "is_standard_output", "output_file", "parse_seeds", "split_names"]
+
+
+def _make_known(context: typer.Context, files: list[Path] | None) -> list[Path] | None:
+    """Name the files in the environment while the command runs; its workers find them there."""
+    if not files or context.resilient_parsing:
+        return files
+    before = os.environ.get(LOSS_FILES)
+    named = [str(file.expanduser().resolve()) for file in files]
+    os.environ[LOSS_FILES] = os.pathsep.join([*named, *([before] if before else [])])
+    context.call_on_close(lambda: _restore(before))
+    try:
+        known_losses()  # a mistake in a file is told before anything is begun
+    except ValueError:
+        _restore(before)  # nothing is closed that has not begun
+        raise
+    return files
+
+
+def _restore(before: str | None) -> None:
+    if before is None:
+        os.environ.pop(LOSS_FILES, None)
+    else:
+        os.environ[LOSS_FILES] = before
+
+
+LossFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--loss-file",
+        rich_help_panel="More options",
+        metavar="FILE",
+        help="A Python file that defines your own losses, LOSSES = {'mine': MyLoss}. Its code "
+        f"runs. Repeatable; {LOSS_FILES} in the environment does the same.",
+        show_default=False,
+        callback=_make_known,
+        is_eager=True,
+    ),
+]
+"""Files with losses; commands take it and need not look at it."""
+
+
+_MOST = 1000
+"""More seeds than this are probably a typing mistake."""
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Read seeds.
+
+    >>> parse_seeds("1,2,3")
+    [1, 2, 3]
+    >>> parse_seeds("1-3,7")
+    [1, 2, 3, 7]
+    >>> parse_seeds("1,1")
+    Traceback (most recent call last):
+        ...
+    ValueError: seeds: expected different numbers of at least 0, got '1,1'
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        bounds = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", part)
+        try:
+            low, high = map(int, bounds.groups()) if bounds else (int(part), int(part))
+        except ValueError:
+            raise ValueError(
+                f"seeds: expected whole numbers such as 1,2,3 or a range such as 1-3, got {text!r}"
+            ) from None
+        if low > high:
+            raise ValueError(
+                f"seeds: expected a range from the lower number to the higher, got {text!r}"
+            )
+        if high - low >= _MOST:
+            raise ValueError(f"seeds: expected at most {_MOST} of them, got {text!r}")
+        seeds += range(low, high + 1)
+    if min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise ValueError(f"seeds: expected different numbers of at least 0, got {text!r}")
+    return seeds
+
+
+_BETWEEN = re.compile(r"[\s,]+(?![^()]*\))")
+"""Spaces and commas, but not those within the parentheses of a loss."""
+
+
+def split_names(text: str | None) -> list[str]:
+    """Names that are separated by spaces or commas.
+
+    >>> split_names("CE, CE+SR gce(q=0.5, clamp=1e-7)")
+    ['CE', 'CE+SR', 'gce(q=0.5, clamp=1e-7)']
+    >>> split_names(None)
+    []
+    """
+    return [name for name in _BETWEEN.split(text or "") if name]
+
+
+def is_standard_output(written: str | Path) -> bool:
+    """Whether `--output` means stdout.
+
+    >>> is_standard_output("-"), is_standard_output("./-"), is_standard_output("table.csv")
+    (True, False, False)
+    """
+    return str(written) == "-"
+
+
+def output_file(written: str, *, example: str, flag: str = "--output") -> Path:
+    """The path that `--output` names, or an error before anything is computed for it.
+
+    Args:
+        written: What was said, as it was said: a path forgets the slash at its end.
+        example: What the file could be called, were a folder meant.
+        flag: What it was said with.
+
+    Raises:
+        ValueError: It is a folder, would be in a file, has the name of a packed file, or is `-`,
+            which commands that take it ask for first.
+
+    Example:
+        >>> output_file("exports/", example="model.onnx")
+        Traceback (most recent call last):
+            ...
+        ValueError: --output: expected a file, got the folder exports; say exports/model.onnx
+    """
+    path = Path(written)
+    if is_standard_output(written):
+        raise ValueError(
+            f"{flag}: expected a file such as {example}, got -; standard output takes text alone"
+        )
+    if path.suffix.lower() == ".gz":
+        raise ValueError(
+            f"{flag}: expected a name such as {example}, got {path}; nothing is packed here"
+        )
+    ends = ("/", os.sep, *filter(None, [os.altsep]))
+    if written.endswith(ends) or path.is_dir():
+        raise ValueError(
+            f"{flag}: expected a file, got the folder {path}; say {(path / example).as_posix()}"
+        )
+    for parent in path.parents:
+        if parent.exists():
+            if not parent.is_dir():
+                raise ValueError(f"{flag}: expected {path} in a folder, but {parent} is a file")
+            break
+    return path

@@ -1,0 +1,112 @@
+"""What a command prints: lines, warnings, errors, and the exit code it ends with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import typer
+from rich.console import Console
+
+from labelproof.verbs.progress import Reporter, say
+
+__all__ = [
+    "DIVERGED",
+    "EXIT_CODES",
+    "OUT_OF_MEMORY",
+    "TIME_IS_UP",
+    "Terminal",
+    "ending",
+    "for_flags",
+    "is_mistake",
+    "say",
+    "told",
+    "warn",
+]
+
+DIVERGED, OUT_OF_MEMORY = 3, 4
+TIME_IS_UP = 75
+"""Try again later: the system's `EX_TEMPFAIL`."""
+
+EXIT_CODES = (
+    "Exit codes: 0 finished; 2 invalid argument or data; 3 training diverged: the loss is NaN; "
+    "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
+)
+"""For the help of commands that train."""
+
+_LENIENT = ("fit", "audit")
+"""Commands that have --strict where others have --skip-unreadable."""
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr."""
+    say(Console(stderr=True), f"warning: {text}", style="yellow")
+
+
+def for_flags(message: str, *, command: str = "") -> str:
+    """Rewrite a message of the library for the command line: flags instead of arguments.
+
+    Args:
+        message: The library's.
+        command: Which command was run; some leave out what cannot be read unless told not to.
+
+    >>> for_flags("mend them, or leave them out with on_error='skip'")
+    'mend them, or leave them out with --skip-unreadable'
+    >>> for_flags("mend them, or leave them out with on_error='skip'", command="fit")
+    'mend them, or leave them out with the default, which is without --strict'
+    """
+    lenient = command in _LENIENT
+    skipped = "the default, which is without --strict" if lenient else "--skip-unreadable"
+    return message.replace("on_error='skip'", skipped).replace(" (label='NAME')", "")
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Inside, warnings become lines on stderr, without their source code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for warning in caught:
+                warn(for_flags(str(warning.message)))
+
+
+class Terminal(Reporter):
+    """Prints results and progress on stdout and warnings on stderr."""
+
+    def __init__(self, console: Console | None = None):
+        super().__init__(console or Console(), aside=Console(stderr=True))
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Inside, warnings become lines."""
+        return told()
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether an error is a user's mistake that one line explains."""
+    from labelproof.training.checkpoint import LaterFormatError
+    from labelproof.training.run_folder import FolderInUseError
+
+    mistakes = (ValueError, OSError, ImportError, FolderInUseError, LaterFormatError)
+    return isinstance(error, mistakes)
+
+
+@contextmanager
+def ending(reporter: Reporter) -> Iterator[None]:
+    """Inside, training that is stopped, diverges or runs out of memory ends the program."""
+    from labelproof.training.metrics import DivergedError
+    from labelproof.training.runner import DeviceMemoryError
+    from labelproof.verbs.train import StoppedError
+
+    try:
+        yield
+    except StoppedError as stopped:
+        reporter.say(str(stopped))
+        raise typer.Exit(stopped.exit_code) from None
+    except (DivergedError, DeviceMemoryError) as error:
+        if not reporter.console.quiet:
+            typer.secho(f"error: {error}", fg="red", err=True)
+        code = DIVERGED if isinstance(error, DivergedError) else OUT_OF_MEMORY
+        raise typer.Exit(code) from None

@@ -1,0 +1,297 @@
+"""Runs on the workers of a Ray cluster: each is one task, and its folder is its memory.
+
+Where a worker is lost, Ray gives the task to another one, which resumes from the checkpoint in the
+run's folder. Tasks tell their epochs through a queue, and their end by what they return.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import signal
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from labelproof.losses.names import LOSS_FILES
+from labelproof.ranges import choose, whole, within
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.execution import choose_execution
+from labelproof.training.runner import Event, Job, train_runs
+from labelproof.training.stop_request import StopRequest
+from labelproof.version import __version__
+
+__all__ = ["RayEngine", "WorkerLostError", "connected", "share_of_gpu"]
+
+Load = Callable[[Configuration], Examples]
+PATIENCE = 60.0  # seconds that a run may take to save itself, perhaps in the middle of compiling
+SPARE = 2  # runs that wait for a place, so that one is taken again as soon as it is free
+
+PRIVATE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+"""A Ray of our own listens on 127.0.0.1 alone, which Ray does only where clusters are switched off,
+and reports to no one. Both are read when Ray is imported."""
+
+
+class WorkerLostError(RuntimeError):
+    """A run lost its worker: the process died, or was told to end."""
+
+
+def share_of_gpu(at_once: int) -> float:
+    """The part of a GPU that lets so many runs share it, in Ray's steps of 1/10000.
+
+    >>> share_of_gpu(6), share_of_gpu(1)
+    (0.1666, 1.0)
+    """
+    return math.floor(10_000 / whole("at_once", at_once, 1)) / 10_000
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Trains on the workers of a Ray cluster; see `Engine`.
+
+    Attributes:
+        address: `auto` or `HOST:PORT` of a cluster that this machine is part of; `None` starts a
+            Ray on this machine for as long as the training takes.
+        gpus_per_run: Part of a GPU, where there is any.
+        cpus_per_run: CPU cores, and as many threads.
+        device: `auto` is `cuda` where a machine has a GPU and `cpu` otherwise.
+        retries: How often a run may lose its worker.
+        checkpoint_seconds: Time between two checkpoints of a run.
+
+    Example:
+        >>> RayEngine(gpus_per_run=2)
+        Traceback (most recent call last):
+            ...
+        ValueError: gpus_per_run: expected a number in (0, 1], got 2
+    """
+
+    address: str | None = None
+    gpus_per_run: float = 1.0
+    cpus_per_run: int = 1
+    device: str = "auto"
+    retries: int = 3
+    checkpoint_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        within("gpus_per_run", self.gpus_per_run, 0, 1, open_low=True)
+        whole("cpus_per_run", self.cpus_per_run, 1)
+        choose("device of --engine ray", self.device, ("auto", "cpu", "cuda"))
+        whole("retries", self.retries, 0)
+        host, _, port = (self.address or "auto").rpartition(":")
+        if port != "auto" and (not host or "/" in host or not port.isdecimal()):
+            raise ValueError(f"--address: expected auto or HOST:PORT, got {self.address!r}")
+
+    @contextmanager
+    def opened(self) -> Iterator[torch.device]:
+        """Connected for the length of the block; gives the kind of device that runs get there."""
+        with connected(self.address) as ray:
+            yield torch.device("cuda" if self._gpus(ray) else "cpu")
+
+    def train(
+        self, jobs: Iterable[Job], *, load: Load, stop: StopRequest | None = None
+    ) -> Iterator[Event]:
+        """See `Engine`. Jobs are asked for as others end, a few more than there is room for."""
+        with connected(self.address) as ray:
+            yield from _Tasks(ray, self, self._gpus(ray)).train(jobs, load, stop)
+
+    def _gpus(self, ray: Any) -> float:
+        """The part of a GPU that each run takes; refuse what would wait for ever."""
+        there = ray.cluster_resources()
+        for name, wanted in (("CPU", self.cpus_per_run), ("GPU", int(self.device == "cuda"))):
+            if wanted > (has := there.get(name, 0)):
+                raise ValueError(
+                    f"--engine ray: expected {wanted} {name} of a cluster with {has:g}"
+                )
+        return self.gpus_per_run if there.get("GPU") and self.device != "cpu" else 0.0
+
+
+@dataclass
+class _Task:
+    job: Job
+    started: bool = False
+    epochs: int = 0
+
+
+class _Tasks:
+    def __init__(self, ray: Any, engine: RayEngine, gpus: float):
+        from ray.util.queue import Queue
+
+        self.ray, self.engine, self.gpus = ray, engine, gpus
+        self.queue: Any = Queue(actor_options={"num_cpus": 0})
+        self.tasks: list[_Task] = []
+        self.running: dict[Any, _Task] = {}
+        self.datasets: dict[str, Any] = {}
+        files = os.environ.get(LOSS_FILES)
+        self.remote = ray.remote(
+            num_cpus=engine.cpus_per_run,
+            num_gpus=gpus,
+            max_retries=engine.retries,
+            retry_exceptions=[WorkerLostError],
+            # A cluster's workers were started without this program's environment.
+            runtime_env={"env_vars": {LOSS_FILES: files}} if files else None,
+        )(_train)
+
+    def train(self, jobs: Iterable[Job], load: Load, stop: StopRequest | None) -> Iterator[Event]:
+        waiting, more = iter(jobs), True
+        try:
+            while (more or self.running) and not (stop is not None and stop.wanted):
+                there = self.ray.cluster_resources()  # machines come and go
+                room = there.get("CPU", 0) // self.engine.cpus_per_run
+                if self.gpus:
+                    room = min(room, there.get("GPU", 0) // self.gpus)
+                wanted = more and len(self.running) < room + SPARE
+                if wanted:
+                    # Asked for one by one: what comes next may depend on what came out so far.
+                    job = next(waiting, None)
+                    more = job is not None
+                    if job is not None:
+                        self._submit(job, load(job.configuration))
+                yield from self._look(0.0 if wanted else 0.2)
+            yield from self._end()
+        except (Exception, GeneratorExit):
+            # Whatever went wrong with one run, or in the program, the others' work is kept.
+            for _ in self._end():
+                pass
+            raise
+        finally:
+            self.queue.shutdown()
+
+    def _submit(self, job: Job, examples: Examples) -> None:
+        data = job.configuration.data
+        if data not in self.datasets:
+            self.datasets[data] = self.ray.put(examples.dataset)
+        labels = {name: value for name, value in vars(examples).items() if name != "dataset"}
+        # A worker may be in another place.
+        placed = replace(job, folder=None if job.folder is None else job.folder.resolve())
+        tell = self.queue, len(self.tasks)
+        means = "cuda" if self.gpus else "cpu", self.engine, __version__
+        self.tasks.append(_Task(job))
+        reference = self.remote.remote(placed, self.datasets[data], labels, tell, means)
+        self.running[reference] = self.tasks[-1]
+
+    def _look(self, seconds: float, *, ending: bool = False) -> Iterator[Event]:
+        """Pass on what tasks have told, and the end of those that have ended."""
+        ended, _ = self.ray.wait([*self.running], timeout=seconds) if self.running else ([], [])
+        for number, kind, value in self.queue.get_nowait_batch(self.queue.qsize()):
+            task = self.tasks[number]
+            # Each epoch once, though two workers may have trained it.
+            if kind == "notice" or (kind == "epoch" and value["epoch"] >= task.epochs):
+                task.epochs += kind == "epoch"
+                yield from self._tell(task, kind, value)
+            elif kind == "started" and not task.started:
+                task.epochs = value
+                yield from self._tell(task, kind, value)
+        for reference in ended:
+            task, errors = self.running.pop(reference), self.ray.exceptions
+            try:
+                kind, value = self.ray.get(reference)
+            except errors.RayError as error:
+                cause = getattr(error, "cause", None) or WorkerLostError(f"worker lost: {error}")
+                if not ending and not isinstance(cause, WorkerLostError):
+                    raise cause from error
+                kind, value = ("stopped", (task.epochs, 0)) if ending else ("failed", cause)
+            if task.started or kind != "stopped":
+                yield from self._tell(task, kind, value)
+
+    def _tell(self, task: _Task, kind: str, value: Any) -> Iterator[Event]:
+        if not task.started and kind != "started":
+            yield Event(task.job, "started", 0)  # what ends has begun, for whoever counts
+        task.started = True
+        yield Event(task.job, kind, value)
+
+    def _end(self) -> Iterator[Event]:
+        """Have every run save where it stands, and wait until it has."""
+        for reference in self.running:
+            self.ray.cancel(reference)  # an interrupt in the worker
+        until = time.monotonic() + PATIENCE
+        while self.running and time.monotonic() < until:
+            yield from self._look(0.2, ending=True)
+        for reference in self.running:
+            self.ray.cancel(reference, force=True)
+
+
+def _train(
+    job: Job, dataset: Any, labels: dict[str, Any], tell: tuple[Any, int], means: tuple[Any, ...]
+) -> tuple[str, Any]:
+    """What a worker does; its arrays are read-only, as they come from Ray's object store."""
+    (queue, number), (device, engine, version) = tell, means
+    if version != __version__:
+        raise ValueError(
+            f"labelproof: expected the version {version} of the program that gave the job, got "
+            f"{__version__} on {platform.node()}; results of two versions may differ"
+        )
+    examples = Examples(dataset=dataset, **labels)
+    # Sums may depend on the number of threads in their last digit.
+    torch.set_num_threads(engine.cpus_per_run)
+    kind, value = "stopped", (0, 0)
+    with warnings.catch_warnings(), StopRequest() as stop:
+        # All workers of a machine share the arrays in memory, and none writes to them.
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+        for event in train_runs(
+            [job],
+            choose_execution(device, workers=engine.cpus_per_run),
+            load=lambda _: examples,
+            checkpoint_seconds=engine.checkpoint_seconds,
+            stop=stop,
+        ):
+            kind, value = event.kind, event.value
+            if kind in ("started", "epoch", "notice") and not stop.wanted:
+                queue.put((number, kind, value))
+    if kind == "stopped" and stop.signal == signal.SIGTERM:
+        raise WorkerLostError("the worker was told to end")  # Ray gives the task to another one
+    return kind, value
+
+
+@contextmanager
+def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
+    """The module `ray`, connected for the length of the block, or as it is connected already.
+
+    Raises ImportError where Ray is not installed, ConnectionError where none answers. Options are
+    those of `ray.init`.
+    """
+    with patch.dict(os.environ, {} if address else PRIVATE):
+        try:
+            import ray
+        except ImportError:
+            advice = "pip install 'labelproof[cluster]'"
+            raise ImportError(f"--engine ray: expected the package ray: {advice}") from None
+        ours, quiet = not ray.is_initialized(), {"log_to_driver": False, "logging_level": "error"}
+        main = threading.current_thread() is threading.main_thread()
+        handler = signal.getsignal(signal.SIGTERM) if main else None
+        if ours and address is None:
+            # By this word a cluster that RAY_ADDRESS names is left alone.
+            ray.init("local", include_dashboard=False, **quiet, **options)
+        elif ours and address is not None:
+            _join(ray, address, **quiet, **options)
+        if handler is not None:
+            # Ray's own handler exits at once; it must not take the place of a `StopRequest`.
+            signal.signal(signal.SIGTERM, handler)
+    try:
+        yield ray
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _join(ray: Any, address: str, **options: Any) -> None:
+    try:
+        host, _, port = address.rpartition(":")
+        if host:  # Ray itself would ask for minutes where no one is
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        ray.init(address, **options)
+    except (RuntimeError, OSError) as error:
+        raise ConnectionError(
+            f"--address: no Ray cluster lets this program in at {address!r} ({error}); start one "
+            "with 'ray start --head', and run this on one of its machines. Where it asks for a "
+            "token, HOST:PORT also needs RAY_AUTH_MODE=token"
+        ) from error

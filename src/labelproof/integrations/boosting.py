@@ -1,0 +1,123 @@
+r"""XGBoost and LightGBM: any loss of this package as the objective of a boosted ensemble.
+
+Boosting needs, for the raw scores \(z\) of each row, the gradient \(\partial \ell / \partial z_c\)
+and a positive curvature \(h_c\) in place of the second derivative. The gradient is that of the
+loss, by automatic differentiation. The curvature is the exact diagonal of the Hessian where that is
+positive. Robust losses are bounded and so not convex: where the diagonal is not positive, a Newton
+step would lead uphill, and the curvature is raised to a small floor.
+
+    objective = boosting_objective("gce(q=0.7)")
+    xgboost.XGBClassifier(objective=objective)  # and lightgbm.LGBMClassifier(objective=objective)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from labelproof.losses import Loss, as_loss, parse_loss
+
+__all__ = ["Derivatives", "boosting_objective", "differentiate"]
+
+FLOOR = 1e-2
+"""The smallest curvature: a step in a leaf is at most a hundred times its mean gradient."""
+
+
+class Derivatives(NamedTuple):
+    """Of the loss of each row, by each of its scores."""
+
+    gradient: NDArray[np.float64]
+    """`(N, C)`."""
+    hessian: NDArray[np.float64]
+    """The diagonal, `(N, C)`, as it is: may be negative."""
+
+
+def differentiate(loss: str | nn.Module, scores: ArrayLike, labels: ArrayLike) -> Derivatives:
+    """The gradient and the exact diagonal of the Hessian of a loss over raw scores.
+
+    Each row has a loss of its own, so that one sweep over the classes gives the second derivatives
+    of all rows. A loss that mixes the rows of a batch has no such diagonal; how rows act on each
+    other is then left out.
+
+    Args:
+        loss: A text such as `"gce(q=0.7)"` or `"ce+sr"`, or a loss.
+        scores: `(N, C)`, before the softmax.
+        labels: Class indices, `(N)`.
+
+    Raises:
+        ValueError: Scores are no table with a row for each label.
+
+    Example:
+        >>> gradient, hessian = differentiate("ce", [[0.0, 0.0]], [0])
+        >>> gradient, hessian
+        (array([[-0.5,  0.5]]), array([[0.25, 0.25]]))
+    """
+    logits = torch.tensor(np.asarray(scores, np.float64), requires_grad=True)
+    given = torch.tensor(np.asarray(labels).astype(np.int64))
+    if logits.ndim != 2 or given.shape != logits.shape[:1]:
+        raise ValueError(
+            f"scores: expected (N, C) with a row for each of {given.numel()} labels, got "
+            f"{tuple(logits.shape)}"
+        )
+    values = _per_row(loss)(logits, given)
+    (gradient,) = torch.autograd.grad(values.sum(), logits, create_graph=True)
+    hessian = torch.zeros_like(logits)
+    for column in range(logits.shape[1]):
+        if gradient.requires_grad:
+            (second,) = torch.autograd.grad(
+                gradient[:, column].sum(), logits, retain_graph=True, materialize_grads=True
+            )
+            hessian[:, column] = second[:, column]
+    return Derivatives(gradient.detach().numpy(), hessian.detach().numpy())
+
+
+def boosting_objective(
+    loss: str | nn.Module, *, floor: float = FLOOR
+) -> Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """A loss as the `objective` of `XGBClassifier` or `LGBMClassifier`.
+
+    Args:
+        loss: A text such as `"gce(q=0.7)"`, or a loss.
+        floor: The smallest curvature.
+
+    Returns:
+        A function of labels and raw scores, and of weights where there are some. Scores `(N)` of
+        two classes are those of the second class; the first one's is 0.
+
+    Example:
+        >>> objective = boosting_objective("ce")
+        >>> objective(np.array([1]), np.array([0.0]))  # two classes: one score
+        (array([-0.5]), array([0.25]))
+    """
+
+    def objective(
+        labels: ArrayLike, scores: ArrayLike, weight: ArrayLike | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        told, given = np.asarray(scores, np.float64), np.asarray(labels)
+        single = told.ndim == 1 or told.shape[1] == 1
+        table = np.column_stack([np.zeros(len(given)), told.ravel()]) if single else told
+        gradient, hessian = differentiate(loss, table, given)
+        hessian = np.maximum(hessian, floor)
+        if weight is not None:
+            share = np.asarray(weight, np.float64)[:, None]
+            gradient, hessian = gradient * share, hessian * share
+        if not single:
+            return gradient, hessian
+        return gradient[:, 1].reshape(told.shape), hessian[:, 1].reshape(told.shape)
+
+    return objective
+
+
+def _per_row(loss: str | nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+    """The loss with a value for each row."""
+    own: Any = parse_loss(loss, reduction="none") if isinstance(loss, str) else as_loss(loss)
+    if isinstance(own, Loss) and own.reduction != "none":
+        raise ValueError(
+            f"loss: expected the reduction 'none', a value for each row, got {own.reduction!r}"
+        )
+    return own

@@ -1,0 +1,486 @@
+"""The classifiers that `estimator="auto"` compares: linear, kernel, forest, boosting and network.
+
+Each learns from soft labels, `(N, C)`: the given labels at first, then the probability of each true
+class. A candidate has several variants (penalties, numbers of trees) that share most of the work.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+from typing_extensions import Self, override
+
+from labelproof.data.splits import Holdout
+from labelproof.integrations.estimator_inputs import Standard
+
+__all__ = [
+    "Boosting",
+    "Candidate",
+    "Forest",
+    "Given",
+    "Kernel",
+    "Linear",
+    "Network",
+    "admit_estimator",
+    "as_probabilities",
+]
+
+Floats = NDArray[np.float64]
+TREES = 100
+_NEGLIGIBLE = 0.01
+"""A probability below which a row is not repeated for a class."""
+_LEAST = 1e-4
+"""The smallest probability that a candidate is believed."""
+_FARTHEST = 5.0
+"""In standard deviations: a feature farther from its mean counts as this far."""
+
+
+@dataclass
+class Candidate:
+    """A kind of classifier in several variants.
+
+    Attributes:
+        seed: Of its draws.
+        n_jobs: How many trees or folds to train at a time.
+    """
+
+    seed: int = 0
+    n_jobs: int | None = None
+    fitted: list[Any] = field(default_factory=list, init=False, repr=False)
+    standard: Standard | None = field(default=None, init=False, repr=False)
+    classes: int = field(default=0, init=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the variants."""
+        raise NotImplementedError
+
+    def fit(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int] | None = None
+    ) -> Self:
+        """Train the chosen variants, or all of them, on soft labels `(N, C)`."""
+        self.standard, self.classes = Standard.of_rows(rows, weight), labels.shape[1]
+        self.fitted = list(self._train(rows, labels, weight, chosen or range(len(self.names))))
+        return self
+
+    def predict(self, rows: Floats) -> Floats:
+        """The probabilities by each fitted variant, `(V, N, C)`."""
+        return np.stack([as_probabilities(self._ask(model, rows)) for model in self.fitted])
+
+    def held_out(
+        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
+    ) -> Floats:
+        """The probabilities of rows that were not trained on, `(V, M, C)`, part after part."""
+
+        def ask(part: Holdout) -> Floats:
+            kept = part.train
+            copy = type(self)(**{name: getattr(self, name) for name in self._settings})
+            return copy.fit(rows[kept], labels[kept], weight[kept]).predict(rows[part.validation])
+
+        return np.concatenate(Parallel(self.n_jobs)(delayed(ask)(part) for part in parts), axis=1)
+
+    @property
+    def _settings(self) -> tuple[str, ...]:
+        return tuple(name for name, entry in self.__dataclass_fields__.items() if entry.init)
+
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _standardized(self, rows: Floats) -> Floats:
+        assert self.standard is not None  # noqa: S101
+        wide = (rows - self.standard.mean) / self.standard.std
+        return np.clip(wide, -_FARTHEST, _FARTHEST)
+
+    def _classify(self, model: Any, rows: Floats, labels: Floats, weight: Floats) -> Any:
+        """Train a classifier on a copy of each row for every class it may be of."""
+        row, label = np.nonzero(labels > _NEGLIGIBLE)
+        if len(np.unique(label)) < 2:
+            return int(label[0])
+        name = "sample_weight"
+        if isinstance(model, Pipeline):
+            name = f"{model.steps[-1][0]}__{name}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(rows[row], label, **{name: labels[row, label] * weight[row]})
+
+    def _spread(self, model: Any, told: Any) -> Floats:
+        """What a classifier says, with a column for every class."""
+        if isinstance(model, int):
+            return np.broadcast_to(np.eye(self.classes)[model], (len(told), self.classes))
+        table = np.zeros((len(told), self.classes))
+        table[:, model.classes_] = told
+        return table
+
+
+@dataclass
+class Linear(Candidate):
+    """Logistic regression."""
+
+    strengths: tuple[float, ...] = (0.01, 0.1, 1.0)
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"linear (C={strength:g})" for strength in self.strengths)
+
+    @override
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        ready = self._standardized(rows)
+        for index in chosen:
+            model = LogisticRegression(C=self.strengths[index], max_iter=200)
+            yield self._classify(model, ready, labels, weight)
+
+    @override
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        ready = self._standardized(rows)
+        told = ready if isinstance(model, int) else model.predict_proba(ready)
+        return self._spread(model, told)
+
+
+@dataclass
+class Kernel(Candidate):
+    r"""Ridge regression of the labels on a Gaussian kernel and the features themselves.
+
+    The kernel \(\exp(-s \lVert x - x' \rVert^2 / F)\) of standardised rows is taken to some of
+    them, the landmarks (Nystroem's method). Smooth functions average wrong labels out.
+    """
+
+    sharpness: float = 1.0
+    ridges: tuple[float, ...] = (0.03, 0.3, 3.0, 15.0, 80.0)
+    landmarks: int = 500
+    _points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"kernel {self.sharpness:g} (ridge={ridge:g})" for ridge in self.ridges)
+
+    @override
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        picked = np.random.default_rng(self.seed).permutation(len(rows))[: self.landmarks]
+        self._points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
+        features = self._features(rows)
+        weighed = (features * weight[:, None]).T
+        gram, target = weighed @ features, weighed @ labels
+        size = len(self._points)
+        penalty = np.eye(len(gram))
+        penalty[:size, :size] = self._features(rows[picked])[:, :size]
+        penalty[-1, -1] = 0.0  # the constant
+        for index in chosen:
+            ridged = gram + self.ridges[index] * penalty
+            # A trace of the identity: landmarks that are alike make the matrix singular.
+            ridged[np.diag_indices_from(ridged)] += 1e-6 * len(rows)
+            yield np.linalg.solve(ridged, target)
+
+    @override
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        return self._features(rows) @ model
+
+    def _features(self, rows: Floats) -> Floats:
+        ready = self._standardized(rows) / np.sqrt(rows.shape[1])
+        square = (ready**2).sum(axis=1)[:, None] + (self._points**2).sum(axis=1)
+        near = np.exp(-self.sharpness * np.maximum(square - 2 * ready @ self._points.T, 0.0))
+        return np.column_stack([near, ready, np.ones(len(ready))])
+
+
+@dataclass
+class Forest(Candidate):
+    """Trees over soft labels: a regression forest's squared error is the Gini criterion on them.
+
+    Each tree leaves out a third of the rows, which saves the cross-validation unless rows are
+    `grouped`: those of one group would be on both sides.
+    """
+
+    leaf: int = 5
+    extra: bool = False
+    grouped: bool = False
+    _whole: Any = field(default=None, init=False, repr=False)
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return (f"{'extra trees' if self.extra else 'forest'} (leaf={self.leaf})",)
+
+    @override
+    def held_out(
+        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
+    ) -> Floats:
+        if self.grouped:
+            return super().held_out(rows, labels, weight, parts)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
+            forest = self._make(oob_score=True).fit(rows, labels, weight)
+        told = forest.oob_prediction_.reshape(labels.shape)
+        told = np.where((forest.oob_prediction_ == 0).all(axis=-1)[:, None], 1.0, told)
+        order = np.concatenate([part.validation for part in parts])
+        del forest.oob_prediction_  # as long as the training rows
+        self._whole = labels, weight, forest
+        return as_probabilities(np.nan_to_num(told, nan=1.0)[order])[None]
+
+    def _make(self, **options: Any) -> Any:
+        make: Any = ExtraTreesRegressor if self.extra else RandomForestRegressor
+        return make(
+            TREES,
+            min_samples_leaf=self.leaf,
+            max_features="sqrt",
+            bootstrap=True,
+            random_state=self.seed,
+            n_jobs=self.n_jobs,
+            **options,
+        )
+
+    @override
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        whole, self._whole = self._whole, None
+        if whole is not None and whole[0] is labels and whole[1] is weight:
+            yield whole[2]  # it was trained on all rows already
+        else:
+            yield self._make().fit(rows, labels, weight)
+
+    @override
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        return model.predict(rows).reshape(len(rows), -1)
+
+
+@dataclass
+class Boosting(Candidate):
+    """Histogram gradient boosting, stopped early or late."""
+
+    stages: tuple[int, ...] = (15, 40, 100)
+    _chosen: list[int] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"boosting ({stage} rounds)" for stage in self.stages)
+
+    @override
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        last = self.stages[max(chosen)]
+        model = HistGradientBoostingClassifier(
+            max_iter=last,
+            max_leaf_nodes=16,
+            l2_regularization=1.0,
+            early_stopping=False,
+            random_state=self.seed,
+        )
+        self._chosen = [self.stages[index] for index in chosen]
+        yield self._classify(model, rows, labels, weight)
+
+    @override
+    def predict(self, rows: Floats) -> Floats:
+        (model,) = self.fitted
+        if isinstance(model, int):
+            told = dict.fromkeys(self._chosen, self._spread(model, rows))
+        else:
+            staged = enumerate(model.staged_predict_proba(rows), 1)
+            told = {at: self._spread(model, table) for at, table in staged if at in self._chosen}
+        return np.stack([as_probabilities(told[stage]) for stage in self._chosen])
+
+
+@dataclass
+class Network(Candidate):
+    """Perceptrons of two hidden layers, all folds trained at once as one batched product.
+
+    With `truncation` above 0 the loss is generalized cross entropy over the soft labels, which
+    forgives what it cannot explain; with 0 it is cross entropy.
+
+    Reference:
+        Zhang and Sabuncu, "Generalized cross entropy loss for training deep neural networks with
+        noisy labels", NeurIPS 2018.
+    """
+
+    truncation: float = 0.0
+    hidden: int = 64
+    copies: int = 4
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return (f"network ({'gce' if self.truncation else 'ce'})",)
+
+    @override
+    def held_out(
+        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
+    ) -> Floats:
+        self.standard = Standard.of_rows(rows, weight)
+        masks = np.zeros((len(parts), len(rows)))
+        for mask, part in zip(masks, parts, strict=True):
+            mask[part.train] = 1.0
+        layers = self._descend(rows, labels, masks * weight)
+        told = [
+            _forward([(w[fold], b[fold]) for w, b in layers], self._standardized(rows[held]))
+            for fold, held in enumerate(part.validation for part in parts)
+        ]
+        return as_probabilities(np.concatenate(told))[None]
+
+    @override
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        yield self._descend(rows, labels, np.tile(weight, (self.copies, 1)))
+
+    @override
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        ready = self._standardized(rows)
+        copies = range(len(model[0][0]))
+        told = [_forward([(w[copy], b[copy]) for w, b in model], ready) for copy in copies]
+        return np.mean(told, axis=0)
+
+    def _descend(self, rows: Floats, labels: Floats, weight: Floats) -> list[tuple[Floats, Floats]]:
+        """Weights and biases of each layer, of as many networks as `weight` has rows."""
+        generator = torch.Generator().manual_seed(self.seed)
+        count, total = len(weight), len(rows)
+        inputs = torch.from_numpy(self._standardized(rows).astype(np.float32))
+        target = torch.from_numpy(labels.astype(np.float32))
+        share = torch.from_numpy((weight / weight.mean()).astype(np.float32))
+        sizes = [inputs.shape[1], self.hidden, self.hidden, target.shape[1]]
+        parameters: list[torch.Tensor] = []
+        for wide, narrow in pairwise(sizes):
+            bound = wide**-0.5
+            for shape, scale in (((count, wide, narrow), 3**0.5), ((count, 1, narrow), 1.0)):
+                drawn = torch.rand(shape, generator=generator) * 2 - 1
+                parameters.append((drawn * bound * scale).requires_grad_())
+        velocity = [torch.zeros_like(tensor) for tensor in parameters]
+        batch = int(min(max(2 ** int(np.log2(max(total / 64, 1))), 32), 256))
+        epochs = max(20, -(-400 // -(-total // batch)))
+        decay, step, steps = min(0.6 * sizes[0] / total, 0.1), 0, epochs * -(-total // batch)
+        for _ in range(epochs):
+            for index in torch.randperm(total, generator=generator).split(batch):
+                value = inputs[index].expand(count, -1, -1)
+                for layer in (0, 2):
+                    value = torch.baddbmm(parameters[layer + 1], value, parameters[layer]).relu()
+                scores = torch.baddbmm(parameters[5], value, parameters[4]).log_softmax(dim=-1)
+                if self.truncation:
+                    each = (1 - (self.truncation * scores).exp()) / self.truncation
+                else:
+                    each = -scores
+                loss = ((each * target[index]).sum(-1) * share[:, index]).sum() / len(index)
+                gradient = torch.autograd.grad(loss, parameters)
+                rate = 0.01 * (1 + np.cos(np.pi * step / steps))
+                step += 1
+                with torch.no_grad():
+                    for tensor, slope, speed in zip(parameters, gradient, velocity, strict=True):
+                        speed.mul_(0.9).add_(slope).add_(tensor, alpha=decay)
+                        tensor.sub_(speed, alpha=rate)
+        found = [tensor.detach().double().numpy() for tensor in parameters]
+        return list(zip(found[::2], found[1::2], strict=True))
+
+
+@dataclass
+class Given(Candidate):
+    """A classifier of scikit-learn that the user gave, over the rows as they are."""
+
+    estimator: Any = None
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return (type(_last_step(self.estimator)).__name__,)
+
+    @override
+    def _train(
+        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
+    ) -> Iterator[Any]:
+        copy: Any = clone(self.estimator)
+        left_open = {
+            name: self.seed
+            for name, value in copy.get_params(deep=True).items()
+            if value is None and (name == "random_state" or name.endswith("__random_state"))
+        }
+        yield self._classify(copy.set_params(**left_open), rows, labels, weight)
+
+    @override
+    def _ask(self, model: Any, rows: Floats) -> Floats:
+        told = rows if isinstance(model, int) else model.predict_proba(rows)
+        return self._spread(model, told)
+
+
+def admit_estimator(estimator: Any) -> None:
+    """Refuse what is no classifier with probabilities and weights.
+
+    Raises:
+        TypeError: It has no `predict_proba`, or its `fit` takes no `sample_weight`.
+        ValueError: It is a text that stands for no classifier.
+
+    Example:
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> admit_estimator(KNeighborsClassifier())
+        Traceback (most recent call last):
+            ...
+        TypeError: estimator: expected a classifier whose fit takes sample_weight, such as
+        RandomForestClassifier() or LogisticRegression(), got KNeighborsClassifier
+    """
+    if isinstance(estimator, str):
+        raise ValueError(
+            f"estimator: expected 'auto', 'network' or a classifier, got {estimator!r}"
+        )
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(
+            f"estimator: expected a classifier of scikit-learn, made with (), got {estimator!r}"
+        )
+    last = _last_step(estimator)
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            "estimator: expected a classifier with predict_proba, got "
+            f"{type(last).__name__}; CalibratedClassifierCV({type(last).__name__}()) has it"
+        )
+    if not has_fit_parameter(last, "sample_weight"):
+        raise TypeError(
+            "estimator: expected a classifier whose fit takes sample_weight, such as "
+            f"RandomForestClassifier() or LogisticRegression(), got {type(last).__name__}"
+        )
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _forward(layers: Sequence[tuple[Floats, Floats]], rows: Floats) -> Floats:
+    value = rows
+    for number, (weights, bias) in enumerate(layers):
+        value = (np.maximum(value, 0.0) if number else value) @ weights + bias
+    value = np.exp(value - value.max(axis=1, keepdims=True))
+    return value / value.sum(axis=1, keepdims=True)
+
+
+def as_probabilities(table: NDArray[Any]) -> Floats:
+    """Numbers brought above 0, and to a sum of 1 in each row.
+
+    >>> as_probabilities(np.array([[3.0, 1.0], [1.2, -0.2]])).round(4)
+    array([[7.500e-01, 2.500e-01],
+           [9.999e-01, 1.000e-04]])
+    """
+    kept = np.maximum(table, _LEAST)
+    return kept / kept.sum(axis=-1, keepdims=True)

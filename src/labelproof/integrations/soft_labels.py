@@ -1,0 +1,459 @@
+r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
+
+1. Every candidate predicts rows that it was not trained on.
+2. Candidates are blended, one after another, as long as the blend predicts the given labels of
+   those rows better: as long as their mean log loss falls.
+3. The noise model of the audit finds the temperature and the transition matrix \(T\) that explain
+   the given labels best by the blend. The temperature calibrates the blend for the true labels.
+
+A classifier that the user gave is alone, and cannot gain from a blend. It is trained again, on the
+posterior of each row's true class as soft labels: in proportion to \(q_j(x)\, T_{jk}\) for the
+given label \(k\), by Bayes' rule. Soft labels are kept if they predict held-out labels no worse.
+
+Reference:
+    Caruana et al., "Ensemble selection from libraries of models", ICML 2004.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.special import xlogy
+from sklearn.utils.class_weight import compute_class_weight
+from threadpoolctl import threadpool_limits
+
+from labelproof.audit.anchors import read_through, read_word
+from labelproof.audit.noise_model import NoiseModel, fit_noise_model
+from labelproof.data.splits import Holdout, folds, splittable
+from labelproof.integrations.candidates import (
+    Boosting,
+    Candidate,
+    Floats,
+    Forest,
+    Kernel,
+    Linear,
+    Network,
+    as_probabilities,
+)
+from labelproof.integrations.estimator_inputs import (
+    Admitted,
+    check_class_weight,
+    keep_together,
+    merge_duplicates,
+    merge_groups,
+)
+from labelproof.integrations.estimator_network import SMALL
+
+__all__ = ["Committee", "LabelledRows", "choose_candidates", "fit_committee", "label_rows"]
+
+_FOLDS = 5
+_KEPT = 0.03
+"""Weight that every given label keeps, so that no class is without rows."""
+_FEWEST_ROWS = 30
+"""Rows from which on the noise is estimated; of fewer, all labels are taken to be right."""
+_FEWEST_OF_CLASS = 5
+"""Likewise for the labels of one class: a model that has seen two rows of a class rarely predicts
+it, and would take all of its labels for wrong."""
+_FIRST = 3
+"""Candidates that a blend starts with, the best ones: fewer follow chance."""
+_STEPS = 20
+_MEMBERS = 5
+"""Candidates in a blend at most; each is trained again."""
+_HOPELESS = 0.7
+"""Boosting is the dearest candidate: if its first fold learns less than this share of what the best
+candidate learns there, it is not trained on the others."""
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """What to learn from.
+
+    Attributes:
+        rows: `(N, F)`.
+        given: The labels as they came, class indices.
+        weight: How much each row counts.
+        class_weight: How much each class counts, `(C)`.
+        parts: Folds over all rows.
+        became: For each row that came, which of these it is: equal ones may be taken for one.
+        grouped: Whether some rows have to stay in one fold.
+    """
+
+    rows: Floats
+    given: NDArray[np.int64]
+    weight: Floats
+    class_weight: Floats
+    parts: list[Holdout]
+    became: NDArray[np.int64] | None = None
+    grouped: bool = False
+
+    @cached_property
+    def labels(self) -> Floats:
+        """The given labels as probabilities, `(N, C)`."""
+        return np.eye(len(self.class_weight))[self.given]
+
+    @cached_property
+    def share(self) -> Floats:
+        """The weights of rows, to a sum of 1."""
+        return self.weight / self.weight.sum()
+
+
+@dataclass(frozen=True)
+class Committee:
+    """Fitted candidates whose weighted mean predicts.
+
+    Attributes:
+        members: The candidates.
+        weights: Of all fitted variants, member after member; sum to 1.
+        temperatures: What calibrates each of them for the given labels.
+        prior: What their mean is divided by, `(C)`; see `_border`.
+        temperature: What calibrates it for the true labels, then.
+        noise: The noise by their out-of-sample probabilities.
+        scores: Of each variant: the mean `log_loss` of held-out labels, its `agreement` with them,
+            and its `weight`.
+        held_out: Probabilities of the GIVEN labels for the training rows, out of sample, `(N, C)`.
+    """
+
+    members: list[Candidate]
+    weights: Floats
+    temperatures: Floats
+    prior: Floats
+    temperature: float
+    noise: NoiseModel
+    scores: dict[str, dict[str, float]]
+    held_out: NDArray[np.float32]
+
+    def predict_proba(self, rows: NDArray[Any]) -> Floats:
+        """The probability of each true class, `(N, C)`."""
+        wide = rows.astype(np.float64)
+        told = (table for member in self.members for table in member.predict(wide))
+        mean = sum(
+            weight * calibrate(table, temperature)
+            for weight, temperature, table in zip(
+                self.weights, self.temperatures, told, strict=True
+            )
+        )
+        return calibrate(np.asarray(mean) / self.prior, self.temperature)
+
+
+def choose_candidates(
+    examples: LabelledRows, *, fast: bool, seed: int, n_jobs: int | None
+) -> list[Candidate]:
+    """What is compared: from stiff to flexible, because the more noise, the stiffer is better."""
+    common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
+    grouped = examples.grouped
+    quick = [
+        Linear(**common),
+        Kernel(**common, sharpness=0.5),
+        Kernel(**common, sharpness=4.0),
+        Forest(**common, leaf=5, grouped=grouped),
+    ]
+    if fast or is_too_small(examples):
+        return quick
+    return [
+        *quick,
+        Kernel(**common, sharpness=16.0),
+        Forest(**common, leaf=1, grouped=grouped),
+        Forest(**common, leaf=20, grouped=grouped),
+        Forest(**common, leaf=5, extra=True, grouped=grouped),
+        Network(**common),
+        Network(**common, truncation=0.7),
+        Boosting(**common),
+    ]
+
+
+def fit_committee(
+    candidates: Sequence[Candidate],
+    examples: LabelledRows,
+    *,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Committee:
+    """Blend the candidates by the given labels; one that is alone is trained on soft labels.
+
+    Args:
+        candidates: One or more.
+        examples: What to learn from.
+        n_jobs: Threads of what takes all cores unasked.
+        verbose: Whether to print a line for each candidate.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> true = generator.integers(2, size=400)
+        >>> given = np.where(generator.random(400) < 0.3, 1 - true, true)
+        >>> rows = (4.0 * true + generator.normal(size=400))[:, None]
+        >>> parts = folds(given, 5, seed=0)
+        >>> examples = LabelledRows(rows, given, np.ones(400), np.ones(2), parts)
+        >>> committee = fit_committee([Linear(), Kernel()], examples)
+        >>> print(f"{np.mean(given != true):.0%} wrong, estimated {committee.noise.noise_rate:.0%}")
+        27% wrong, estimated 25%
+    """
+    with threadpool_limits(effective_n_jobs(n_jobs or 1), "openmp"):
+        if is_too_small(examples):
+            return _trust(candidates, examples)
+        told = _compare(candidates, examples, verbose=verbose)
+        return _keep(candidates, examples, told)
+
+
+class Told(NamedTuple):
+    """What a variant says of rows that it was not trained on."""
+
+    table: Floats
+    """Probabilities of the given labels, calibrated, `(N, C)`."""
+    temperature: float
+    """What calibrated them."""
+    loss: float
+    """The mean log loss of the given labels."""
+
+
+def _compare(
+    candidates: Sequence[Candidate], examples: LabelledRows, *, verbose: bool
+) -> dict[tuple[int, int], Told]:
+    """What each variant says, by the numbers of the candidate and of its variant."""
+    told: dict[tuple[int, int], Told] = {}
+    for number, candidate in enumerate(candidates):
+        started = time.perf_counter()
+        if isinstance(candidate, Boosting) and told and not _try(candidate, examples, told):
+            continue
+        found = _held_out(candidate, examples, examples.labels)
+        for variant, table in enumerate(found):
+            told[number, variant] = _calibrate_to_labels(table, examples.given, examples.share)
+        if verbose:
+            seconds, best = time.perf_counter() - started, min(each.loss for each in told.values())
+            print(f"{candidate.names[0]}: best log loss {best:.4f}, {seconds:.1f} s", flush=True)
+    return told
+
+
+def _keep(
+    candidates: Sequence[Candidate], examples: LabelledRows, told: dict[tuple[int, int], Told]
+) -> Committee:
+    given, share = examples.given, examples.share
+    weights = _blend(told, given, share)
+    mean = np.sum([weight * told[key].table for key, weight in weights.items()], axis=0)
+    noise = fit_noise_model(np.log(mean), given)
+    labels, temperature, prior = examples.labels, noise.temperature, _border(mean, given)
+    temperatures = np.array([told[key].temperature for key in weights])
+    if len(told) == 1:
+        best = mean
+        for model in _noise_models(mean, given, noise):
+            posterior = _posterior(mean, examples, model)
+            again = _held_out(candidates[0], examples, posterior)[0]
+            if _agreement(again, given, share) >= _agreement(best, given, share):
+                best, labels, noise, temperatures = again, posterior, model, np.ones(1)
+        temperature, prior = fit_noise_model(np.log(best), given).temperature, _border(best, given)
+    labels, weight = _weigh(labels, examples)
+    members = [
+        candidate.fit(
+            examples.rows, labels, weight, [variant for who, variant in weights if who == number]
+        )
+        for number, candidate in enumerate(candidates)
+        if any(who == number for who, _ in weights)
+    ]
+    scores = {
+        candidates[number].names[variant]: {
+            "log_loss": each.loss,
+            "agreement": _agreement(each.table, given, share),
+            "weight": float(weights.get((number, variant), 0.0)),
+        }
+        for (number, variant), each in told.items()
+    }
+    return Committee(
+        members,
+        np.array(list(weights.values())),
+        temperatures,
+        prior,
+        temperature,
+        noise,
+        scores,
+        mean.astype(np.float32),
+    )
+
+
+def _noise_models(told: Floats, given: NDArray[np.int64], plain: NoiseModel) -> list[NoiseModel]:
+    """What the noise may be: of a classifier whose doubts are its own, or that learned the noise.
+
+    Predictions and labels cannot tell these apart; which soft labels predict held-out labels better
+    can.
+    """
+    read = read_through(np.log(told).astype(np.float32), given, plain)
+    return [plain] if read.reading is None else [plain, read]
+
+
+def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee:
+    """Rows are too few to hold some out: all labels are taken to be right, all candidates kept."""
+    labels, weight = _weigh(examples.labels, examples)
+    members = [candidate.fit(examples.rows, labels, weight, [0]) for candidate in candidates]
+    even = np.ones(len(members))
+    noise = NoiseModel(np.eye(labels.shape[1]), 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
+    given = as_probabilities(examples.labels).astype(np.float32)
+    return Committee(
+        members, even / len(members), even, np.ones(labels.shape[1]), 1.0, noise, {}, given
+    )
+
+
+def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> Floats:
+    """The probabilities of all rows by each variant that was trained without them, `(V, N, C)`."""
+    found = candidate.held_out(examples.rows, labels, examples.weight, examples.parts)
+    told = np.empty_like(found)
+    told[:, np.concatenate([part.validation for part in examples.parts])] = found
+    return told
+
+
+def _try(candidate: Boosting, examples: LabelledRows, told: dict[tuple[int, int], Told]) -> bool:
+    """Whether a candidate is worth its cost by the first fold, which also chooses its stage."""
+    part = examples.parts[0]
+    given = examples.given[part.validation]
+    share = np.full(len(given), 1 / len(given))
+    found = candidate.held_out(examples.rows, examples.labels, examples.weight, [part])
+    losses = [_calibrate_to_labels(table, given, share).loss for table in found]
+    candidate.stages = (candidate.stages[int(np.argmin(losses))],)
+    best = min(_log_loss(each.table[part.validation], given, share) for each in told.values())
+    # What is learned is how far the log loss is below that of the classes' frequencies.
+    blank = -float(np.log(np.bincount(given)[given] / len(given)).mean())
+    return blank - min(losses) >= _HOPELESS * (blank - best)
+
+
+def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> Told:
+    """Probabilities at the temperature that predicts the given labels best."""
+    tried = []
+    for temperature in np.geomspace(0.3, 4.0, 15):
+        found = calibrate(table, temperature)
+        tried.append(Told(found, float(temperature), _log_loss(found, given, share)))
+    return min(tried, key=lambda told: told.loss)
+
+
+def calibrate(table: Floats, temperature: float) -> Floats:
+    """Probabilities at a temperature.
+
+    >>> calibrate(np.array([[0.8, 0.2]]), 0.5).round(3)
+    array([[0.941, 0.059]])
+    """
+    scores = np.log(table) / temperature
+    powered = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return as_probabilities(powered / powered.sum(axis=1, keepdims=True))
+
+
+def _log_loss(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
+    return -float(share @ np.log(table[np.arange(len(given)), given]))
+
+
+def _agreement(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
+    return float(share @ (table.argmax(axis=1) == given))
+
+
+def _blend(
+    told: dict[tuple[int, int], Told], given: NDArray[np.int64], share: Floats
+) -> dict[tuple[int, int], float]:
+    """The weight of each variant in the blend; with replacement, so that some count repeatedly."""
+    keys = list(told)
+    # Of each variant the probability of the given label is all that its log loss needs.
+    chances = np.stack([told[key].table[np.arange(len(given)), given] for key in keys])
+    counts = np.zeros(len(keys))
+    alone = -np.log(chances) @ share
+    counts[np.argsort(alone, kind="stable")[:_FIRST]] = 1
+    loss = -float(np.log(counts @ chances / counts.sum()) @ share)
+    while counts.sum() < _STEPS:
+        after = -np.log((counts @ chances + chances) / (counts.sum() + 1)) @ share
+        if after.min() >= loss - 1e-6:
+            break
+        loss = float(after.min())
+        counts[after.argmin()] += 1
+    counts[np.argsort(-counts, kind="stable")[_MEMBERS:]] = 0
+    counts /= counts.sum()
+    return {key: float(weight) for key, weight in zip(keys, counts, strict=True) if weight}
+
+
+def _border(told: Floats, given: NDArray[np.int64]) -> Floats:
+    """What to divide probabilities of given labels by, so that true classes part at one half.
+
+    Where one of two classes is mislabelled more often than the other, given labels are even beyond
+    the border of the true classes. The step over the log odds that explains the given labels best
+    lies between the classes; the border is moved halfway to it, because without noise it stays.
+    More than two classes are left as they are: the noise of each pair is known too badly.
+
+    >>> odds = np.linspace(-3, 3, 101)
+    >>> table = np.column_stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])
+    >>> moved = _border(table, (odds > 1).astype(np.int64))
+    >>> round(float(np.log(moved[1] / moved[0])), 1)
+    0.5
+    """
+    if told.shape[1] != 2:
+        return np.ones(told.shape[1])
+    odds = np.log(told[:, 1] / told[:, 0])
+    order = np.argsort(odds, kind="stable")
+    count = len(order)
+    margin = max(count // 20, 1)
+    below = np.arange(margin, count - margin)
+    ones = np.cumsum(given[order])
+    explained = _step_likelihood(ones[below - 1], below) + _step_likelihood(
+        ones[-1] - ones[below - 1], count - below
+    )
+    best = below[int(np.argmax(explained))]
+    border = (odds[order[best - 1]] + odds[order[best]]) / 2
+    return np.exp(np.array([-border, border]) / 4)
+
+
+def _step_likelihood(ones: NDArray[np.int64], of: NDArray[np.int64]) -> Floats:
+    """The log-likelihood of labels of which so many are 1, at their own rate."""
+    return xlogy(ones, ones / of) + xlogy(of - ones, 1 - ones / of)
+
+
+def _posterior(told: Floats, examples: LabelledRows, noise: NoiseModel) -> Floats:
+    """How probable each class is to be the true one of each row, `(N, C)`."""
+    given, labels = examples.given, examples.labels
+    word = calibrate(told, noise.temperature)
+    if noise.reading is not None:
+        word = read_word(word, noise.reading).astype(np.float64)
+    posterior = word * noise.transition[:, given].T
+    posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    rare = np.bincount(given, minlength=labels.shape[1])[given] < _FEWEST_OF_CLASS
+    posterior[rare] = labels[rare]
+    return (1 - _KEPT) * posterior + _KEPT * labels
+
+
+def _weigh(labels: Floats, examples: LabelledRows) -> tuple[Floats, Floats]:
+    """Soft labels and the weights of rows, with the weights of classes in them."""
+    if (examples.class_weight == 1).all():
+        return labels, examples.weight
+    weighed = labels * examples.class_weight
+    total = weighed.sum(axis=1)
+    weighed = np.where(total[:, None] > 0, weighed / np.maximum(total[:, None], 1e-300), labels)
+    return weighed, examples.weight * total
+
+
+def is_too_small(examples: LabelledRows) -> bool:
+    """Whether rows are too few to hold some out: all labels are then taken to be right."""
+    return len(examples.rows) < _FEWEST_ROWS or len(examples.parts) < 2
+
+
+def label_rows(admitted: Admitted, class_weight: Any, seed: int) -> LabelledRows:
+    """What came through the door, cut into folds; groups and copies stay in one fold.
+
+    Args:
+        admitted: Rows; weights of classes are not yet in theirs.
+        class_weight: `"balanced"`, a weight for each class, or `None`.
+        seed: Of the folds.
+    """
+    rows, given, weight = admitted.inputs.astype(np.float64), admitted.labels, admitted.weight
+    together, became = keep_together(rows, admitted.groups), None
+    if len(rows) <= SMALL:
+        stay, became, weight = merge_duplicates(rows, given, weight, admitted.groups)
+        rows, given, together = rows[stay], given[stay], merge_groups(together, became)
+    together = splittable(together, given)
+    groups = len(rows) if together is None else len(np.unique(together))
+    # Rows that are few are never cut: their labels are taken to be right.
+    parts = folds(given, min(_FOLDS, groups), seed=seed, groups=together) if groups > 1 else []
+    if class_weight is not None:
+        check_class_weight(class_weight)
+    classes, present = admitted.classes, np.unique(given)
+    balance = np.ones(len(classes))
+    balance[present] = compute_class_weight(
+        class_weight, classes=classes[present], y=classes[given]
+    )
+    return LabelledRows(rows, given, weight, balance, parts, became, together is not None)

@@ -1,0 +1,300 @@
+"""Decisions in a file: each is on the disk when `decide` returns, and none is ever overwritten."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from labelproof.ranges import choose
+
+__all__ = ["CHOICES", "Decision", "Decisions", "plain_choice"]
+
+CHOICES = ("keep", "accept", "another", "unsure")
+"""Keep the label, accept the suggestion, give another class, or leave it open."""
+
+
+def plain_choice(
+    choice: str, *, given: str, suggested: str, label: str | None = None
+) -> tuple[str, str | None]:
+    """A choice and the label it comes to, called by the plainest name it has.
+
+    Choosing the suggested class from a list is accepting the suggestion, and choosing the given one
+    is keeping it: what is counted later should not depend on the key that was pressed.
+
+    Args:
+        choice: One of `CHOICES`.
+        given: The label as it came.
+        suggested: The class that was suggested instead.
+        label: The class that was chosen, for `"another"`.
+
+    Returns:
+        The choice, and the label; `None` for one that is left open.
+
+    Example:
+        >>> plain_choice("accept", given="cat", suggested="dog")
+        ('accept', 'dog')
+        >>> plain_choice("another", given="cat", suggested="dog", label="cat")
+        ('keep', 'cat')
+        >>> plain_choice("unsure", given="cat", suggested="dog")
+        ('unsure', None)
+    """
+    if choose("choice", choice, CHOICES) == "unsure":
+        return "unsure", None
+    wanted = {"keep": given, "accept": suggested, "another": label}[choice]
+    if wanted is None:
+        raise ValueError("label: expected the class for choice 'another', got none")
+    if wanted == given:
+        return "keep", given
+    return ("accept" if wanted == suggested else "another"), wanted
+
+
+_VERSION = 1
+
+# A row that takes another back has that one's number in `undoes`; rows are only ever added, so that
+# the last number is also the revision of the whole.
+_TABLES = """
+CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    time TEXT NOT NULL,
+    sample NOT NULL,
+    given NOT NULL,
+    choice TEXT NOT NULL,
+    label,
+    undoes INTEGER REFERENCES decisions (number)
+);
+CREATE INDEX of_sample ON decisions (sample, given);
+-- Only of rows that have one: else rows without one would be looked up here, which are most.
+CREATE UNIQUE INDEX undone ON decisions (undoes) WHERE undoes IS NOT NULL;
+CREATE VIEW standing AS
+    SELECT * FROM decisions AS one
+    WHERE undoes IS NULL
+    AND NOT EXISTS (SELECT 1 FROM decisions AS back WHERE back.undoes = one.number);
+CREATE VIEW latest AS
+    SELECT * FROM standing AS one WHERE NOT EXISTS (
+        SELECT 1 FROM standing AS later
+        WHERE later.sample = one.sample AND later.given = one.given AND later.number > one.number
+    );
+"""
+_COLUMNS = "number, time, sample, given, choice, label, undoes"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided about one label, or that a decision was taken back.
+
+    Attributes:
+        number: Its place in the order of all decisions, from 1.
+        time: When, in UTC, as ISO 8601 writes it.
+        sample: The sample's name.
+        given: The name of the class that it was labelled with at that time.
+        choice: One of `keep`, `accept`, `another`, `unsure`; or `undo`.
+        label: The name of the class that it is to have; `None` where that is left open.
+        undoes: The number of the decision that this one takes back.
+    """
+
+    number: int
+    time: str
+    sample: str
+    given: str
+    choice: str
+    label: str | None
+    undoes: int | None = None
+
+
+class Decisions:
+    """The decisions about the labels of one audit, in an SQLite file.
+
+    A decision is about a sample's name and the label it had, so that it outlasts the audit: where
+    the same data are audited anew it still holds, and where the label has changed it does not.
+    Several threads may use one.
+
+    Args:
+        path: The file; made where it is not there.
+
+    Raises:
+        OSError: It cannot be read or written.
+        ValueError: It is something else, or of a later version.
+
+    Example:
+        >>> with Decisions(getfixture("tmp_path") / "review.sqlite") as decisions:
+        ...     _ = decisions.decide("cats/1.jpg", "cat", "accept", "dog")
+        ...     _ = decisions.decide("cats/2.jpg", "cat", "keep", "cat")
+        ...     undone = decisions.undo()
+        ...     standing = decisions.latest()
+        >>> undone.sample
+        'cats/2.jpg'
+        >>> {sample: one.label for (sample, given), one in standing.items()}
+        {'cats/1.jpg': 'dog'}
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._turn = threading.Lock()
+        with self._explained():
+            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            with self._explained():
+                self._prepare()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def decide(self, sample: str, given: str, choice: str, label: str | None) -> Decision:
+        """Keep a decision; on the disk when this returns.
+
+        Args:
+            sample: The sample's name.
+            given: Its label's class, by name.
+            choice: One of `CHOICES`.
+            label: The class it is to have; `None` for one that is left open.
+        """
+        choose("choice", choice, CHOICES)
+        if (label is None) != (choice == "unsure"):
+            raise ValueError(f"label: expected a class, and none for 'unsure', got {label!r}")
+        with self._writing():
+            return self._add(sample, given, choice, label, None)
+
+    def undo(self) -> Decision | None:
+        """Take the last decision back that still stands; what it was, or `None` without one."""
+        with self._writing():
+            last = self._last()
+            if last is not None:
+                self._add(last.sample, last.given, "undo", None, last.number)
+        return last
+
+    def last(self) -> Decision | None:
+        """The last decision that still stands: what `undo` would take back."""
+        with self._turn, self._explained():
+            return self._last()
+
+    def latest(self, *, since: int = 0) -> dict[tuple[str, str], Decision | None]:
+        """The decision that stands for each sample and given label.
+
+        Args:
+            since: A revision: only what was decided or taken back after it. A sample without a
+                decision any more then has `None`.
+        """
+        if since <= 0:
+            found = self._read(f"SELECT {_COLUMNS} FROM latest ORDER BY number")  # noqa: S608
+            return {(one.sample, one.given): one for one in found}
+        touched = self._read(
+            f"SELECT {_COLUMNS} FROM decisions WHERE number > ? ORDER BY number",  # noqa: S608
+            since,
+        )
+        standing = {}
+        for one in touched:
+            # Newest first and one row: a sample that was decided often costs no more.
+            rows = self._read(
+                f"SELECT {_COLUMNS} FROM standing WHERE sample = ? AND given = ? "  # noqa: S608
+                "ORDER BY number DESC LIMIT 1",
+                _stored(one.sample),
+                _stored(one.given),
+            )
+            standing[one.sample, one.given] = rows[0] if rows else None
+        return standing
+
+    def history(self) -> list[Decision]:
+        """All that was ever decided and taken back, in order."""
+        return self._read(f"SELECT {_COLUMNS} FROM decisions ORDER BY number")  # noqa: S608
+
+    @property
+    def revision(self) -> int:
+        """A number that grows with every decision and every one taken back."""
+        with self._turn, self._explained():
+            return self._file.execute("SELECT MAX(number) FROM decisions").fetchone()[0] or 0
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._turn:
+            self._file.close()
+
+    def __enter__(self) -> Decisions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _prepare(self) -> None:
+        # On the disk at every commit, the folder's entry included. A journal beside the file works
+        # on network drives and in folders that can only be read, where a write-ahead log does not.
+        self._file.execute("PRAGMA synchronous = EXTRA")
+        version = self._file.execute("PRAGMA user_version").fetchone()[0]
+        if version > _VERSION:
+            raise ValueError(
+                f"{self.path}: expected decisions of version {_VERSION}, got version {version}; "
+                "a later labelproof made it"
+            )
+        if version == 0:
+            self._file.executescript(
+                f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
+            )
+
+    def _add(
+        self, sample: str, given: str, choice: str, label: str | None, undoes: int | None
+    ) -> Decision:
+        time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        cursor = self._file.execute(
+            "INSERT INTO decisions (time, sample, given, choice, label, undoes) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (time, _stored(sample), _stored(given), choice, _stored(label), undoes),
+        )
+        assert cursor.lastrowid is not None  # noqa: S101
+        return Decision(cursor.lastrowid, time, sample, given, choice, label, undoes)
+
+    def _last(self) -> Decision | None:
+        row = self._file.execute(
+            f"SELECT {_COLUMNS} FROM standing ORDER BY number DESC LIMIT 1"  # noqa: S608
+        ).fetchone()
+        return None if row is None else _decision(row)
+
+    def _read(self, query: str, *values: Any) -> list[Decision]:
+        with self._turn, self._explained():
+            return [_decision(row) for row in self._file.execute(query, values)]
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._turn, self._explained():
+            self._file.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._file.execute("COMMIT")
+            except BaseException:
+                # After some errors, a full disk among them, SQLite has rolled back by itself.
+                if self._file.in_transaction:
+                    self._file.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise OSError(f"{self.path}: decisions cannot be kept there ({error})") from error
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{self.path}: not a file of decisions ({error})") from error
+
+
+def _decision(row: tuple[Any, ...]) -> Decision:
+    number, time, sample, given, choice, label, undoes = row
+    return Decision(number, time, _text(sample), _text(given), choice, _text(label), undoes)
+
+
+def _stored(name: str | None) -> str | bytes | None:
+    """A name as SQLite takes it: a file's or folder's that is not UTF-8 as its bytes."""
+    if name is None:
+        return None
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "surrogateescape")
+    return name
+
+
+def _text(stored: Any) -> Any:
+    return stored.decode("utf-8", "surrogateescape") if isinstance(stored, bytes) else stored

@@ -1,0 +1,180 @@
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_records import RECORDS, made_record
+
+from labelproof.experiments.grids import plan
+from labelproof.experiments.presets import paper_configuration
+from labelproof.experiments.records import RecordStore, find_record_files
+from labelproof.training.configuration import Configuration
+
+RUN = Configuration("mnist", noise="symmetric:0.4")
+
+
+def test_a_record_is_found_by_its_configuration_alone(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    path = store.add(made_record(RUN, 91.0))
+    assert path.parent == tmp_path / "mnist"
+    # The name of a file decides nothing, so records can be sorted as anyone likes.
+    path.rename(path.with_name("moved.json"))
+    found = RecordStore(tmp_path).find(RUN)
+    assert found is not None
+    assert found.final_accuracy == 91
+    for change in ({"seed": 2}, {"epochs": 3}, {"loss": "mae"}, {"noise": "none"}):
+        assert store.find(replace(RUN, **change)) is None
+
+
+def test_records_are_found_at_any_depth_and_linked_folders_once(tmp_path: Path) -> None:
+    path = RecordStore(tmp_path / "made").add(made_record(RUN, 91.0))
+    folder = tmp_path / "merged" / "from" / "another" / "machine"
+    folder.mkdir(parents=True)
+    path.rename(folder / path.name)
+    (folder / "back").symlink_to(tmp_path / "merged")
+    assert len(list(find_record_files(tmp_path / "merged"))) == 1
+    assert RecordStore(tmp_path / "merged").find(RUN) is not None
+    assert list(RecordStore(tmp_path / "none")) == []
+
+
+def test_what_is_hidden_and_what_runs_have_besides_a_record_is_passed_over(tmp_path: Path) -> None:
+    record = made_record(RUN, 91.0)
+    for name in (
+        *(".cache/a.json", ".b.json", "embeddings/mnist.npz"),
+        *("begun/fingerprint.json", "begun/checkpoint/state.json"),
+        *("kept/model.json", "kept/metrics.jsonl", "kept/record.json"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(record.as_json() if name == "kept/record.json" else "{}")
+    assert list(find_record_files(tmp_path)) == [tmp_path / "kept" / "record.json"]
+    assert RecordStore(tmp_path).find(RUN) is not None
+
+
+def test_copies_are_one_record_and_the_one_that_was_added_counts(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    for number, accuracy in ((2, 92.0), (1, 91.0)):
+        (tmp_path / f"copy-{number}.json").write_text(made_record(RUN, accuracy).as_json())
+    assert [record.final_accuracy for record in store] == [91]
+    assert store.settled(RUN) == []
+    store.add(made_record(RUN, 95.0))
+    assert [record.final_accuracy for record in store] == [95]
+    # Another precision is another record, of which the widest counts.
+    (tmp_path / "wide.json").write_text(made_record(RUN, 96.0, precision="float32").as_json())
+    store = RecordStore(tmp_path)
+    assert [record.final_accuracy for record in store] == [96, 95]
+    assert [record.final_accuracy for record in store.seeds(RUN)] == [96]
+    assert store.settled(RUN) == [1]
+
+
+def test_seeds_come_once_each_in_order_and_the_widest_precision_first(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    for seed, accuracy, precision in (
+        (10, 10.0, "bf16"),
+        (2, 2.0, "bf16"),
+        (2, 3.0, "float32"),
+        (1, 1.0, "fp16"),
+    ):
+        store.add(made_record(replace(RUN, seed=seed), accuracy, precision=precision))
+    for asked in (RUN, replace(RUN, seed=7)):
+        assert [record.final_accuracy for record in store.seeds(asked)] == [1, 3, 10]
+    assert [r.final_accuracy for r in store.seeds(replace(RUN, precision="bf16"))] == [2, 10]
+    assert store.find(replace(RUN, precision="float32")) is None
+    assert len(list(store)) == 4
+
+
+def test_a_record_that_is_older_than_a_setting_has_its_default(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    path = store.add(made_record(RUN, 91.0))
+    values = json.loads(path.read_text())
+    del values["configuration"]["average"]
+    path.write_text(json.dumps(values))
+    assert RecordStore(tmp_path).find(RUN) is not None
+
+
+WHOLE = [90.0] * 50
+
+
+def test_a_file_that_no_run_could_have_left_is_named(tmp_path: Path) -> None:
+    path = RecordStore(tmp_path).add(made_record(RUN, 91.0))
+    text = path.read_text()
+    values = json.loads(text)
+    changes = {
+        "test_accuracy": {"curve": {"test_accuracy": WHOLE[:30]}},
+        "loss has 1 of 50": {"curve": {"test_accuracy": WHOLE, "loss": [1.0]}},
+        "after epoch 50": {"curve": {"test_accuracy": [*WHOLE[1:], math.nan]}},
+        "after epoch 1,": {"curve": {"test_accuracy": ["90"] * 50}},
+        "expected a list": {"curve": {"test_accuracy": 90.0}},
+        "curve:": {"curve": [90.0]},
+        "noise_rate:": {"noise_rate": "0.4"},
+        "format, .* newer labelproof": {"format": 2},
+    }
+    damaged = {message: json.dumps(values | change) for message, change in changes.items()}
+    damaged["mixup; perhaps a newer"] = text.replace('"average"', '"mixup"')
+    damaged["unknown loss 'cx'"] = text.replace('"ce"', '"cx"')
+    for message, content in damaged.items():
+        path.write_text(content)
+        with pytest.raises(ValueError, match=message) as refused:
+            RecordStore(tmp_path).find(RUN)
+        assert str(refused.value).startswith(f"{path}: ")
+        assert "\n" not in str(refused.value)
+    for content in ("", "{}", "[]", '"text"', '{"name": 1', '{"name": "a", "surprise": 1}'):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="not a record of a run"):
+            list(RecordStore(tmp_path))
+
+
+def test_what_counts_for_nothing_may_be_no_number(tmp_path: Path) -> None:
+    RecordStore(tmp_path).add(made_record(RUN, 91.0, penalty=[math.nan] * 50))
+    assert RecordStore(tmp_path).find(RUN) is not None
+
+
+def test_a_record_of_other_data_counts_for_no_table_and_comes_last(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    few, all_of_it = {"train": 20, "test": 12}, {"train": 60_000, "test": 10_000}
+    store.add(made_record(RUN, 50.0, precision="float32", data=few))
+    assert store.seeds(RUN) == []
+    found = store.find(RUN)
+    assert found is not None
+    assert found.data == few
+    store.add(made_record(RUN, 91.0, precision="bf16", data=all_of_it))
+    for record in (store.find(RUN), *store.seeds(RUN)):
+        assert record is not None
+        assert record.final_accuracy == 91
+    assert store.settled(RUN) == []
+
+
+def test_every_committed_record_is_a_cell_and_its_file_is_named_after_it() -> None:
+    """A change of the settings would leave records behind that no table finds."""
+    known = {
+        run.configuration
+        for table in ("symmetric", "asymmetric")
+        for dataset in ("mnist", "cifar10", "cifar100")
+        for run in plan(table, dataset)
+    }
+    store = RecordStore(RECORDS)
+    files = {path.stem for path in find_record_files(RECORDS)}
+    assert len(files) >= 76
+    assert {record.name for record in store} == files
+    cells = 0
+    for record in store:
+        configuration = Configuration.from_values(record.configuration)
+        assert configuration.name == record.name
+        cells += replace(configuration, seed=1, precision="auto") in known
+        assert {len(values) for values in record.curve.values()} == {configuration.epochs}
+    assert cells >= 76
+
+
+def test_a_committed_record_of_the_paper_is_found() -> None:
+    run = paper_configuration("mnist", "CE+SR", noise="symmetric:0.8")
+    record = RecordStore(RECORDS).find(run)
+    assert record is not None
+    assert record.final_accuracy > 98
+
+
+def test_a_record_of_data_that_are_a_path_stays_in_the_folder(tmp_path: Path) -> None:
+    configuration = Configuration(str(tmp_path / "photos"))
+    store = RecordStore(tmp_path / "records")
+    path = store.add(made_record(configuration, 91.0))
+    assert path.parent == tmp_path / "records" / "photos"
+    assert RecordStore(tmp_path / "records").find(configuration) is not None

@@ -1,0 +1,211 @@
+"""Any classifier becomes robust, the default chooses by noisy labels, and the contract is kept."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import make_blobs
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from labelproof import RobustClassifier
+from labelproof.integrations import candidates
+from labelproof.integrations.candidates import Boosting, Forest, Kernel, Linear, Network
+from labelproof.integrations.estimator_inputs import Admitted, Form
+from labelproof.integrations.soft_labels import label_rows
+from labelproof.noise import corrupt
+
+Arrays = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "TREES", 10)
+
+
+def robust(estimator: Any, **options: Any) -> Any:
+    return RobustClassifier(estimator=estimator, random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def noisy_blobs() -> Arrays:
+    """Rows, labels of which 30% are wrong, those of class 0 in one direction, and the true ones."""
+    made: Any = make_blobs(600, centers=[[0, 0], [4, 0], [0, 4]], random_state=0)
+    matrix = np.array([[0.7, 0.3, 0.0], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7]])
+    return made[0], corrupt(made[1], matrix, seed=0).noisy, made[1]
+
+
+@parametrize_with_checks([RobustClassifier(fast=True, random_state=0)])
+def test_the_contract_of_scikit_learn_is_kept(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def test_each_candidate_learns_from_soft_labels_and_predicts_held_out_rows() -> None:
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(120, 2))
+    true = (rows[:, 0] > 0).astype(int)
+    soft, weight = 0.8 * np.eye(3)[true] + 0.2 * np.eye(3)[1 - true], np.ones(120)
+    admitted = Admitted(rows, Form(), true, np.arange(3), weight)
+    parts = label_rows(admitted, None, 0).parts
+    order = np.concatenate([part.validation for part in parts])
+    for make in (Linear, Kernel, Forest, Boosting, Network):
+        candidate = make(seed=0)
+        held_out = candidate.held_out(rows, soft, weight, parts)
+        assert held_out.shape == (len(candidate.names), 120, 3)
+        np.testing.assert_allclose(held_out.sum(axis=2), 1)
+        assert np.mean(held_out[-1].argmax(axis=1) == true[order]) > 0.85, make
+        chosen = candidate.fit(rows, soft, weight, [0]).predict(rows)
+        assert chosen.shape == (1, 120, 3)
+
+
+def test_a_classifier_becomes_robust_and_calibrated(noisy_blobs: Arrays) -> None:
+    features, noisy, clean = noisy_blobs
+    rest, labels = features[400:], clean[400:]
+
+    def surprise(model: Any) -> float:
+        return -np.log(np.maximum(model.predict_proba(rest), 1e-6))[range(200), labels].mean()
+
+    for estimator, gain in (
+        (make_pipeline(StandardScaler(), LogisticRegression()), 0.08),
+        (RandomForestClassifier(30, random_state=0), 0.04),
+    ):
+        plain: Any = estimator.fit(features[:400], noisy[:400])
+        classifier = robust(estimator).fit(features[:400], noisy[:400])
+        assert classifier.score(rest, labels) > plain.score(rest, labels) + gain
+        assert surprise(classifier) < 0.9 * surprise(plain)
+        wrong = float(np.mean(noisy[:400] != clean[:400]))
+        assert classifier.noise_rate_ == pytest.approx(wrong, abs=0.15)
+        assert classifier.transition_matrix_[0, 1] > 0.15
+
+
+def test_the_default_chooses_by_noisy_labels(
+    noisy_blobs: Arrays, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features, noisy, clean = noisy_blobs
+    classifier = RobustClassifier(random_state=0, verbose=1).fit(features[:400], noisy[:400])
+    assert classifier.score(features[400:], clean[400:]) > 0.85
+    table = pd.DataFrame(classifier.candidates_).T
+    assert table["weight"].sum() == pytest.approx(1)
+    assert table["weight"][table["log_loss"].idxmin()] > 0
+    assert capsys.readouterr().out.count("log loss") >= 10
+    told = classifier.out_of_sample_proba_
+    assert np.mean(told.argmax(axis=1) == clean[:400]) > 0.8
+    again = pickle.loads(pickle.dumps(classifier))  # noqa: S301
+    np.testing.assert_array_equal(again.predict_proba(features), classifier.predict_proba(features))
+    assert len(pickle.dumps(classifier)) < 1_000_000
+    other = RobustClassifier(random_state=0, n_jobs=2).fit(features[:400], noisy[:400])
+    np.testing.assert_allclose(other.predict_proba(features), classifier.predict_proba(features))
+
+
+def test_one_way_noise_does_not_move_the_border() -> None:
+    generator = np.random.default_rng(0)
+    clean = generator.integers(2, size=2000)
+    features = clean[:, None] * 3.0 + generator.normal(size=(2000, 2))
+    noisy = np.where((clean == 0) & (generator.random(2000) < 0.4), 1, clean)
+    classifier = RobustClassifier(fast=True, random_state=0).fit(features[:1000], noisy[:1000])
+    assert classifier.score(features[1000:], clean[1000:]) > 0.95
+
+
+def test_it_is_refitted_as_a_network_and_nothing_is_left(noisy_blobs: Arrays) -> None:
+    features, noisy, _ = noisy_blobs
+    classifier = robust(DecisionTreeClassifier(max_depth=3)).fit(features, noisy)
+    assert not hasattr(classifier, "weights_")
+    classifier.set_params(estimator="network", epochs=2).fit(features, noisy)
+    assert hasattr(classifier, "weights_")
+    assert not hasattr(classifier, "noise_rate_")
+    plain = RobustClassifier(epochs=2, random_state=0).fit(features, noisy)
+    np.testing.assert_array_equal(classifier.predict_proba(features), plain.predict_proba(features))
+
+
+def test_tables_labels_of_text_and_rare_classes() -> None:
+    generator = np.random.default_rng(0)
+    colour = generator.choice(["red", "blue"], 200)
+    table = pd.DataFrame({"colour": colour, "size": np.where(colour == "red", np.nan, 1.0)})
+    table["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(
+        generator.integers(99, size=200), "D"
+    )
+    labels = np.where(colour == "red", "warm", "cold").astype(object)
+    labels[:40:2] = "cold"
+    labels[7] = "odd"  # one row: nothing is known of it, so its label stays
+    for estimator in ("auto", RandomForestClassifier(20)):
+        classifier = robust(estimator, fast=True).fit(table, labels)
+        assert classifier.classes_.tolist() == ["cold", "odd", "warm"]
+        assert (classifier.predict(table[50:]) == labels[50:]).all()
+    two = np.where(labels == "odd", "odd", "warm")
+    assert robust(LogisticRegression()).fit(table, two).classes_.tolist() == ["odd", "warm"]
+
+
+def test_groups_and_copies_stay_in_one_fold() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    rows[59] = rows[3]
+    groups, labels = np.arange(300) // 3, np.arange(300) % 2
+    admitted = Admitted(rows, Form(), labels, np.arange(2), np.ones(300), groups)
+    examples = label_rows(admitted, None, 0)
+    assert examples.grouped
+    assert len(examples.parts) == 5
+    for part in examples.parts:
+        assert not set(groups[part.train]) & set(groups[part.validation])
+        assert (3 in part.train) == (59 in part.train)
+
+
+def test_a_forest_does_not_look_at_other_rows_of_a_group() -> None:
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(60, 2)).repeat(10, axis=0)
+    labels, groups = generator.integers(2, size=60).repeat(10), np.arange(60).repeat(10)
+    classifier = RobustClassifier(fast=True, random_state=0).fit(rows, labels, groups=groups)
+    told = classifier.out_of_sample_proba_
+    assert np.mean(told.argmax(axis=1) == labels) < 0.7
+
+
+def test_weights_of_classes_count(noisy_blobs: Arrays) -> None:
+    features, noisy, _ = noisy_blobs
+    plain = robust(LogisticRegression()).fit(features, noisy)
+    heavy = robust(LogisticRegression(), class_weight={2: 50.0}).fit(features, noisy)
+    assert (heavy.predict(features) == 2).sum() > (plain.predict(features) == 2).sum()
+    assert heavy.noise_rate_ == plain.noise_rate_
+
+
+def test_what_cannot_be_used_is_refused(noisy_blobs: Arrays) -> None:
+    tree = DecisionTreeClassifier()
+    cases: list[tuple[dict[str, Any], Any, str]] = [
+        ({"estimator": KNeighborsClassifier()}, TypeError, "estimator: .*sample_weight"),
+        ({"estimator": LinearSVC()}, TypeError, "estimator: .*predict_proba"),
+        ({"estimator": "forest"}, ValueError, "estimator"),
+        ({"estimator": RandomForestClassifier}, TypeError, "estimator"),
+        ({"estimator": tree, "warm_start": True}, ValueError, "warm_start"),
+        ({"estimator": tree, "class_weight": "even"}, ValueError, "class_weight"),
+        ({"fast": 3}, (TypeError, ValueError), "fast"),
+    ]
+    for options, error, message in cases:
+        with pytest.raises(error, match=message):
+            RobustClassifier(**options).fit(noisy_blobs[0], noisy_blobs[1])
+    with pytest.raises(ValueError, match=r"X: .*images"):
+        robust(tree).fit(np.zeros((20, 4, 4)), np.arange(20) % 2)
+
+
+def test_a_setting_of_the_network_means_the_network(noisy_blobs: Arrays) -> None:
+    features, noisy, _ = noisy_blobs
+    variants: list[dict[str, Any]] = [
+        {"loss": "ce"},
+        {"epochs": 2},
+        {"estimator": None, "epochs": 2},
+    ]
+    for options in variants:
+        assert hasattr(RobustClassifier(**options).fit(features[:90], noisy[:90]), "weights_")
+    images = np.random.default_rng(0).random((20, 8, 8))
+    small = RobustClassifier(network="cnn4(width=4,hidden=16)", epochs=1)
+    assert hasattr(small.fit(images, np.arange(20) % 2), "weights_")

@@ -1,0 +1,200 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labelproof.review.decisions import Decisions
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "review.sqlite"
+
+
+@pytest.fixture
+def decisions(path: Path) -> Iterator[Decisions]:
+    with Decisions(path) as opened:
+        yield opened
+
+
+def standing(decisions: Decisions) -> dict[str, str | None]:
+    return {sample: one.label for (sample, _), one in decisions.latest().items() if one}
+
+
+def test_a_decision_is_in_the_file_when_decide_returns(path: Path, decisions: Decisions) -> None:
+    decisions.decide("a.jpg", "cat", "accept", "dog")
+    # Another connection: it sees nothing but what is committed.
+    other = sqlite3.connect(path)
+    rows = other.execute("SELECT sample, given, choice, label, undoes FROM decisions").fetchall()
+    other.close()
+    assert rows == [("a.jpg", "cat", "accept", "dog", None)]
+
+
+def test_nothing_is_overwritten(decisions: Decisions) -> None:
+    decisions.decide("a", "cat", "keep", "cat")
+    decisions.decide("a", "cat", "another", "owl")
+    decisions.undo()
+    decisions.decide("a", "cat", "unsure", None)
+    told = [(one.choice, one.label, one.undoes) for one in decisions.history()]
+    assert told == [
+        ("keep", "cat", None),
+        ("another", "owl", None),
+        ("undo", None, 2),
+        ("unsure", None, None),
+    ]
+    assert standing(decisions) == {"a": None}
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.just("undo"), st.just("reopen"), st.tuples(st.sampled_from("abc"), st.integers(0, 4))
+        ),
+        max_size=25,
+    ),
+    since=st.integers(1, 12),
+)
+def test_it_is_a_stack_of_decisions(
+    tmp_path_factory: pytest.TempPathFactory, steps: list, since: int
+) -> None:
+    path = tmp_path_factory.mktemp("decisions") / "review.sqlite"
+    decisions = Decisions(path)
+    stack: list[tuple[str, str]] = []
+    revisions = 0
+    touched: set[str] = set()
+    for step in steps:
+        if step == "reopen":
+            decisions.close()
+            decisions = Decisions(path)
+            continue
+        if step == "undo":
+            undone = decisions.undo()
+            assert (undone and undone.sample) == (stack[-1][0] if stack else None)
+            sample = stack.pop()[0] if stack else None
+        else:
+            sample = step[0]
+            decisions.decide(sample, "given", "another", f"class {step[1]}")
+            stack.append((sample, f"class {step[1]}"))
+        if sample is not None:
+            revisions += 1
+            touched |= {sample} if revisions > since else set()
+        assert decisions.revision == revisions
+    assert standing(decisions) == dict(stack)
+    changed = decisions.latest(since=since)
+    assert {sample for sample, _ in changed} == touched
+    found = {sample: one.label if one else None for (sample, _), one in changed.items()}
+    assert found == {sample: dict(stack).get(sample) for sample in touched}
+    decisions.close()
+
+
+def test_a_label_that_has_changed_is_another_matter(decisions: Decisions) -> None:
+    decisions.decide("a", "cat", "accept", "dog")
+    decisions.decide("a", "dog", "keep", "dog")
+    assert set(decisions.latest()) == {("a", "cat"), ("a", "dog")}
+
+
+def test_names_that_are_not_text_come_back(path: Path) -> None:
+    sample, label = os.fsdecode(b"caf\xe9.jpg"), os.fsdecode(b"\xff")
+    with Decisions(path) as decisions:
+        decisions.decide(sample, label, "keep", label)
+        decisions.decide("🐈\n'\"", "cat", "keep", "cat")
+    with Decisions(path) as again:
+        assert set(again.latest()) == {(sample, label), ("🐈\n'\"", "cat")}
+        assert again.latest(since=1).keys() == {("🐈\n'\"", "cat")}
+
+
+KILLED = """
+import os, signal, sqlite3, sys
+file = sqlite3.connect(sys.argv[1], isolation_level=None)
+file.execute("PRAGMA cache_size = 1")
+file.execute("BEGIN EXCLUSIVE")
+row = "INSERT INTO decisions (time, sample, given, choice) VALUES ('', ?, 'cat', 'keep')"
+for number in range(500):
+    file.execute(row, ("b" * 100 + str(number),))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_writer_killed_in_the_middle_leaves_the_decisions_before(path: Path) -> None:
+    with Decisions(path) as decisions:
+        decisions.decide("a", "cat", "keep", "cat")
+    size = path.stat().st_size
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    # Else nothing was half written, and nothing is tested.
+    assert path.stat().st_size > size
+    with Decisions(path) as decisions:
+        assert standing(decisions) == {"a": "cat"}
+
+
+def test_what_makes_no_sense_is_refused(decisions: Decisions) -> None:
+    for name, choice, label in (
+        ("choice", "maybe", "cat"),
+        ("label", "unsure", "cat"),
+        ("label", "keep", None),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}: expected"):
+            decisions.decide("a", "cat", choice, label)
+    assert decisions.revision == 0
+
+
+def test_files_that_are_something_else_are_named(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(OSError, match=r"review\.sqlite: decisions cannot be kept there"):
+        Decisions(path)
+    path.rmdir()
+    path.write_bytes(b"a picture, say" * 100)
+    with pytest.raises(ValueError, match=r"review\.sqlite: not a file of decisions"):
+        Decisions(path)
+    assert path.read_bytes() == b"a picture, say" * 100
+    path.unlink()
+    later = sqlite3.connect(path)
+    later.execute("PRAGMA user_version = 9")
+    later.close()
+    with pytest.raises(ValueError, match="expected decisions of version 1, got version 9"):
+        Decisions(path)
+
+
+def test_a_write_that_fails_is_told_and_leaves_no_trace(path: Path, decisions: Decisions) -> None:
+    decisions.decide("a", "cat", "keep", "cat")
+    decisions._file.execute("PRAGMA busy_timeout = 50")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(OSError, match="database is locked"):
+        decisions.decide("b", "cat", "keep", "cat")
+    other.execute("ROLLBACK")
+    other.close()
+    decisions.decide("c", "cat", "keep", "cat")
+    assert set(standing(decisions)) == {"a", "c"}
+
+
+def test_many_decisions_are_read_as_quickly_as_few(decisions: Decisions) -> None:
+    with decisions._writing():
+        for number in range(20_000):
+            decisions._add(f"{number}.jpg", "cat", "keep", "cat", None)
+    for query, looked_up in (
+        ("SELECT * FROM latest", 2),
+        ("SELECT * FROM standing WHERE sample = 'a' AND given = 'b' ORDER BY number DESC", 2),
+        ("SELECT * FROM standing ORDER BY number DESC LIMIT 1", 1),
+    ):
+        plan = decisions._file.execute(f"EXPLAIN QUERY PLAN {query}").fetchall()
+        steps = [row[3] for row in plan]
+        # One pass at most, and everything else by an index of what is looked for.
+        assert sum(step.startswith("SCAN") for step in steps) <= 1, steps
+        searches = [step for step in steps if step.startswith("SEARCH")]
+        assert len(searches) >= looked_up, steps
+        assert all("of_sample (sample=? AND given=?" in s or "(undoes=?" in s for s in searches)
+    assert len(decisions.latest()) == 20_000
+    decisions.undo()
+    assert len(decisions.latest()) == 19_999
+    assert len(decisions.latest(since=19_990)) == 10
