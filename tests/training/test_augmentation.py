@@ -297,7 +297,7 @@ def test_what_is_refused_is_named():
     for text, named in {
         "": "got ''$",
         "flipp": "did you mean 'flip'",
-        "crop:4,rotate:20": "got 'rotate:20' .*did you mean 'rotation'",
+        "crop:4,rotate:20": "got 'rotate:20'; did you mean 'rotation'",
         "crop": "got 'crop'",
         "flip:1": "got 'flip:1'",
         "crop:nan": "crop: .*nan",
