@@ -117,11 +117,6 @@ def is_standard_output(written: str | Path) -> bool:
 def output_file(written: str, *, example: str, flag: str = "--output") -> Path:
     """The path that `--output` names, or an error before anything is computed for it.
 
-    Args:
-        written: What was said, as it was said: a path forgets the slash at its end.
-        example: What the file could be called, were a folder meant.
-        flag: What it was said with.
-
     Raises:
         ValueError: It is a folder, would be in a file, has the name of a packed file, or is `-`,
             which commands that take it ask for first.

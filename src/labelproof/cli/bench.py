@@ -313,9 +313,6 @@ class TimeLimit:
     runs of its kind, they are begun in any case; so are all that an engine asks for before it has
     done anything.
 
-    Args:
-        stop: Knows when the time is over.
-
     Example:
         >>> from labelproof.training.configuration import Configuration
         >>> long, short = (Job(Configuration("mnist", epochs=epochs)) for epochs in (50, 5))
@@ -376,9 +373,6 @@ def _kind(job: Job) -> Hashable:
 
 class BenchData:
     """Gives the examples of a configuration; each dataset is read once.
-
-    Args:
-        root: Where datasets are, or `None` for the usual place.
 
     Example:
         >>> BenchData(None)(Configuration("digits", noise="symmetric:0.4")).dataset.name
@@ -446,11 +440,6 @@ def resolved(configuration: Configuration, device: torch.device) -> Configuratio
 
 def foreseen_name(configuration: Configuration, *, engine: str, device: str) -> str:
     """The name of a run's record before anything is begun.
-
-    Args:
-        configuration: Of the run.
-        engine: One of `ENGINES`.
-        device: As it was asked for.
 
     Example:
         >>> foreseen_name(Configuration("mnist"), engine="local", device="cuda")

@@ -47,10 +47,6 @@ def warn(text: str) -> None:
 def for_flags(message: str, *, command: str = "") -> str:
     """Rewrite a message of the library for the command line: flags instead of arguments.
 
-    Args:
-        message: The library's.
-        command: Which command was run; some leave out what cannot be read unless told not to.
-
     >>> for_flags("mend them, or leave them out with on_error='skip'")
     'mend them, or leave them out with --skip-unreadable'
     >>> for_flags("mend them, or leave them out with on_error='skip'", command="fit")

@@ -103,11 +103,6 @@ def choose_configuration(
 ) -> Configuration:
     """The configuration that settings ask for, with a preset or defaults that fit the data.
 
-    Args:
-        values: Settings that were given.
-        preset: One of `PRESETS`, or `None`.
-        look: Gives the dataset; only called where its name says too little.
-
     Example:
         >>> values = {"data": "cifar10", "loss": "ce+sr", "noise": "symmetric:0.6", "epochs": 3}
         >>> paper = choose_configuration(values, preset="paper", look=lambda: None)

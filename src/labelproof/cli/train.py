@@ -237,9 +237,6 @@ def train(
 class Scalars:
     """Writes each epoch's metrics, under `tensorboard/` of the run's folder.
 
-    Args:
-        folder: The run's.
-
     Raises:
         ImportError: TensorBoard is not installed.
     """
