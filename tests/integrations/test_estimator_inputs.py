@@ -1,63 +1,45 @@
+"""What the estimator takes, and what it says of tables, images and labels that it cannot take."""
+
 from __future__ import annotations
 
 import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-
-pytest.importorskip("sklearn")
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 
 from labelproof import RobustClassifier
+from labelproof.data.notices import DataWarning
 from labelproof.integrations.estimator_inputs import (
     admit_images,
     admit_label_kinds,
     learn_columns,
 )
 
-pandas = pytest.importorskip("pandas")
+YES_NO = ["yes", "no"] * 30
 
 
-def refusal(images: np.ndarray[Any, Any]) -> str:
-    with pytest.raises(ValueError, match="X: expected images of uint8") as caught:
-        admit_images(images)
-    return str(caught.value)
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return pd.DataFrame({"plan": ["pro", "basic"] * 30, "age": np.arange(60.0) % 7 + 20})
 
 
-def levels(low: float, high: float, dtype: Any) -> np.ndarray[Any, Any]:
-    return np.linspace(low, high, 64).reshape(1, 8, 8).astype(dtype)
-
-
-@pytest.mark.parametrize(
-    ("images", "way"),
-    [
-        (levels(0, 499, np.uint16), "X / 499,"),
-        (levels(0, 4095, np.float32), "X / 4095,"),
-        (levels(-3, 2, np.float64), "(X - -3) / (2 - -3),"),
-        (levels(-3, 300, np.int32), "(X - -3) / (300 - -3),"),
-    ],
-)
-def test_a_cast_that_would_wrap_around_is_not_advised(
-    images: np.ndarray[Any, Any], way: str
-) -> None:
-    message = refusal(images)
-    assert "astype" not in message
-    assert way in message
-
-
-def test_only_whole_bytes_are_advised_to_be_brought_back() -> None:
-    assert "astype" in refusal(levels(0, 252, np.float32).round())
-    assert "astype" not in refusal(levels(0, 252.5, np.float32))
-    assert "divided by 255" in refusal(levels(0, 252.5, np.float32))
-
-
-def test_windows_of_sensors_are_pointed_to_rows() -> None:
-    way = "rows of moments are given as X.reshape(len(X), -1)"
-    windows = np.linspace(-3, 2, 240).reshape(4, 20, 3)
-    assert refusal(windows).endswith(way)
-    assert way not in refusal(windows.reshape(4, 4, 5, 3))
-    with pytest.raises(ValueError, match="rows of moments"):
-        RobustClassifier().fit(windows, [0, 1, 0, 1])
+def test_numbers_that_are_no_pixels_are_refused() -> None:
+    for low, high, dtype in (
+        (0, 499, np.uint16),
+        (0, 4095, np.float32),
+        (-3, 2, np.float64),
+        (0, 252.5, np.float32),
+    ):
+        images = np.linspace(low, high, 240).reshape(4, 20, 3).astype(dtype)
+        with pytest.raises(ValueError, match="X: expected images of uint8"):
+            admit_images(images)
+        with pytest.raises(ValueError, match=r"X: .*reshape"):
+            RobustClassifier().fit(images, [0, 1, 0, 1])
 
 
 # Missing values of a table that lacked none when it was learned from.
@@ -65,7 +47,7 @@ def test_windows_of_sensors_are_pointed_to_rows() -> None:
 
 def numbers() -> tuple[Any, Any]:
     generator = np.random.default_rng(0)
-    table = pandas.DataFrame(
+    table = pd.DataFrame(
         {
             "width": generator.normal(3, 1, 41),
             "count": generator.integers(0, 9, 41),
@@ -80,37 +62,27 @@ def fitted(**options: Any) -> Any:
     return RobustClassifier(**(chosen | options)).fit(*numbers())
 
 
-@pytest.mark.parametrize(
-    "gaps",
-    [
-        {"width": None},
-        {"width": np.nan, "count": np.nan},
-        {"count": pandas.array([None], dtype="Int64")},
-        {"flag": pandas.array([None], dtype="boolean")},
-    ],
-    ids=str,
-)
-def test_a_missing_number_is_the_median_of_the_training_rows(gaps: dict[str, Any]) -> None:
+def test_a_missing_number_is_the_median_of_the_training_rows() -> None:
     table, _ = numbers()
     classifier, row = fitted(), table.iloc[[4]]
-    lacking = row.assign(**gaps)
-    filled = row.assign(**{name: float(table[name].median()) for name in gaps})
-    expected = classifier.predict_proba(filled)
-    np.testing.assert_array_equal(classifier.predict_proba(lacking), expected)
     again = pickle.loads(pickle.dumps(classifier))  # noqa: S301
-    np.testing.assert_array_equal(again.predict_proba(lacking), expected)
-
-
-def test_what_lacks_nothing_is_predicted_as_the_array_of_it() -> None:
-    table, labels = numbers()
-    array = table.to_numpy(dtype=np.float64)
-    plain = RobustClassifier("ce+sr", "mlp(hidden=4,depth=1)", epochs=1, random_state=0)
-    expected = plain.fit(array, labels).predict_proba(array)
-    np.testing.assert_array_equal(fitted().predict_proba(table), expected)
+    gaps: list[dict[str, Any]] = [
+        {"width": None},
+        {"width": np.nan, "count": np.nan},
+        {"count": pd.array([None], dtype="Int64")},
+        {"flag": pd.array([None], dtype="boolean")},
+    ]
+    for gap in gaps:
+        lacking = row.assign(**gap)
+        filled = row.assign(**{name: float(table[name].median()) for name in gap})
+        expected = classifier.predict_proba(filled)
+        np.testing.assert_array_equal(classifier.predict_proba(lacking), expected)
+        np.testing.assert_array_equal(again.predict_proba(lacking), expected)
 
 
 def test_only_tables_have_missing_values() -> None:
     table, labels = numbers()
+    array = table.to_numpy(dtype=np.float64)
     classifier = fitted()
     with (
         pytest.warns(UserWarning, match="valid feature names"),
@@ -119,7 +91,8 @@ def test_only_tables_have_missing_values() -> None:
         classifier.predict([[np.nan, 1.0, 0.0]])
     with pytest.raises(ValueError, match="infinity"):
         classifier.predict(table.assign(width=np.inf))
-    classifier.fit(table.to_numpy(dtype=np.float64), labels)
+    expected = classifier.predict_proba(table)
+    np.testing.assert_array_equal(classifier.fit(array, labels).predict_proba(array), expected)
     lacking = table.rename(columns=dict(zip(table, range(3), strict=True)))
     lacking[0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
@@ -138,50 +111,68 @@ def test_a_warm_start_fills_with_the_first_medians() -> None:
     )
 
 
-def test_a_classifier_of_before_there_were_fills_still_predicts() -> None:
-    table, _ = numbers()
-    classifier = fitted()
-    expected = classifier.predict_proba(table)
-    del classifier._form.__dict__["fills"]
-    again = pickle.loads(pickle.dumps(classifier))  # noqa: S301
-    np.testing.assert_array_equal(again.predict_proba(table), expected)
+def test_columns_of_pandas_own_kinds_may_lack_values() -> None:
+    for kind in ("boolean", "Int64", "Float64"):
+        whole = pd.Series([1, 0, 1] * 4, dtype=kind)
+        lacking = pd.Series([1, 0, None] * 4, dtype=kind)
+        assert learn_columns(pd.DataFrame({"a": whole})) is None
+        columns = learn_columns(pd.DataFrame({"a": lacking}))
+        assert columns is not None
+        assert columns.feature_names == ("a", "a: missing")
 
 
-@pytest.mark.parametrize("kind", ["boolean", "Int64", "Float64"])
-def test_columns_of_pandas_own_kinds_may_lack_values(kind: str) -> None:
-    whole = pandas.Series([1, 0, 1] * 4, dtype=kind)
-    lacking = pandas.Series([1, 0, None] * 4, dtype=kind)
-    assert learn_columns(pandas.DataFrame({"a": whole})) is None
-    columns = learn_columns(pandas.DataFrame({"a": lacking}))
-    assert columns is not None
-    assert columns.feature_names == ("a", "a: missing")
+# Labels.
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        pandas.Series(["a", "b", None], dtype="string"),
-        pandas.Series([True, False, None], dtype="boolean"),
-        ["a", "b", pandas.NA],
+def test_missing_labels_are_refused_with_their_rows() -> None:
+    for labels in (
+        pd.Series(["a", "b", None], dtype="string"),
+        pd.Series([True, False, None], dtype="boolean"),
+        ["a", "b", pd.NA],
         [0, 1, None],
-        ["a", "b", ""],
         ["a", "b", "  "],
         np.array(["a", "b", "nan"]),
         np.array([["a"], ["b"], ["NaN "]]),
-        pandas.Series(["a", "b", "<NA>"], dtype="string"),
-        pandas.Categorical(["a", "b", "null"]),
-    ],
-    ids=str,
-)
-def test_missing_labels_are_told_by_their_rows(labels: Any) -> None:
-    with pytest.raises(ValueError, match=r"y: expected a label for each row, .* in 1 .* row 2"):
-        admit_label_kinds(labels)
-
-
-def test_missing_labels_that_are_written_are_not_learned_as_a_class() -> None:
-    labels = np.array(["a", "b", "nan", ""] * 10 + ["a"])
-    with pytest.raises(
-        ValueError, match=r"got none \('', 'nan'\) in 20 of them: row 2, 3, 6 and 17"
+        pd.Categorical(["a", "b", "null"]),
     ):
-        RobustClassifier().fit(numbers()[0], labels)
+        with pytest.raises(ValueError, match=r"y: .* 2;"):
+            admit_label_kinds(labels)
+    with pytest.raises(ValueError, match=r"y: .*one kind"):
+        admit_label_kinds(["cat", 3])
     admit_label_kinds(["none", "NA", "-", "nano"])  # names that people give to classes
+
+
+def test_labels_that_differ_only_in_case_are_told(table: pd.DataFrame) -> None:
+    for given in (table, table[["age"]].to_numpy()):
+        with pytest.warns(DataWarning, match="y: .*'YES ' and 'yes'"):
+            RobustClassifier(epochs=1).fit(given, ["yes", "no", "YES "] * 20)
+
+
+# What takes something else than numbers.
+
+
+def test_text_in_a_column_of_numbers_is_refused_with_advice(table: pd.DataFrame) -> None:
+    classifier = RobustClassifier(epochs=1, random_state=0).fit(table, YES_NO)
+    with pytest.raises(ValueError, match=r"'x' in row 0.*pandas\.to_numeric"):
+        classifier.predict(table.head(2).assign(age="x"))
+    mixed = [*map(str, range(59)), "about 3"]
+    with pytest.raises(ValueError, match=r"about 3.*pandas\.to_numeric"):
+        RobustClassifier().fit(table.assign(age=mixed), YES_NO)
+
+
+def test_text_in_arrays_and_lists_is_pointed_to_a_table(table: pd.DataFrame) -> None:
+    numbers = RobustClassifier(epochs=1).fit(table[["age", "age"]].to_numpy(), YES_NO)
+    for form in (table.to_numpy(), table.to_numpy().tolist()):
+        with pytest.raises(ValueError, match=r"X: .* 'pro'; .*pandas\.DataFrame\(X\)"):
+            RobustClassifier().fit(form, YES_NO)
+        with pytest.raises(ValueError, match="X: expected numbers"):
+            numbers.predict(form)
+
+
+def test_counts_of_words_are_pointed_to_fewer_numbers() -> None:
+    texts = ["a good film", "a bad one", "great fun to watch", "an awful thing"] * 8
+    labels = [1, 0, 1, 0] * 8
+    with pytest.raises(TypeError, match=r"X: .*sparse.*TruncatedSVD"):
+        RobustClassifier().fit(TfidfVectorizer().fit_transform(texts), labels)
+    model = make_pipeline(TfidfVectorizer(), TruncatedSVD(4), RobustClassifier(epochs=20))
+    assert model.fit(texts, labels).score(texts, labels) == 1

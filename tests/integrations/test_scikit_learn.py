@@ -34,7 +34,7 @@ from labelproof import (
 )
 from labelproof.data.notices import DataWarning
 from labelproof.fitting.recipe import Sparse, complete_loss
-from labelproof.integrations import estimator_collapse, scikit_learn
+from labelproof.integrations import estimator_network, scikit_learn
 from labelproof.integrations.scikit_learn import CollapseWarning
 
 pandas = pytest.importorskip("pandas")
@@ -296,7 +296,7 @@ def test_a_penalty_that_is_too_strong_is_weakened_when_it_was_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     too_strong = partial(complete_loss, sparse=Sparse(first=200))
-    monkeypatch.setattr(estimator_collapse, "complete_loss", too_strong)
+    monkeypatch.setattr(estimator_network, "complete_loss", too_strong)
     features, labels = flowers()
     with pytest.warns(CollapseWarning, match=r"lambda0=200,.* collapsed to a few classes, so ce"):
         classifier = small(epochs=30).fit(features, labels)

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from labelproof import RobustClassifier
 from labelproof.integrations import candidates
 from labelproof.integrations.candidates import Boosting, Forest, Kernel, Linear, Network
-from labelproof.integrations.estimator_admission import Admitted, Form
+from labelproof.integrations.estimator_inputs import Admitted, Form
 from labelproof.integrations.soft_labels import label_rows
 from labelproof.noise import corrupt
 

@@ -12,12 +12,14 @@ from audits import make_findings
 
 from labelproof.audit.findings import Estimate
 from labelproof.report.audit import write_audit_page
-from labelproof.report.audit_tables import Pair, confusion_counts, confusions
 from labelproof.report.audit_words import (
+    Pair,
     after_review,
     caution,
     commands,
     confused_most,
+    confusion_counts,
+    confusions,
     finding,
     hardly_judged,
     how,

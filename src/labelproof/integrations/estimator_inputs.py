@@ -1,30 +1,47 @@
-"""What the scikit-learn estimator is given, as the engine takes it: rows or images, and labels."""
+"""The door of the estimator: what `fit` and `predict` are given, checked once and in one form."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from labelproof.data.classes import UnusableSamplesError, report_spellings
 from labelproof.data.columns import Columns, are_numbers
+from labelproof.data.duplicates import find_duplicate_rows
 from labelproof.data.images import channel_statistics
 from labelproof.data.notices import few, quoted
+from labelproof.data.splits import admit_groups, joined_groups
 from labelproof.data.table import NO_NAME
 
 __all__ = [
+    "Admitted",
+    "Form",
     "Standard",
+    "admit_examples",
     "admit_images",
+    "admit_inputs",
     "admit_label_kinds",
-    "as_frame",
+    "check_class_weight",
+    "dimensions",
     "fill_missing",
     "first_text",
-    "is_frame",
+    "keep_together",
     "learn_columns",
     "medians",
     "merge_duplicates",
+    "merge_groups",
     "refuse_absent",
     "standardize_rows",
 ]
@@ -94,11 +111,6 @@ def admit_images(images: NDArray[Any]) -> NDArray[np.uint8]:
     Example:
         >>> admit_images(np.ones((2, 8, 6))).shape
         (2, 1, 8, 6)
-        >>> admit_images(np.full((2, 8, 8, 3), 200.0))
-        Traceback (most recent call last):
-            ...
-        ValueError: X: expected images of uint8, or of numbers from 0 to 1, got float64 from 200 to
-        200; bytes that became floats are divided by 255, or brought back with X.astype("uint8")
     """
     if images.ndim not in (3, 4):
         raise ValueError(
@@ -119,36 +131,20 @@ def admit_images(images: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
+    expected = "X: expected images of uint8, or of numbers from 0 to 1"
     if images.dtype.kind not in "fiub":
-        raise ValueError(
-            f"X: expected images of uint8, or of numbers from 0 to 1, got {images.dtype}"
-        )
+        raise ValueError(f"{expected}, got {images.dtype}")
     low, high = images.min(), images.max()
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError("X: expected images without NaN or infinity, got some")
+        raise ValueError(f"{expected}, got NaN or infinity")
     if images.dtype.kind in "iu" and low >= 0 and high <= 255:
         return images.astype(np.uint8)
     if low < 0 or high > 1:
         raise ValueError(
-            f"X: expected images of uint8, or of numbers from 0 to 1, got {images.dtype} from "
-            f"{low:g} to {high:g}; {_way_back(images, float(low), float(high))}"
+            f"{expected}, got {images.dtype} from {low:g} to {high:g}; scale all images to 0..1 by "
+            "one range, or give windows of measurements as rows: X.reshape(len(X), -1)"
         )
     return np.rint(images.astype(np.float32) * 255).astype(np.uint8)
-
-
-def _way_back(images: NDArray[Any], low: float, high: float) -> str:
-    """How numbers that are no pixels become some; a cast of what is no byte would wrap around."""
-    if low >= 0 and high <= 255:
-        whole = bool((images == np.rint(images)).all())
-        back = ', or brought back with X.astype("uint8")' if whole else ""
-        return f"bytes that became floats are divided by 255{back}"
-    scaled = f"X / {high:g}" if low >= 0 else f"(X - {low:g}) / ({high:g} - {low:g})"
-    # Windows of sensors have three axes too, and are no images.
-    windows = "; rows of moments are given as X.reshape(len(X), -1)" if images.ndim == 3 else ""
-    return (
-        f"bring all of them to that by one range, such as {scaled}, and new images by the same"
-        f"{windows}"
-    )
 
 
 def is_frame(data: Any) -> bool:
@@ -215,63 +211,36 @@ def fill_missing(rows: NDArray[Any], fills: tuple[float, ...]) -> NDArray[Any]:
 
 
 def admit_label_kinds(labels: Any) -> None:
-    """Refuse labels of different kinds, and missing ones, in words that help.
+    """Refuse missing labels, and labels of different kinds.
 
     >>> admit_label_kinds(["cat", "", "dog", "nan"])
     Traceback (most recent call last):
         ...
-    ValueError: y: expected a label for each row, got none ('', 'nan') in 2 of them: row 1, 3;
-    leave those rows out, or rename what is really called so
-    >>> admit_label_kinds(np.array(["cat", 3], dtype=object))
-    Traceback (most recent call last):
-        ...
-    ValueError: y: expected labels of one kind, got int and str, such as 3 and 'cat'; make them
-    all text: [str(label) for label in y]
+    ValueError: y: expected a value for each row, got none in 2 rows: 1, 3; leave those rows out
     """
-    found = np.asarray(labels) if not isinstance(labels, list) else np.array(labels, dtype=object)
+    found = np.array(labels, dtype=object) if isinstance(labels, list) else np.asarray(labels)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
-    refuse_absent("y: expected a label", found, "leave those rows out")
-    if found.dtype.kind != "O" or found.ndim != 1:
-        return
-    values = found.tolist()
-    kinds = {type(value).__name__: value for value in values}
-    if "str" in kinds and len({name == "str" or name.startswith("str") for name in kinds}) > 1:
-        others = sorted(name for name in kinds if not name.startswith("str"))
-        raise ValueError(
-            f"y: expected labels of one kind, got {others[0]} and str, such as "
-            f"{kinds[others[0]]!r} and {kinds['str']!r}; make them all text: "
-            "[str(label) for label in y]"
-        )
+    refuse_absent("y", found)
+    if found.dtype.kind == "O" and found.ndim == 1:
+        kinds = {isinstance(value, str): value for value in found.tolist()}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"y: expected labels of one kind, got text and numbers, such as {kinds[True]!r} "
+                f"and {kinds[False]!r}; make them all text: [str(label) for label in y]"
+            )
 
 
-def refuse_absent(expected: str, values: NDArray[Any], advice: str) -> None:
-    """Refuse texts and objects of which some are missing, or are what is written for that.
-
-    Args:
-        expected: Where they are from and what is taken, the beginning of the message.
-        values: One for each row; numbers are let through.
-        advice: What to do about rows that have none.
-
-    Example:
-        >>> refuse_absent("y: expected a label", np.array(["cat", " "]), "leave those rows out")
-        Traceback (most recent call last):
-            ...
-        ValueError: y: expected a label for each row, got none (' ') in 1 of them: row 1; leave ...
-    """
+def refuse_absent(argument: str, values: NDArray[Any]) -> None:
+    """Refuse texts and objects of which some are missing, or are what is written for that."""
     if values.dtype.kind not in "OUT" or values.ndim != 1:
         return
-    listed = values.tolist()
-    missing = [row for row, value in enumerate(listed) if _is_absent(value)]
-    if not missing:
-        return
-    texts = sorted({listed[row] for row in missing if isinstance(listed[row], str)})
-    written = f" ({few([quoted(text) for text in texts])})" if texts else ""
-    rename = ", or rename what is really called so" if texts else ""
-    raise ValueError(
-        f"{expected} for each row, got none{written} in {len(missing):,} of them: row "
-        f"{few([str(row) for row in missing])}; {advice}{rename}"
-    )
+    missing = [str(row) for row, value in enumerate(values.tolist()) if _is_absent(value)]
+    if missing:
+        raise ValueError(
+            f"{argument}: expected a value for each row, got none in {len(missing):,} rows: "
+            f"{few(missing)}; leave those rows out"
+        )
 
 
 def _is_absent(label: Any) -> bool:
@@ -294,16 +263,8 @@ def merge_duplicates(
     They come back in an order of their own, so that examples that are repeated, examples that are
     weighed and examples in another order are all learned from in the same way.
 
-    Args:
-        rows: `(N, F)`.
-        labels: A class index for each.
-        weight: How much each counts.
-        groups: A number for each; rows of different groups are not taken for one, which could be
-            on either side of a cut between them.
-
-    Returns:
-        The index of a row for each that stays; for each row which of them it became; and how much
-        those that stay count.
+    Rows of different groups are never taken for one. Gives the index of a row for each that stays,
+    for each row which of them it became, and how much those that stay count.
 
     Example:
         >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
@@ -318,3 +279,347 @@ def merge_duplicates(
     merged = np.zeros(len(unique))
     np.add.at(merged, became.ravel(), weight)
     return first, became.ravel(), merged
+
+
+_LARGEST = 1 / 3
+"""Share of all examples that copies may chain groups into; past it, too little is left to split."""
+
+
+def admit_row_groups(groups: Any, rows: int) -> NDArray[np.int64] | None:
+    """A number for each row, the same for rows of one group, or `None` where there are no groups.
+
+    Raises:
+        ValueError: There is not one for each row.
+
+    Example:
+        >>> admit_row_groups(["ann", "bob", "ann"], 3)
+        array([0, 1, 0])
+        >>> admit_row_groups(["ann", None, "ann"], 3)
+        Traceback (most recent call last):
+            ...
+        ValueError: groups: expected a value for each row, got none in 1 rows: 1; leave ...
+    """
+    if groups is None:
+        return None
+    given = (
+        np.array(groups, dtype=object) if isinstance(groups, list | tuple) else np.asarray(groups)
+    )
+    if given.dtype.kind == "f":  # a column of numbers in which some are missing
+        given = given.astype(object)
+    refuse_absent("groups", given)
+    return admit_groups(given, rows)
+
+
+def keep_together(
+    inputs: NDArray[Any], groups: NDArray[np.int64] | None
+) -> NDArray[np.int64] | None:
+    """A number for each example, the same for those that are never split apart.
+
+    `None` stands for no groups, and comes back where each example is alone.
+
+    Example:
+        >>> rows = np.arange(30.0)[:, None] % 28
+        >>> keep_together(rows, None)[[0, 1, 2, 28, 29]]
+        array([0, 1, 2, 0, 1])
+        >>> keep_together(rows, np.arange(30) // 2)[[0, 1, 2, 28, 29]]
+        array([0, 0, 2, 0, 0])
+    """
+    together = joined_groups(groups, find_duplicate_rows(inputs))
+    if groups is not None and together is not None:
+        allowed = max(_LARGEST * len(inputs), np.bincount(groups).max())
+        if np.bincount(together).max() > allowed:
+            return joined_groups(groups)
+    return together
+
+
+def merge_groups(
+    together: NDArray[np.int64] | None, became: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """What stays together once examples are taken for others: for each, which it `became`.
+
+    >>> merge_groups(np.array([0, 1, 1, 3]), np.array([2, 0, 1, 2]))
+    array([0, 0, 2])
+    """
+    if together is None:
+        return None
+    first = np.unique(became, return_index=True)[1]
+    joined = joined_groups(together, became)
+    return joined_groups((np.arange(len(became)) if joined is None else joined)[first])
+
+
+_NUMBERS = (np.float64, np.float32)
+_validate: Any = validate_data  # whose annotations are guessed from its defaults
+
+
+@dataclass(frozen=True)
+class Form:
+    """How inputs came to `fit`, and so must come to `predict`.
+
+    Attributes:
+        columns: How a table with text, dates or missing values becomes rows.
+        image_shape: Height, width and channels; `None` for rows.
+        fills: What stands for a missing number in each column of a table that lacked none: the
+            column's median.
+    """
+
+    columns: Columns | None = None
+    image_shape: tuple[int, int, int] | None = None
+    fills: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """Examples to learn from; those that count nothing are left out.
+
+    Attributes:
+        inputs: Rows `(N, F)`, or images `(N, C, H, W)` of uint8.
+        form: How they came.
+        labels: A class index for each.
+        classes: What the indices stand for.
+        weight: How much each counts, above 0.
+        groups: A number for each, the same for those of one group; `None` where none were given.
+    """
+
+    inputs: NDArray[Any]
+    form: Form
+    labels: NDArray[np.int64]
+    classes: NDArray[Any]
+    weight: NDArray[np.float64]
+    groups: NDArray[np.int64] | None = None
+
+
+def admit_examples(
+    estimator: BaseEstimator,
+    features: Any,
+    labels: Any,
+    sample_weight: Any,
+    class_weight: Any,
+    *,
+    known: Form | None,
+    groups: Any = None,
+) -> Admitted:
+    """What `fit` is given.
+
+    Args:
+        estimator: Takes note of the number and names of the features.
+        features: Rows, a table or images.
+        labels: One for each.
+        sample_weight: How much each counts, or `None`.
+        class_weight: `"balanced"`, a weight for each class, or `None`.
+        known: How the inputs of an earlier `fit` came, which is gone on from.
+        groups: What each belongs to, or `None`.
+
+    Raises:
+        ValueError: These are no examples that a classifier can be trained on.
+    """
+    if labels is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    admit_label_kinds(labels)
+    inputs, form, given = _admit_both(estimator, features, labels, known)
+    _check_one_each(given)
+    check_classification_targets(given)
+    classes, indices = np.unique(given, return_inverse=True)
+    if all(isinstance(name, str) for name in classes):
+        report_spellings("y", classes.tolist())
+    indices = indices.astype(np.int64)
+    weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        raise ValueError(
+            f"sample_weight: expected no negative weights, got {weight.min():g}; leave rows out "
+            "with a weight of 0"
+        )
+    together = admit_row_groups(groups, len(inputs))
+    if class_weight is not None:
+        check_class_weight(class_weight)
+        weight = weight * compute_sample_weight(class_weight, given)
+    counting = weight > 0
+    counted = np.unique(indices[counting])
+    if len(counted) < 2:
+        found = f"the class {str(classes[counted[0]])!r} alone" if len(counted) else "none"
+        having = "" if counting.all() else " in rows that count something"
+        raise ValueError(
+            f"y: expected at least 2 classes to tell apart{having}, got {found}; "
+            f"{type(estimator).__name__} learns from one class nothing that predicts another"
+        )
+    kept = inputs if counting.all() else inputs[counting]
+    together = None if together is None else together[counting]
+    return Admitted(kept, form, indices[counting], classes, weight[counting], together)
+
+
+def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArray[Any]:
+    """What `predict` is given, as it came to `fit`: rows, or images `(N, C, H, W)`.
+
+    Raises:
+        ValueError: It is something else than what was learned from.
+    """
+    if known.image_shape is not None or dimensions(features) > 2:
+        return _images(features, known)
+    if known.columns is None:
+        with _explained(features):
+            rows = _validate(
+                estimator,
+                features,
+                reset=False,
+                dtype=_NUMBERS,
+                ensure_all_finite=_finite(features, known.fills),
+            )
+        return rows if known.fills is None else fill_missing(rows, known.fills)
+    return _encode(estimator, features, known.columns)
+
+
+def _admit_both(
+    estimator: BaseEstimator, features: Any, labels: Any, known: Form | None
+) -> tuple[NDArray[Any], Form, NDArray[Any]]:
+    reset = known is None
+    if dimensions(features) > 2 or (known is not None and known.image_shape is not None):
+        images = _images(features, known)
+        shape = (*images.shape[2:], images.shape[1])
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = math.prod(shape)  # pyright: ignore[reportAttributeAccessIssue]
+        return images, Form(image_shape=shape), _labels(labels, images)
+    columns = None if known is None else known.columns
+    if reset and is_frame(features):
+        with _in_words_of_pandas():
+            columns = learn_columns(as_frame(features))
+    if columns is None:
+        fills = None if known is None else known.fills
+        with _explained(features):
+            rows, given = _validate(
+                estimator,
+                features,
+                labels,
+                reset=reset,
+                dtype=_NUMBERS,
+                y_numeric=False,
+                ensure_all_finite=_finite(features, fills),
+            )
+        if fills is not None:
+            rows = fill_missing(rows, fills)
+        elif reset and is_frame(features):
+            fills = medians(rows)
+        return rows, Form(fills=fills), given
+    if reset:
+        _validate(estimator, features, skip_check_array=True)
+    rows = _encode(estimator, features, columns)
+    return rows, Form(columns), _labels(labels, rows)
+
+
+def _finite(features: Any, fills: tuple[float, ...] | None) -> bool | str:
+    """What scikit-learn is to let through: NaN in a table for which there is something to fill."""
+    return "allow-nan" if fills is not None and is_frame(features) else True
+
+
+def _encode(estimator: BaseEstimator, features: Any, columns: Columns) -> NDArray[np.float32]:
+    if is_frame(features):
+        _validate(estimator, features, reset=False, skip_check_array=True)
+        with _in_words_of_pandas():
+            return columns.encode(as_frame(features), place="X")
+    array = _check(features, ensure_all_finite=False, input_name="X")
+    _validate(estimator, array, reset=False, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", range(array.shape[1]))
+    with _in_words_of_pandas():
+        return columns.encode(pd.DataFrame(array, columns=list(map(str, names))), place="X")
+
+
+@contextmanager
+def _in_words_of_pandas() -> Iterator[None]:
+    """Inside, what cannot be used is refused with advice that whoever has a table can follow."""
+    try:
+        yield
+    except UnusableSamplesError as error:
+        raise UnusableSamplesError(
+            error.reason,
+            'mend them, or make them missing with pandas.to_numeric(X[column], errors="coerce")',
+        ) from None
+
+
+@contextmanager
+def _explained(features: Any) -> Iterator[None]:
+    """Inside, text and sparse matrices are refused in words that say what takes them."""
+    try:
+        yield
+    except TypeError as error:
+        if "sparse" not in str(error).lower():
+            raise
+        raise TypeError(
+            "X: expected a dense array, got sparse data; counts of words are best brought to a few "
+            "hundred numbers first, make_pipeline(TfidfVectorizer(), TruncatedSVD(200), "
+            "RobustClassifier()), and few columns made dense with X.toarray() or by their encoder "
+            "(sparse_output=False)"
+        ) from None
+    except ValueError:
+        text = None if is_frame(features) else first_text(features)
+        if text is None:
+            raise
+        raise ValueError(
+            f"X: expected numbers in an array or a list, got the text {quoted(text)}; a table of "
+            "pandas may have text, dates and missing values: pandas.DataFrame(X)"
+        ) from None
+
+
+def dimensions(features: Any) -> int:
+    """Of an array, a table or a list: 2 for rows."""
+    if hasattr(features, "ndim"):
+        return int(features.ndim)
+    if not isinstance(features, (list, tuple)):
+        return 2
+    try:
+        return np.ndim(features)
+    except ValueError:  # rows of different lengths, which scikit-learn says better
+        return 2
+
+
+def _images(features: Any, known: Form | None) -> NDArray[np.uint8]:
+    array = np.asarray(features)
+    if known is not None and known.image_shape is None:
+        raise ValueError(
+            f"X: expected rows (N, F), as the classifier was fitted on, got {array.ndim} "
+            f"dimensions: {array.shape}"
+        )
+    if known is not None and known.image_shape is not None:
+        shape = known.image_shape
+        if array.shape[1:] not in (shape, shape[:2] if shape[2] == 1 else shape):
+            raise ValueError(
+                f"X: expected images (N, {', '.join(map(str, shape))}), as the classifier was "
+                f"fitted on, got {array.shape}"
+            )
+    return admit_images(array)
+
+
+def _labels(labels: Any, inputs: NDArray[Any]) -> NDArray[Any]:
+    given = _check(labels, ensure_2d=False, ensure_min_samples=0, input_name="y")
+    given = column_or_1d(given, warn=True)
+    check_consistent_length(inputs, given)
+    return given
+
+
+def _check(array: Any, **options: Any) -> NDArray[Any]:
+    """As scikit-learn checks an array, with the numbers or text in it left as they are."""
+    untouched: Any = None
+    return check_array(array, dtype=untouched, **options)
+
+
+def _check_one_each(labels: NDArray[Any]) -> None:
+    if labels.dtype.kind == "f" and (labels % 1 != 0).any():
+        return  # measurements, which scikit-learn refuses as such
+    if len(labels) > 2 and len(np.unique(labels)) == len(labels):
+        raise ValueError(
+            f"y: expected classes that rows share, got {len(labels):,} different ones in "
+            f"{len(labels):,} rows; these look like names of rows, or like measurements"
+        )
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is neither `"balanced"` nor a weight of at least 0 for each class."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            "class_weight: expected None, 'balanced' or a dictionary of weights by class, got "
+            f"{class_weight!r}"
+        )
+    for name, value in class_weight.items():
+        if not value >= 0:
+            raise ValueError(f"class_weight: expected no negative weights, got {name!r}: {value!r}")

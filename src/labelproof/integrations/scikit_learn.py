@@ -17,17 +17,22 @@ from typing_extensions import Self
 
 from labelproof.fitting.recipe import choose_setting
 from labelproof.integrations.candidates import Candidate, Given, admit_estimator
-from labelproof.integrations.estimator_admission import (
+from labelproof.integrations.estimator_inputs import (
     Admitted,
     Form,
+    Standard,
     admit_examples,
     admit_inputs,
     dimensions,
+    standardize_rows,
 )
-from labelproof.integrations.estimator_collapse import CollapseWarning, train_backing_off
-from labelproof.integrations.estimator_examples import make_examples
-from labelproof.integrations.estimator_fitting import Weights, predict_logits
-from labelproof.integrations.estimator_inputs import Standard, standardize_rows
+from labelproof.integrations.estimator_network import (
+    CollapseWarning,
+    Weights,
+    make_examples,
+    predict_logits,
+    train_backing_off,
+)
 from labelproof.integrations.soft_labels import (
     Committee,
     choose_candidates,

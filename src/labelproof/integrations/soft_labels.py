@@ -42,10 +42,14 @@ from labelproof.integrations.candidates import (
     Network,
     as_probabilities,
 )
-from labelproof.integrations.estimator_admission import Admitted, check_class_weight
-from labelproof.integrations.estimator_examples import SMALL
-from labelproof.integrations.estimator_groups import keep_together, merge_groups
-from labelproof.integrations.estimator_inputs import merge_duplicates
+from labelproof.integrations.estimator_inputs import (
+    Admitted,
+    check_class_weight,
+    keep_together,
+    merge_duplicates,
+    merge_groups,
+)
+from labelproof.integrations.estimator_network import SMALL
 
 __all__ = ["Committee", "LabelledRows", "choose_candidates", "fit_committee", "label_rows"]
 

@@ -20,25 +20,22 @@ from labelproof.report.audit_gallery import (
     list_samples,
     look_at,
 )
-from labelproof.report.audit_tables import (
-    confusion_counts,
-    confusion_rows,
-    confusions,
-    noise_rows,
-    off_diagonal,
-)
 from labelproof.report.audit_words import (
     agreement,
     caution,
     commands,
     confused_most,
+    confusion_counts,
+    confusion_rows,
+    confusions,
     finding,
     how,
     limits,
+    noise_rows,
+    off_diagonal,
 )
 from labelproof.report.figures import Curve, draw_curves
-from labelproof.report.page import render_page
-from labelproof.report.pictures import heat_picture
+from labelproof.report.page import heat_picture, render_page
 from labelproof.training.files import write_text
 from labelproof.training.metrics import MEMORY
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from labelproof.experiments.comparison import Compared
-from labelproof.report.loss_labels import loss_labels
+from labelproof.report.figures import loss_labels
 from labelproof.report.tables import align_markdown, latex_table, signed
 
 __all__ = ["COMPARISONS", "comparison_csv", "comparison_latex", "comparison_markdown"]

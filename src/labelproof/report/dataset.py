@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.noise.sampling import NoisyLabels
-from labelproof.report.page import write_page
-from labelproof.report.pictures import heat_picture, picture
+from labelproof.report.page import heat_picture, picture, write_page
 
 __all__ = ["finding", "write_dataset_page"]
 

@@ -1,0 +1,344 @@
+"""The network of the estimator: examples for the engine, training, collapse, prediction."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.notices import count
+from labelproof.data.splits import hold_out
+from labelproof.fitting.recipe import complete_loss, is_bare
+from labelproof.integrations.estimator_inputs import (
+    Admitted,
+    Standard,
+    keep_together,
+    merge_duplicates,
+    merge_groups,
+    standardize_rows,
+)
+from labelproof.losses import Loss, SparseRegularized, format_loss
+from labelproof.models.text import make_network
+from labelproof.training.batches import DeviceInputs, ResidentImages, ResidentRows
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.execution import Execution
+from labelproof.training.metrics import spread
+from labelproof.training.trainer import Trainer
+from labelproof.tuning.collapse import back_off, collapse, patience_for
+
+__all__ = [
+    "SMALL",
+    "CollapseWarning",
+    "Weights",
+    "make_examples",
+    "predict_logits",
+    "train_backing_off",
+]
+
+Weights = dict[str, NDArray[np.generic]]
+"""A network's parameters and statistics by name."""
+
+
+@dataclass
+class Trained:
+    """What training came to.
+
+    Attributes:
+        weights: Of the best epoch where there was something to validate on, else of the last.
+        losses: Mean loss of each epoch.
+        scores: Share of the held-out labels that is predicted, epoch by epoch, if any are held out.
+        collapsed: Why the network is taken for collapsed, or `None` for one that learns.
+    """
+
+    weights: Weights = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    collapsed: str | None = None
+
+
+def train_network(
+    configuration: Configuration,
+    examples: Examples,
+    inputs: DeviceInputs,
+    execution: Execution,
+    *,
+    loss: Loss | None = None,
+    start: Mapping[str, NDArray[np.generic]] | None = None,
+    patience: int | None = None,
+    collapse: Callable[[Mapping[str, Sequence[float]]], str | None],
+    stop_at_collapse: bool = False,
+    verbose: bool = False,
+) -> Trained:
+    """Train one network.
+
+    Args:
+        configuration: What to train.
+        examples: What to learn from; what is held out is looked at after every epoch.
+        inputs: Them, on the device.
+        execution: How.
+        loss: Takes the place of the configuration's, where it cannot be written as text.
+        start: Weights to go on from.
+        patience: Epochs without a better score on what is held out, after which to stop; the best
+            weights are kept. `None` to train to the end and keep the last.
+        collapse: Says from the metrics, epoch by epoch, why a network is taken for collapsed.
+        stop_at_collapse: Whether to stop then.
+        verbose: Print a line for every epoch.
+    """
+    # A copy: the user's own stays as it is, epoch and device.
+    run = Trainer(configuration, examples, inputs, execution, loss=copy.deepcopy(loss))
+    if start is not None:
+        _put_weights(run, start)
+    run.prepare()
+    trained, best, best_epoch = Trained(), -1.0, 0
+    curve: dict[str, list[float]] = {"validation_accuracy": [], "predicted_classes": []}
+    while not run.finished:
+        run.begin()
+        while not run.advance():
+            pass
+        metrics = run.collect(run.end())
+        for name, values in curve.items():
+            values.append(metrics[name])
+        trained.losses.append(metrics["train_loss"])
+        score = metrics["validation_accuracy"] / 100
+        if verbose:
+            said = f", validation accuracy {score:.4f}" if patience is not None else ""
+            print(f"epoch {run.epoch}, loss {trained.losses[-1]:.6f}{said}")
+        trained.collapsed = collapse(curve)
+        if trained.collapsed is not None and stop_at_collapse:
+            break
+        if patience is not None:
+            trained.scores.append(score)
+            if score > best:
+                best, best_epoch, trained.weights = score, run.epoch, _take_weights(run)
+            elif run.epoch - best_epoch >= patience:
+                break
+    run.refuse_unsound()
+    if patience is None:
+        trained.weights = _take_weights(run)
+    return trained
+
+
+def predict_logits(
+    network: str,
+    weights: Mapping[str, NDArray[np.generic]],
+    inputs: Iterable[torch.Tensor],
+    *,
+    num_classes: int,
+    input_shape: Sequence[int],
+    device: torch.device,
+    dtype: torch.dtype,
+) -> NDArray[np.float64]:
+    """The logits of prepared inputs, batch by batch, `(N, C)`.
+
+    Args:
+        network: As text.
+        weights: Of it.
+        inputs: Batches.
+        num_classes: Number of classes.
+        input_shape: Shape of one input.
+        device: Where to compute.
+        dtype: In what.
+    """
+    # A generator of its own: the first weights are overwritten, and the program's draws stay its.
+    model = make_network(
+        network,
+        num_classes=num_classes,
+        input_shape=input_shape,
+        generator=torch.Generator(),
+        pretrained=False,
+    )
+    model.load_state_dict(
+        {name: torch.from_numpy(array.copy()) for name, array in weights.items()}, strict=False
+    )
+    model = model.to(device, dtype).eval()
+    with torch.no_grad():
+        found = [model(batch.to(device, dtype)).double().cpu().numpy() for batch in inputs]
+    return np.concatenate(found) if found else np.zeros((0, num_classes))
+
+
+def _put_weights(run: Trainer, weights: Mapping[str, NDArray[np.generic]]) -> None:
+    for network in [*run.networks, *([] if run.average is None else [run.average])]:
+        state = network.state_dict()
+        with torch.no_grad():
+            for name, array in weights.items():
+                state[name].copy_(torch.from_numpy(array.copy()))
+
+
+def _take_weights(run: Trainer) -> Weights:
+    run.synchronize()
+    state = run.evaluated.state_dict()
+    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in state.items()}
+
+
+_LOOKED_AT = 512
+"""Examples whose predictions are counted after every epoch, to see a collapse."""
+SMALL = 256
+"""Up to so many rows, equal ones are taken for one that counts as much."""
+
+
+def make_examples(
+    admitted: Admitted,
+    *,
+    standard: Standard | None,
+    validation: float,
+    seed: int,
+    tuned: bool = False,
+) -> tuple[Examples, Standard]:
+    """Standardise the inputs, hold out a part, and weigh the rest.
+
+    Args:
+        admitted: What came through the door.
+        standard: What to standardise with, where weights that fit it are gone on from.
+        validation: Share to hold out; with 0 nothing is, and some training examples are looked at
+            after every epoch instead.
+        seed: Of what is held out.
+        tuned: Whether parts of the dataset will be validated on to choose something.
+    """
+    inputs, labels, weight = admitted.inputs, admitted.labels, admitted.weight
+    # Where nothing is held out, groups change nothing, not even which rows are taken for one.
+    cut = bool(validation) or tuned
+    together = keep_together(inputs, admitted.groups) if cut else None
+    if admitted.form.image_shape is not None:
+        standard = standard or Standard.of_images(inputs)
+        statistics = (standard.mean, standard.std)
+    else:
+        rows = inputs.astype(np.float64)
+        if len(rows) <= SMALL:
+            groups = admitted.groups if cut else None
+            stay, became, weight = merge_duplicates(rows, labels, weight, groups)
+            rows, labels, together = rows[stay], labels[stay], merge_groups(together, became)
+        standard = standard or Standard.of_rows(rows, weight)
+        inputs = standardize_rows(rows, standard)
+        statistics = ((0.0,) * inputs.shape[1], (1.0,) * inputs.shape[1])
+    names = tuple(str(name) for name in admitted.classes)
+    train = Split(inputs, labels, groups=together)
+    dataset = Dataset("X", {"train": train}, names, *statistics, clean=False)
+    used, held = _divide(labels, validation, seed, together)
+    share = weight / weight[used].mean()
+    alike = bool((weight == weight[0]).all())
+    weights = None if alike else share.astype(np.float32)
+    return Examples(dataset, used, labels, None, 0.0, held, weights), standard
+
+
+def spread_of_labels(examples: Examples) -> float:
+    """Over how many classes the labels spread, by weight: all of them where they are even."""
+    used = examples.used
+    weight = None if examples.weight is None else examples.weight[used]
+    return spread(np.bincount(examples.given[used], weights=weight).tolist())
+
+
+def _divide(
+    labels: NDArray[np.int64], validation: float, seed: int, groups: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if not validation:
+        everything = np.arange(len(labels))
+        # In even steps: rows may come sorted by class.
+        looked_at = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), _LOOKED_AT)).round())
+        return everything, looked_at.astype(np.int64)
+    used, held = hold_out(labels, validation, seed=seed, groups=groups)
+    if not len(held):
+        found = "" if groups is None else f" in {count(len(np.unique(groups)), 'group')}"
+        raise ValueError(
+            f"validation_fraction: {validation:g} of {len(labels)} examples{found} leaves none to "
+            "validate on; hold out a larger share, or set early_stopping=False"
+        )
+    return used, held
+
+
+class CollapseWarning(UserWarning):
+    """A network came to predict one class for everything."""
+
+
+def train_backing_off(
+    loss: str | Loss,
+    setting: Configuration,
+    examples: Examples,
+    execution: Execution,
+    *,
+    start: Weights | None,
+    patience: int | None,
+    verbose: bool,
+) -> tuple[Trained, str | Loss]:
+    """Train; and where the default weight of the penalty proves too strong, with half of it.
+
+    Args:
+        loss: As the user gave it.
+        setting: All but the loss.
+        examples: What to learn from.
+        execution: How.
+        start: Weights to go on from.
+        patience: As for `train_network`.
+        verbose: Likewise.
+
+    Returns:
+        What came of it, and the loss that was minimised, as text where it has one.
+
+    Warns:
+        CollapseWarning: All predictions became one class.
+    """
+    make_inputs = ResidentRows if examples.dataset.tabular else ResidentImages
+    inputs = make_inputs(examples.dataset, execution.device)
+    classes = spread_of_labels(examples)
+    steps = -(-len(examples.used) // setting.batch_size)
+    given_time = patience_for(epochs=setting.epochs, steps=steps)
+    first, itself = _written(loss, setting.epochs)
+    chosen, bare = replace(setting, loss=first), isinstance(loss, str) and is_bare(loss)
+    while True:
+        weaker = back_off(chosen.loss) if bare else None
+        trained = train_network(
+            chosen,
+            examples,
+            inputs,
+            execution,
+            loss=itself,
+            start=start,
+            patience=patience,
+            collapse=lambda curve: collapse(curve, classes=classes, patience=given_time),
+            stop_at_collapse=weaker is not None,
+            verbose=verbose,
+        )
+        if trained.collapsed is None or weaker is None:
+            break
+        chosen = replace(chosen, loss=weaker)
+    used = chosen.loss if itself is None else itself
+    if trained.collapsed is not None:
+        _warn(f"the network collapsed: {trained.collapsed}; what often helps: {_helps(used)}")
+    elif chosen.loss != replace(setting, loss=first).loss:
+        _warn(
+            f"with loss={first!r} the network collapsed to a few classes, so {used} was taken; "
+            "to have it so at once, write that loss"
+        )
+    return trained, used
+
+
+def _written(loss: str | Loss, epochs: int) -> tuple[str, Loss | None]:
+    """A text for the configuration; and the loss itself, where no text can say it."""
+    if isinstance(loss, str):
+        return complete_loss(loss, epochs=epochs), None
+    if loss.reduction != "mean":
+        raise ValueError(f"loss: expected the reduction 'mean', got {loss.reduction!r}")
+    parts = [part for part in loss.modules() if isinstance(part, Loss)]
+    if any(part.class_weight is not None or part.ignore_index != -100 for part in parts):
+        return Configuration.loss, loss  # a text would be without them
+    try:
+        return format_loss(loss), None
+    except ValueError:  # such as one with a schedule of the user's
+        return Configuration.loss, loss
+
+
+def _helps(loss: str | Loss) -> str:
+    sparse = "+sr" in loss if isinstance(loss, str) else isinstance(loss, SparseRegularized)
+    stronger = "a smaller lambda0, a rho nearer to 1, " if sparse else ""
+    return f"{stronger}a lower learning_rate, or another loss than {loss}"
+
+
+def _warn(message: str) -> None:
+    # Three levels up is the line that called fit.
+    warnings.warn(message, CollapseWarning, stacklevel=4)
