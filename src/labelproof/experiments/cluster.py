@@ -1,7 +1,7 @@
-"""Runs on the workers of a Ray cluster: each is one task, and its folder is its memory.
+"""Train on a Ray cluster: each run is a task that resumes from its folder.
 
-Where a worker is lost, Ray gives the task to another one, which resumes from the checkpoint in the
-run's folder. Tasks tell their epochs through a queue, and their end by what they return.
+If a worker is lost, Ray retries the task on another one, which resumes from the checkpoint in the
+run's folder. Tasks report epochs through a queue and return their final event.
 """
 
 from __future__ import annotations

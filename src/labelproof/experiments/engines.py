@@ -1,4 +1,4 @@
-"""Who carries out the runs of a grid: this process, or whatever else gives the same events."""
+"""Engines that train the runs of a grid: this process, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Engine(Protocol):
         load: Callable[[Configuration], Examples],
         stop: StopRequest | None = None,
     ) -> Iterator[Event]:
-        """Do all jobs, and yield what happens to each as it happens.
+        """Train all jobs, and yield events as they happen.
 
         Args:
             jobs: What is to be done.
