@@ -109,9 +109,7 @@ class RayEngine:
         there = ray.cluster_resources()
         for name, wanted in (("CPU", self.cpus_per_run), ("GPU", int(self.device == "cuda"))):
             if wanted > (has := there.get(name, 0)):
-                raise ValueError(
-                    f"--engine ray: expected {wanted} {name} of a cluster with {has:g}"
-                )
+                raise ValueError(f"--engine ray: expected {wanted} {name}, the cluster has {has:g}")
         return self.gpus_per_run if there.get("GPU") and self.device != "cpu" else 0.0
 
 
@@ -184,13 +182,13 @@ class _Tasks:
         ended, _ = self.ray.wait([*self.running], timeout=seconds) if self.running else ([], [])
         for number, kind, value in self.queue.get_nowait_batch(self.queue.qsize()):
             task = self.tasks[number]
-            # Each epoch once, though two workers may have trained it.
-            if kind == "notice" or (kind == "epoch" and value["epoch"] >= task.epochs):
-                task.epochs += kind == "epoch"
-                yield from self._tell(task, kind, value)
-            elif kind == "started" and not task.started:
-                task.epochs = value
-                yield from self._tell(task, kind, value)
+            if kind == "epoch" and value["epoch"] < task.epochs:
+                continue  # another worker has told of it before it was lost
+            if kind == "started" and task.started:
+                continue
+            if kind != "notice":
+                task.epochs = value if kind == "started" else value["epoch"] + 1
+            yield from self._tell(task, kind, value)
         for reference in ended:
             task, errors = self.running.pop(reference), self.ray.exceptions
             try:
