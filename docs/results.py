@@ -26,11 +26,15 @@ from labelproof.experiments.grids import Cell, PlannedRun, plan
 from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import Entry, compare_all, make_table
-from labelproof.report.feature_figures import draw_embeddings
-from labelproof.report.paper_figures import FIGURES, draw_figure, save_figure
-from labelproof.report.reproduction import list_missing, list_outside, share_of_cells
-from labelproof.report.tables import signed, table_markdown
-from labelproof.report.titles import DATASETS
+from labelproof.report.page import DATASETS
+from labelproof.report.paper_figures import FIGURES, draw_embeddings, draw_figure, save_figure
+from labelproof.report.tables import (
+    list_missing,
+    list_outside,
+    share_of_cells,
+    signed,
+    table_markdown,
+)
 from labelproof.training.configuration import Configuration
 
 __all__ = ["draw", "fill", "telling_cells"]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from small_runs import CPU, StopAfter, small, small_digits
 
-from labelproof.audit import audit_logits
 from labelproof.audit.cross_validation import CrossValidation, Predictions
 from labelproof.audit.labels import conclude
 from labelproof.training import choose_examples
@@ -61,43 +60,6 @@ def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_it(
     assert (times == 1).all()
 
 
-def test_predictions_are_those_of_the_parts_put_together(
-    whole: tuple[CrossValidation, list[Event]],
-) -> None:
-    validation, _ = whole
-    found = validation.predictions()
-    assert found.logits.shape == (200, 10)
-    assert found.logits.dtype == np.float32
-    assert np.array_equal(found.index, np.arange(200))
-    for job in validation.jobs:
-        assert job.folder is not None
-        with np.load(job.folder / "predictions.npz") as arrays:
-            np.testing.assert_array_equal(found.logits[arrays["held"]], arrays["held_logits"])
-    assert [len(curve["validation_accuracy"]) for curve in found.curves] == [EPOCHS] * 3
-
-
-def test_the_noise_of_the_configuration_is_on_the_labels(
-    whole: tuple[CrossValidation, list[Event]],
-) -> None:
-    validation, _ = whole
-    found = validation.predictions()
-    expected = choose_examples(replace(LEARNS, validation=0.0), small_digits()).given
-    assert np.array_equal(found.given, expected)
-    wrong = found.given != small_digits().train.labels
-    assert 0.25 < wrong.mean() < 0.5
-
-
-def test_what_is_learned_tells_wrong_labels_from_right_ones(
-    whole: tuple[CrossValidation, list[Event]],
-) -> None:
-    found = whole[0].predictions()
-    true = small_digits().train.labels
-    assert np.mean(found.logits.argmax(axis=1) == true) > 0.5
-    findings = audit_logits(found.logits, found.given)
-    wrong = found.given != true
-    assert findings.score[wrong].mean() > findings.score[~wrong].mean() + 0.2
-
-
 def test_nothing_of_the_true_labels_or_the_test_set_reaches_the_networks(
     whole: tuple[CrossValidation, list[Event]],
 ) -> None:
@@ -106,20 +68,6 @@ def test_nothing_of_the_true_labels_or_the_test_set_reaches_the_networks(
     assert examples.clean is None
     assert set(examples.dataset.splits) == {"train"}
     assert np.array_equal(examples.dataset.train.labels, validation.predictions().given)
-
-
-def test_parts_are_told_apart_by_their_seed(
-    whole: tuple[CrossValidation, list[Event]],
-) -> None:
-    validation, _ = whole
-    jobs = validation.jobs
-    assert [job.configuration.seed for job in jobs] == [
-        LEARNS.seed,
-        LEARNS.seed + 1,
-        LEARNS.seed + 2,
-    ]
-    assert [job.folder and job.folder.name for job in jobs] == ["1", "2", "3"]
-    assert all(job.configuration.validation == 0 for job in jobs)
 
 
 def test_finished_parts_are_not_trained_again(whole: tuple[CrossValidation, list[Event]]) -> None:
@@ -138,19 +86,6 @@ def same(first: Predictions, second: Predictions) -> None:
     assert first.curves == second.curves
 
 
-def test_stopped_again_and_again_it_comes_to_the_same(
-    whole: tuple[CrossValidation, list[Event]], tmp_path: Path
-) -> None:
-    stops = 0
-    validation, _ = validate(tmp_path, stop=StopAfter(50))
-    while not validation.finished:
-        stops += 1
-        assert stops < 20
-        validation, _ = validate(tmp_path, stop=StopAfter(50))
-    assert stops >= 3
-    same(validation.predictions(), whole[0].predictions())
-
-
 def test_only_what_is_left_is_trained(
     whole: tuple[CrossValidation, list[Event]], tmp_path: Path
 ) -> None:
@@ -165,28 +100,11 @@ def test_only_what_is_left_is_trained(
     assert resumed.value > 0
 
 
-def test_several_at_once_come_to_the_same(
-    whole: tuple[CrossValidation, list[Event]], tmp_path: Path
-) -> None:
-    validation = CrossValidation(small_digits(), LEARNS, folds=3, folder=tmp_path)
-    for _ in validation.run(CPU, at_once=3):
-        pass
-    same(validation.predictions(), whole[0].predictions())
-
-
 def test_a_run_of_other_settings_in_its_place_is_refused(
     whole: tuple[CrossValidation, list[Event]],
 ) -> None:
     with pytest.raises(ValueError, match="another configuration"):
         validate(whole[0].folder, replace(LEARNS, learning_rate=0.2))
-
-
-@pytest.mark.parametrize("folds", [2, 5])
-def test_there_are_as_many_parts_as_are_asked_for(folds: int, tmp_path: Path) -> None:
-    validation = CrossValidation(small_digits(), LEARNS, folds=folds, folder=tmp_path)
-    assert validation.folds == len(validation.jobs) == folds
-    assert not validation.finished
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_configuration_leaves_out_is_not_predicted(tmp_path: Path) -> None:
@@ -247,16 +165,6 @@ def test_where_a_network_collapses_all_parts_start_over_weaker(
     assert len(np.unique(predicted)) > 3
 
 
-def test_a_collapse_is_left_to_whoever_asked_for_the_loss(tmp_path: Path) -> None:
-    told: list[str] = []
-    validation, events = validate(tmp_path, COLLAPSES, folds=2, weaken=False, on_weaker=told.append)
-    assert told == []
-    assert validation.finished
-    assert validation.configuration.loss == TOO_STRONG
-    said = [event.job for event in events if "collapsed" in str(event.value)]
-    assert 1 <= len(said) == len(set(said))  # of each once
-
-
 def test_killed_after_the_note_of_a_weaker_loss_it_goes_on_with_it(
     collapsed: tuple[CrossValidation, list[Event], list[str]], tmp_path: Path
 ) -> None:
@@ -282,8 +190,3 @@ def test_a_network_that_diverges_is_told_of(tmp_path: Path) -> None:
     assert "failed" in [event.kind for event in events]
     assert validation.failure is not None
     assert not validation.finished
-
-
-def test_too_few_samples_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"folds|too few"):
-        CrossValidation(small_digits(3, 0), LEARNS, folds=5, folder=tmp_path)

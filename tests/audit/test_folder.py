@@ -9,9 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from audits import make_findings
-from hypothesis import given as examples
-from hypothesis import settings
-from hypothesis import strategies as st
 
 from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import (
@@ -89,21 +86,6 @@ def test_what_is_written_is_read_whatever_samples_are_called(tmp_path: Path) -> 
     }
 
 
-NAMES = st.lists(
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1
-)
-
-
-@settings(max_examples=25, deadline=None)
-@examples(NAMES)
-def test_names_of_any_text_come_back(names: list[str]) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as place:
-        make_audit(names).write(Path(place))
-        assert Audit.read(Path(place)).samples == names
-
-
 def test_suspects_are_a_table_that_other_programs_read(tmp_path: Path) -> None:
     audit = make_audit()
     audit.write(tmp_path)
@@ -119,17 +101,6 @@ def test_suspects_are_a_table_that_other_programs_read(tmp_path: Path) -> None:
         assert float(row[3]) == pytest.approx(findings.score[place], abs=1e-4)
     scores = [float(row[3]) for row in rows]
     assert scores == sorted(scores, reverse=True)
-
-
-def test_without_a_suspect_the_table_has_its_header(tmp_path: Path) -> None:
-    audit = make_audit()
-    findings = replace(
-        audit.findings,
-        score=np.zeros(len(ODD), np.float32),
-        suggested=audit.findings.given,
-    )
-    replace(audit, findings=findings).write(tmp_path)
-    assert (tmp_path / SUSPECTS).read_text() == "sample,given,suggested,score\n"
 
 
 def test_a_folder_without_one_says_how_to_make_one(tmp_path: Path) -> None:
@@ -217,13 +188,6 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
         Audit.read(tmp_path)
 
 
-def test_objects_in_the_arrays_are_not_read(tmp_path: Path) -> None:
-    make_audit().write(tmp_path)
-    np.savez(tmp_path / SAMPLES, samples=np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match=r"samples\.npz"):
-        Audit.read(tmp_path)
-
-
 def test_an_audit_that_is_written_over_another_is_never_half_of_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,26 +223,9 @@ def test_removing_an_audit_leaves_decisions_and_all_else(tmp_path: Path) -> None
     assert {path.name for path in tmp_path.iterdir()} == set(kept)
 
 
-def test_removing_what_is_not_there_is_nothing(tmp_path: Path) -> None:
-    remove_audit(tmp_path)
-    remove_audit(tmp_path / "nowhere")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_files_of_someone_elses_are_not_removed(tmp_path: Path) -> None:
     for name in (SETTINGS, PAGE, "thesis.tex"):
         (tmp_path / name).write_text("{}")
     with pytest.raises(ValueError, match="not the folder of an audit, so nothing in it is removed"):
         remove_audit(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
-
-
-def test_an_audit_under_way_is_removed_beside_other_files(tmp_path: Path) -> None:
-    (tmp_path / SETTINGS).write_text('{"asked": {}}')
-    (tmp_path / "notes.txt").touch()
-    remove_audit(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_an_audit_says_in_a_line_what_it_is() -> None:
-    assert repr(make_audit()).startswith("Audit('photos', Findings(12 labels, ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -71,8 +70,3 @@ def test_of_a_rare_class_the_wrong_labels_are_found_and_not_all(
     assert len(suspects & wrong) >= 0.6 * len(wrong)
     assert len(suspects & wrong) >= 0.9 * len(suspects)
     assert findings.noise_rate.low <= len(wrong) / 1500 <= findings.noise_rate.high
-    # With the most robust of all losses a rare class is not learned, and that is said.
-    result = labelproof(*command, "--device", "cpu", "--loss", "mae", "--output", "robust")
-    assert "hardly ever predicted: 1 (" in " ".join(result.output.split())
-    kept = json.loads((tmp_path / "robust" / "audit.json").read_text())
-    assert sum(kept["predicted"]) == 1500

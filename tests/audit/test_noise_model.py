@@ -7,12 +7,11 @@ from audit.noisy_logits import Made, draw_labels, make, pair, softmax, symmetric
 from labelproof.audit.labels import resample
 from labelproof.audit.noise_model import (
     NoiseModel,
-    as_transition,
     fit_noise_model,
     sure_temperature,
 )
 
-SAMPLES = {3: 4000, 10: 5000, 100: 8000}
+SAMPLES = {3: 4000, 10: 5000}
 KINDS = {
     "symmetric": lambda classes: symmetric(classes, 0.3),
     "pair": lambda classes: pair(classes, 0.3),
@@ -44,13 +43,6 @@ def test_the_noise_comes_back(fitted: tuple[Made, np.ndarray, NoiseModel]) -> No
     assert (np.abs(model.transition - transition) < bound).all()
 
 
-def test_rows_are_shares(fitted: tuple[Made, np.ndarray, NoiseModel]) -> None:
-    model = fitted[2]
-    assert model.transition.dtype == np.float64
-    np.testing.assert_allclose(model.transition.sum(axis=1), 1, rtol=1e-12)
-    assert model.transition.min() > 0
-
-
 def test_nothing_explains_the_labels_better_not_even_the_truth(
     fitted: tuple[Made, np.ndarray, NoiseModel],
 ) -> None:
@@ -61,25 +53,7 @@ def test_nothing_explains_the_labels_better_not_even_the_truth(
     assert model.likelihood > truth - 1e-3 - len(transition) / len(made.given)
 
 
-def test_the_shares_of_true_classes_and_labels_are_those_of_the_samples(
-    fitted: tuple[Made, np.ndarray, NoiseModel],
-) -> None:
-    made, transition, model = fitted
-    classes, samples = len(transition), len(made.given)
-    counted = np.bincount(made.given, minlength=classes) / samples
-    np.testing.assert_allclose(model.joint.sum(axis=0), counted, atol=1e-4)
-    np.testing.assert_allclose(as_transition(model.joint, samples), model.transition, rtol=1e-9)
-
-
-def test_the_likelihood_is_that_of_the_model_it_comes_with(
-    fitted: tuple[Made, np.ndarray, NoiseModel],
-) -> None:
-    made, _, model = fitted
-    told = softmax(made.logits, model.temperature) * model.transition.T[made.given]
-    assert model.likelihood == pytest.approx(np.log(told.sum(axis=1)).mean(), abs=2e-3)
-
-
-@pytest.mark.parametrize(("classes", "deviation"), [(3, 2.5), (3, 2.0), (10, 2.0), (10, 1.5)])
+@pytest.mark.parametrize(("classes", "deviation"), [(3, 2.5), (10, 1.5)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_temperature_comes_back(kind: str, classes: int, deviation: float) -> None:
     # Of logits that leave a doubt: without one, any temperature that is low enough will do.
@@ -98,14 +72,6 @@ def test_it_does_not_matter_how_sure_the_network_claims_to_be(factor: float) -> 
     np.testing.assert_allclose(other.transition, plain.transition, atol=0.01)
 
 
-def test_what_is_added_to_all_logits_of_a_sample_does_not_matter() -> None:
-    made = make(1000, pair(5, 0.25))
-    shift = np.random.default_rng(0).normal(0, 20, (1000, 1)).astype(np.float32)
-    plain = fit_noise_model(made.logits, made.given)
-    shifted = fit_noise_model(made.logits + shift, made.given)
-    np.testing.assert_allclose(shifted.transition, plain.transition, atol=1e-3)
-
-
 def test_the_order_of_the_classes_does_not_matter() -> None:
     transition = pair(6, 0.3)
     transition[2] = [0.1, 0.0, 0.6, 0.1, 0.1, 0.1]
@@ -118,14 +84,6 @@ def test_the_order_of_the_classes_does_not_matter() -> None:
         permuted.transition, plain.transition[np.ix_(order, order)], atol=1e-3
     )
     assert permuted.temperature == pytest.approx(plain.temperature, rel=1e-3)
-
-
-def test_the_order_of_the_samples_does_not_matter() -> None:
-    made = make(2000, symmetric(4, 0.3))
-    order = np.random.default_rng(1).permutation(2000)
-    plain = fit_noise_model(made.logits, made.given)
-    shuffled = fit_noise_model(made.logits[order], made.given[order])
-    np.testing.assert_allclose(shuffled.transition, plain.transition, atol=1e-3)
 
 
 def corner(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -200,21 +158,6 @@ def test_corners_give_numbers_and_no_warning(name: str) -> None:
             assert joint.sum() == pytest.approx(1, abs=1e-4)
 
 
-def test_a_class_without_samples_is_taken_for_right() -> None:
-    logits, given = corner("a class that neither occurs nor is predicted")
-    transition = fit_noise_model(logits, given).transition
-    assert transition[3, 3] == transition[3].max() > 0.5
-
-
-def test_what_is_given_is_left_as_it_was() -> None:
-    made = make(100, symmetric(3, 0.2))
-    logits, given = made.logits.copy(), made.given.copy()
-    model = fit_noise_model(made.logits, made.given)
-    resample(made.logits, made.given, model, times=2, seed=0)
-    assert np.array_equal(logits, made.logits)
-    assert np.array_equal(given, made.given)
-
-
 def test_draws_are_the_same_by_their_seed_and_spread_as_chance_does() -> None:
     # Nothing is in doubt, so that the rate is a share that was counted.
     true = np.arange(1000) % 4
@@ -231,16 +174,6 @@ def test_draws_are_the_same_by_their_seed_and_spread_as_chance_does() -> None:
     assert np.mean(rates[0]) == pytest.approx(np.mean(given != true), abs=expected)
 
 
-def test_a_temperature_that_is_decided_is_kept() -> None:
-    made = make(2000, pair(5, 0.2))
-    plain = fit_noise_model(made.logits, made.given)
-    decided = fit_noise_model(made.logits, made.given, temperature=0.8)
-    assert decided.temperature == 0.8
-    assert decided.likelihood < plain.likelihood
-    again = fit_noise_model(made.logits, made.given, temperature=plain.temperature)
-    np.testing.assert_allclose(again.transition, plain.transition, atol=2e-3)
-
-
 @pytest.mark.parametrize("factor", [0.5, 1.0, 4.0])
 def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure(factor: float) -> None:
     plain = make(1000, symmetric(5, 0.2)).logits
@@ -248,15 +181,3 @@ def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure(factor: float) -
     found = sure_temperature(logits)
     assert softmax(logits, found).max(axis=1).mean() == pytest.approx(0.999, abs=2e-4)
     assert found == pytest.approx(factor * sure_temperature(plain), rel=1e-3)
-
-
-def test_what_is_sure_at_any_temperature_is_divided_by_the_highest() -> None:
-    assert sure_temperature(np.array([[1e4, 0.0]], np.float32)) == pytest.approx(20, rel=1e-3)
-
-
-def test_few_samples_of_a_class_are_taken_for_right_until_they_say_otherwise() -> None:
-    joint = np.array([[0.5, 0.5], [0.0, 0.0]])
-    few, many = as_transition(joint, 2), as_transition(joint, 2000)
-    assert few[0, 0] > many[0, 0] > 0.5
-    assert many[0, 0] == pytest.approx(0.5, abs=1e-3)
-    assert few[1, 1] == many[1, 1] == 0.75

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,7 @@ from audit.noisy_logits import make, softmax, symmetric
 from planted import Planted
 
 from labelproof.audit import audit_given, audit_labels, audit_logits, fit_noise_model
-from labelproof.audit import predictions as module
 from labelproof.audit.predictions import (
-    LogProbabilities,
-    admit_logits,
     match_predictions,
     read_labels,
     read_probabilities,
@@ -25,7 +20,6 @@ from labelproof.audit.predictions import (
 from labelproof.data import load_dataset
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.notices import DataWarning
-from labelproof.report.audit_words import caution
 
 MADE = make(300, symmetric(3, 0.2), deviation=1)
 TABLE = softmax(MADE.logits, 0.2)
@@ -147,14 +141,6 @@ def test_ids_that_do_not_match_are_refused(tmp_path: Path) -> None:
         match_predictions(keys, load_dataset(file, features=False), data=file, id="key")
 
 
-def test_there_are_as_many_labels_as_rows() -> None:
-    for labels in (WORDS[:-1], MADE.given[:-1], rows(MADE.given[:-1])):
-        with pytest.raises(ValueError, match=r"^labels: .* 300 rows of the probabilities, got 299"):
-            match_predictions(TABLE, labels)
-    with pytest.raises(ValueError, match=r"^labels: expected 0 to 2.* got 3 for sample 0"):
-        match_predictions(TABLE, np.where(np.arange(300) == 0, 3, MADE.given))
-
-
 @pytest.mark.parametrize("door", [audit_labels, audit_logits, fit_noise_model, audit_given])
 def test_an_index_other_than_that_of_the_labels_is_refused(door: Callable[..., Any]) -> None:
     frame = pd.DataFrame(TABLE)
@@ -197,38 +183,9 @@ def test_what_cannot_be_probabilities_is_refused(name: str) -> None:
         match_predictions(given, labels)
 
 
-def test_the_first_bad_row_is_named_wherever_a_part_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = np.tile([0.5, 0.5], (7, 1))
-    table[[4, 6], 0] = 0.9
-    for size in (1, 2, 3, 100):
-        monkeypatch.setattr(module, "_CHUNK", size)
-        with pytest.raises(ValueError, match=r"1\.4 in row 4"):
-            match_predictions(table, [0] * 7)
-
-
-def test_any_precision_will_do() -> None:
-    for kind in ("<f2", "<f4", ">f4", ">f8"):
-        table = match_predictions(GOOD.astype(kind), [0, 1, 2]).probabilities
-        assert table.dtype == np.dtype(kind)
-        np.testing.assert_allclose(np.exp(LogProbabilities(table)[1:]), GOOD[1:], atol=1e-3)
-    drawn = np.random.default_rng(0).dirichlet(np.full(1000, 0.1), 50)
-    match_predictions(drawn.astype(np.float16), [0] * 50)
-    # A probability of 0 rules no class out.
-    logarithms = LogProbabilities(np.array([[1.0, 0.0], [1 - 1e-30, 1e-30]]))[:]
-    assert np.isfinite(logarithms).all()
-    assert logarithms[0, 1] == logarithms[1, 1] < -20
-
-
 def test_decisions_are_told_from_probabilities() -> None:
     with pytest.warns(DataWarning, match="^probabilities: every number is 0 or 1"):
         match_predictions(np.eye(3)[MADE.given], MADE.given)
-
-
-def test_low_agreement_is_left_to_the_report_of_an_audit() -> None:
-    # The command line says so of every audit: a warning beside it would be the same once more.
-    audit = audit_given(TABLE[:, [1, 2, 0]], MADE.given, data="labels.npy")
-    assert audit.agreement.value < 0.5
-    assert "are predicted by the probabilities" in caution(audit)
 
 
 def logits_with(value: float, columns: Any = 1) -> np.ndarray:
@@ -256,19 +213,6 @@ def test_a_temperature_is_a_number_above_0() -> None:
     for temperature in (0, -1.0, np.nan, np.inf, 1e-300, "1"):
         with pytest.raises(ValueError, match=r"^temperature: "):
             fit_noise_model(MADE.logits, MADE.given, temperature=temperature)  # pyright: ignore[reportArgumentType]
-
-
-def test_logits_of_any_kind_come_to_the_same() -> None:
-    whole = np.rint(MADE.logits - MADE.logits.min())
-    plain = fit_noise_model(whole.astype(np.float32), MADE.given)
-    frame = pd.DataFrame(whole)[[2, 0, 1]]
-    for logits in (whole.tolist(), whole.astype(np.uint8), frame):
-        fitted = fit_noise_model(logits, MADE.given.astype(float).tolist())
-        np.testing.assert_array_equal(fitted.transition, plain.transition)
-    ruled_out = np.where(whole < whole.max(axis=1, keepdims=True) - 2, -np.inf, whole)
-    found = audit_logits(ruled_out, MADE.given)
-    assert np.isfinite(found.score).all()
-    assert np.isfinite(found.transition).all()
 
 
 def test_labels_are_read_from_lines_and_arrays(tmp_path: Path) -> None:
@@ -338,29 +282,3 @@ def test_damaged_files_are_refused_and_nothing_in_them_is_run(tmp_path: Path) ->
         with pytest.raises(ValueError, match=r"p\.npz"):
             match_predictions(tmp_path / "p.npz", WORDS)
     assert not planted.exists()
-
-
-MAPPED = """
-import sys
-from labelproof.audit.predictions import match_predictions, read_probabilities
-
-anonymous = lambda: int(open("/proc/self/status").read().split("RssAnon:")[1].split()[0])
-table = read_probabilities(sys.argv[1])
-labels = [0] * len(table)
-before = anonymous()
-match_predictions(table, labels)
-print((anonymous() - before) / 1024, table.nbytes / 2**20)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads what the system says of memory")
-def test_a_large_file_is_not_read_into_memory(tmp_path: Path) -> None:
-    file = tmp_path / "table.npy"
-    np.save(file, np.full((400_000, 50), 1 / 50, np.float32))
-    command = [sys.executable, "-c", MAPPED, file]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    more, size = map(float, done.stdout.split())
-    assert size > 70
-    assert more < 30
-    logits = np.load(file, mmap_mode="r")
-    assert admit_logits(logits, np.zeros(400_000, int))[0] is logits

@@ -98,14 +98,6 @@ def test_scores_are_how_often_labels_are_wrong() -> None:
             assert wrong[chosen].mean() == pytest.approx(found.score[chosen].mean(), abs=0.06)
 
 
-def test_half_precision_comes_to_the_same() -> None:
-    made = make(200, symmetric(4, 0.3))
-    model = model_of(symmetric(4, 0.3))
-    half = suspect(made.logits.astype(np.float16), made.given, model)
-    single = suspect(made.logits.astype(np.float16).astype(np.float32), made.given, model)
-    assert np.array_equal(half.score, single.score)
-
-
 @pytest.mark.parametrize("low", [-np.inf, float(np.finfo(np.float32).min), -1e30])
 def test_classes_that_are_ruled_out_leave_numbers(low: float) -> None:
     logits = np.array([[0.0, low, low], [5.0, 0.0, low], [1.0, low, 0.0]])
@@ -116,30 +108,8 @@ def test_classes_that_are_ruled_out_leave_numbers(low: float) -> None:
         assert found.suggested.tolist()[:2] == [0, 0]
 
 
-def test_logits_as_large_as_numbers_get_leave_numbers() -> None:
-    most = np.finfo(np.float32).max
-    logits = np.array([[most, -most], [-most, most]], np.float32)
-    found = suspect(logits, np.array([0, 0]), model_of(symmetric(2, 0.2), 0.05))
-    assert found.score.tolist() == [0, 1]
-    assert found.suggested.tolist() == [0, 1]
-
-
-def test_a_label_that_the_matrix_does_not_allow_is_wrong() -> None:
-    found = suspect(np.array([[3.0, 0.0]]), np.array([1]), model_of(np.array([[1.0, 0], [1, 0]])))
-    assert found.score.tolist() == [1]
-    assert found.suggested.tolist() == [0]
-
-
 def test_a_frequent_mistake_is_suspected_sooner() -> None:
     frequent = np.array([[0.7, 0.3, 0], [0, 1, 0], [0, 0.01, 0.99]])
     logits = np.array([[1.0, 1, -9], [-9, 1, 1]])
     found = suspect(logits, np.array([1, 1]), model_of(frequent))
     assert found.score[0] > 10 * found.score[1]
-
-
-def test_what_is_given_is_left_as_it_was() -> None:
-    made = make(50, symmetric(3, 0.2))
-    logits, given = made.logits.copy(), made.given.copy()
-    suspect(made.logits, made.given, model_of(symmetric(3, 0.2)))
-    assert np.array_equal(logits, made.logits)
-    assert np.array_equal(given, made.given)

@@ -128,32 +128,12 @@ def test_a_fresh_audit_keeps_what_was_decided(digits: tuple[Path, Result], tmp_p
     assert names_in(folder) == FILES | {SETTINGS, REVIEW}
 
 
-def test_what_was_left_by_a_kill_at_the_end_is_put_right(
-    digits: tuple[Path, Result], tmp_path: Path
-) -> None:
-    folder = tmp_path / "audit"
-    shutil.copytree(digits[0], folder)
-    (folder / RUNS / "1").mkdir(parents=True)
-    (folder / PAGE).unlink()
-    result = labelproof(*DIGITS, "--output", folder)
-    assert result.exit_code == 0, result.output
-    assert names_in(folder) == FILES | {SETTINGS}
-
-
 def test_a_folder_in_use_is_refused(digits: tuple[Path, Result], tmp_path: Path) -> None:
     with owning(tmp_path / "audit"):
         for command in (DIGITS, given_command(tmp_path)):
             result = labelproof(*command, "--output", tmp_path / "audit")
             assert isinstance(result.exception, ValueError)
             assert f"pid {os.getpid()}" in str(result.exception)
-
-
-def test_a_folder_of_something_else_is_not_removed(tmp_path: Path) -> None:
-    (tmp_path / SETTINGS).write_text("{}")
-    (tmp_path / "thesis.tex").touch()
-    result = labelproof(*DIGITS, "--fresh", "--output", tmp_path)
-    assert "nothing in it is removed" in str(result.exception)
-    assert names_in(tmp_path) == {SETTINGS, "thesis.tex"}
 
 
 def given_command(folder: Path, samples: int = 200) -> tuple[str | Path, ...]:
@@ -179,16 +159,6 @@ def test_labels_and_probabilities_from_files_need_no_data(tmp_path: Path) -> Non
     again = labelproof(*given_command(tmp_path, 100), "--output", tmp_path / "audit")
     assert again.exit_code == 0, again.output
     assert len(Audit.read(tmp_path / "audit").findings) == 100
-
-
-def test_without_a_folder_it_goes_beside_where_one_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = given_command(tmp_path)
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    assert labelproof(*command).exit_code == 0
-    assert names_in(tmp_path / "here" / "labels-audit") == FILES
 
 
 def test_an_audit_that_was_trained_and_one_that_was_not_do_not_replace_each_other(
@@ -311,29 +281,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
             kind = "" if number == 7 else f"kind {given}"
             writer.writerow([f"{width:.4f}", f"{height:.4f}", ["red", "blue"][label % 2], kind])
     return folder / "things.csv", wrong
-
-
-def test_the_rows_of_a_table_are_named_by_their_lines(
-    table: tuple[Path, list[str]], tmp_path: Path
-) -> None:
-    path, wrong = table
-    command = ("audit", path, "--label", "group", "--device", "cpu", "--folds", "2")
-    command += ("--epochs", "40", "--batch-size", "8", "--output", tmp_path / "audit")
-    result = labelproof(*command)
-    assert result.exit_code == 0, result.output
-    assert "without a label" in result.stderr
-    assert "Data: 119 rows, 3 classes" in result.stdout
-    found = [row["sample"] for row in suspects_in(tmp_path / "audit")]
-    assert set(wrong) <= set(found)
-    assert len(found) <= len(wrong) + 3
-    audit = Audit.read(tmp_path / "audit")
-    assert audit.kind == "rows"
-    assert audit.options["label"] == "group"
-    assert "Rehearsal" not in result.stdout
-    strict = labelproof(*command[:-1], tmp_path / "other", "--strict")
-    assert "without a label" in str(strict.exception)
-    refused = labelproof(*command, "--label", "colour")
-    assert "--output" in str(refused.exception)
 
 
 @pytest.fixture(scope="module")
@@ -477,33 +424,6 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
     assert not any((path / AUDIT).exists() for path in tmp_path.iterdir())
 
 
-def test_a_number_that_is_out_of_range_is_a_mistake_of_usage() -> None:
-    for flags in (("--folds", "1"), ("--epochs", "x")):
-        result = labelproof("audit", "digits", *flags)
-        assert result.exit_code == 2
-        assert flags[0] in result.stderr
-
-
-def test_a_run_without_weights_is_said_to_have_none(run: Path, tmp_path: Path) -> None:
-    shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoint", "audit"))
-    result = labelproof("audit", tmp_path / "run", "--device", "cpu")
-    assert isinstance(result.exception, FileNotFoundError)
-    assert "no checkpoint" in str(result.exception)
-
-
-def test_a_damaged_audit_is_said_to_be_and_made_anew_with_fresh(
-    digits: tuple[Path, Result], tmp_path: Path
-) -> None:
-    folder = tmp_path / "audit"
-    shutil.copytree(digits[0], folder)
-    (folder / SAMPLES).write_bytes(b"oops")
-    result = labelproof(*DIGITS, "--output", folder)
-    assert "not a whole audit" in str(result.exception)
-    again = labelproof(*DIGITS, "--epochs", "1", "--output", folder, "--fresh")
-    assert again.exit_code == 0, again.output
-    assert len(Audit.read(folder).findings) == 1347
-
-
 def test_what_cannot_be_trained_does_not_stand_in_the_way(
     table: tuple[Path, list[str]], tmp_path: Path
 ) -> None:
@@ -514,14 +434,6 @@ def test_what_cannot_be_trained_does_not_stand_in_the_way(
     assert not (tmp_path / "audit" / SETTINGS).exists()
     result = labelproof(*command)
     assert result.exit_code == 0, result.output
-
-
-def test_a_network_that_diverges_ends_with_its_own_exit_code(tmp_path: Path) -> None:
-    wild = ("--learning-rate", "1e30", "--loss", "ce", "--epochs", "1")
-    result = labelproof(*DIGITS, *wild, "--output", tmp_path / "audit")
-    assert result.exit_code == 3
-    assert result.stderr.startswith("error: ")
-    assert not (tmp_path / "audit" / AUDIT).exists()
 
 
 class _Stop(StopAfter):

@@ -26,16 +26,6 @@ def audit(file: Path, folder: Path, *more: str | Path) -> tuple[int, BaseExcepti
     return result.exit_code, result.exception, result.output
 
 
-def test_labels_that_were_made_wrong_are_told_in_the_page(tmp_path: Path) -> None:
-    file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
-    code, _, said = audit(file, folder, "--noise", "symmetric:0.2")
-    assert code == 0, said
-    assert "wrong labels were put on the data first (symmetric:0.2)" in (folder / PAGE).read_text()
-    code, _, said = audit(file, folder, "--fresh")
-    assert code == 0, said
-    assert "put on the data first" not in (folder / PAGE).read_text()
-
-
 def killed(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
@@ -84,17 +74,6 @@ def test_folds_whose_removal_was_cut_short_are_removed(
     assert not list(folder.glob(".removed-*"))
 
 
-def test_there_are_no_more_parts_than_samples(tmp_path: Path) -> None:
-    file, folder = table(tmp_path / "t.csv", 4), tmp_path / "audit"
-    code, _, said = audit(file, folder)
-    assert code == 0, said
-    assert "4 networks" in said
-    before = (folder / AUDIT).read_bytes()
-    _, error, _ = audit(file, folder, "--folds", "5", "--fresh")
-    assert str(error) == "--folds: expected 2 to 4, the number of samples, got 5"
-    assert (folder / AUDIT).read_bytes() == before
-
-
 def test_the_data_are_found_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,16 +87,3 @@ def test_the_data_are_found_from_any_folder(
     samples = open_samples(Audit.read(Path("work") / "audit"))
     assert samples.audit.samples[0] == "line 3"
     assert samples.cells(0)[1] == ("group", "b")
-
-
-def test_a_page_of_someone_elses_is_not_overwritten(tmp_path: Path) -> None:
-    np.save(tmp_path / "labels.npy", np.array([0, 1, 0, 1]))
-    np.save(tmp_path / "p.npy", np.array([[0.9, 0.1], [0.2, 0.8], [0.8, 0.2], [0.1, 0.9]]))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "report.html").write_text("mine")
-    result = labelproof(
-        *("audit", tmp_path / "labels.npy", "--probabilities", tmp_path / "p.npy"),
-        *("--output", tmp_path / "out"),
-    )
-    assert "which holds report.html" in str(result.exception)
-    assert (tmp_path / "out" / "report.html").read_text() == "mine"

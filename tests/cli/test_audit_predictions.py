@@ -95,37 +95,6 @@ def test_rows_are_matched_by_id_and_shown_with_their_text(tmp_path: Path) -> Non
     assert samples.cells(3) == [("key", "k3"), ("text", TEXTS[3]), ("label", WORDS[3])]
 
 
-def test_columns_and_classes_are_named(tmp_path: Path) -> None:
-    wide = np.column_stack([np.full(SIZE, 0.05), TABLE[:, ::-1] * 0.95])
-    np.save(tmp_path / "p.npy", wide)
-    names = ["ape", *NAMES[::-1]]
-    (tmp_path / "names.txt").write_text("\n".join(names))
-    path = write_labels(tmp_path, ".csv")
-    for given in (",".join(names), tmp_path / "names.txt"):
-        command = ("--probabilities", tmp_path / "p.npy", "--class-names", given)
-        found = audited(tmp_path, path, *command)
-        assert found.class_names == tuple(names)
-        assert (open_samples(found).audit.index >= 0).all()
-    # Many names are not taken for a file, whose name would be too long.
-    many = [f"class number {number:03d}" for number in range(100)]
-    (tmp_path / "labels.txt").write_text("\n".join(many * 2))
-    np.save(tmp_path / "p.npy", np.tile(np.eye(100) * 0.9 + 0.001, (2, 1)))
-    command = ("--probabilities", tmp_path / "p.npy", "--class-names", ",".join(many))
-    result = audit(tmp_path, tmp_path / "labels.txt", *command, "--dry-run")
-    assert "Data: 200 labels, 100 classes (class number 000, " in result.stdout
-
-
-def test_images_that_are_not_here_are_rows(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    pd.DataFrame({"file": [f"{n}.jpg" for n in range(SIZE)], "kind": WORDS}).to_csv(
-        path, index=False
-    )
-    table = write_predictions(tmp_path, "csv")
-    found = audited(tmp_path, path, "--probabilities", table, "--label", "kind")
-    assert found.kind == "rows"
-    assert open_samples(found).cells(0) == [("file", "0.jpg"), ("kind", WORDS[0])]
-
-
 def test_what_does_not_match_is_told(tmp_path: Path) -> None:
     labels, table = write_labels(tmp_path, ".txt"), write_predictions(tmp_path, "csv")
     given = ("--probabilities", table)
@@ -170,17 +139,6 @@ def test_flags_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     for flag in (["--device", "cpu"], ["--workers", "0"], ["--epochs", "3"]):
         said = refusal(tmp_path, labels, "--probabilities", table, *flag)
         assert said.startswith(f"{flag[0]}: ")
-
-
-def test_a_dry_run_matches_and_writes_nothing(tmp_path: Path) -> None:
-    labels, table = write_labels(tmp_path, ".txt"), write_predictions(tmp_path, "csv")
-    before = set(tmp_path.iterdir())
-    result = audit(tmp_path, labels, "--probabilities", table, "--dry-run")
-    assert result.exit_code == 0, result.output
-    assert "Data: 200 labels, 4 classes (cat, dog, fox, snow leopard)" in result.stdout
-    assert f"Predictions: {table}; nothing is trained" in result.stdout
-    assert f"Folder: {tmp_path / 'audit'}" in result.stdout
-    assert set(tmp_path.iterdir()) == before
 
 
 def test_what_predict_writes_is_matched_by_line_or_by_id(

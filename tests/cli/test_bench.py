@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,7 @@ from trained import labelproof
 from typer.testing import Result
 
 from labelproof.cli.console import TIME_IS_UP
-from labelproof.experiments.grids import plan
 from labelproof.experiments.records import RecordStore
-from labelproof.experiments.tables import make_table
-from labelproof.training.runner import DeviceMemoryError
 
 
 @pytest.fixture(scope="module")
@@ -62,19 +58,6 @@ def test_what_has_no_record_is_trained_and_the_rest_is_not(data: Path, tmp_path:
     assert third.output == "2 runs, 2 with a record\n"
 
 
-def test_a_rehearsal_never_counts_as_a_cell(data: Path, tmp_path: Path) -> None:
-    assert bench(data, tmp_path, "--methods", "CE").exit_code == 0
-    store = RecordStore(tmp_path / "records")
-    (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.4"])
-    assert store.find(replace(run.configuration, epochs=1)) is not None
-    assert store.find(run.configuration) is None
-    assert not any(entry.n for entry in make_table(store, "symmetric", "mnist").entries.values())
-    assert (
-        "1 run, 0 with a record"
-        in bench(data, tmp_path, "--methods", "CE", "--dry-run", epochs=None).output
-    )
-
-
 def test_a_dry_run_lists_and_writes_nothing(data: Path, tmp_path: Path) -> None:
     fill_table(RecordStore(tmp_path / "records"), "symmetric", "mnist", {("CE", "0.4"): [74.0]})
     result = bench(data, tmp_path, "--seeds", "1,2", "--dry-run", epochs=None)
@@ -84,14 +67,6 @@ def test_a_dry_run_lists_and_writes_nothing(data: Path, tmp_path: Path) -> None:
     assert len(lines) == 17
     assert lines[0].startswith("FL           0.4        mnist-symmetric-0.4-fl-s1-")
     assert not (tmp_path / "runs").exists()
-
-
-def test_all_is_every_table_of_the_dataset(data: Path, tmp_path: Path) -> None:
-    common = ("--records", tmp_path, "--dry-run")
-    mnist = labelproof("bench", "all", "--dataset", "mnist", *common)
-    assert "81 runs, 0 with a record" in mnist.output
-    cifar = labelproof("bench", "all", "--dataset", "cifar10", "--methods", "CE mae", *common)
-    assert "26 runs, 0 with a record" in cifar.output
 
 
 def test_several_tables_are_one_bench_and_what_they_share_is_trained_once(tmp_path: Path) -> None:
@@ -104,14 +79,6 @@ def test_several_tables_are_one_bench_and_what_they_share_is_trained_once(tmp_pa
     wrong = labelproof(*several, "webvision", "--records", tmp_path)
     assert isinstance(wrong.exception, ValueError)
     assert "webvision" in str(wrong.exception)
-
-
-def test_with_no_time_nothing_is_begun(data: Path, tmp_path: Path) -> None:
-    done = bench(data, tmp_path, "--methods", "CE MAE", "--minutes", "0")
-    assert done.exit_code == TIME_IS_UP, done.output
-    assert "Time is up: 2 runs of 2 left" in done.output
-    assert records(tmp_path) == {}
-    assert not (tmp_path / "runs").exists()
 
 
 def test_when_time_is_up_it_saves_and_the_same_command_goes_on(data: Path, tmp_path: Path) -> None:
@@ -131,12 +98,6 @@ def test_when_time_is_up_it_saves_and_the_same_command_goes_on(data: Path, tmp_p
     again = bench(data, tmp_path, *minutes, epochs=100_000)
     assert again.exit_code == TIME_IS_UP, again.output
     assert len((folder / "metrics.jsonl").read_text().splitlines()) > epochs
-
-
-def test_time_that_is_enough_changes_nothing(data: Path, tmp_path: Path) -> None:
-    done = bench(data, tmp_path, "--methods", "CE", "--minutes", "10")
-    assert done.exit_code == 0, done.output
-    assert len(records(tmp_path)) == 1
 
 
 def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Path) -> None:
@@ -220,19 +181,6 @@ def test_a_loss_that_breaks_stops_no_other_and_is_told(data: Path, tmp_path: Pat
     assert [record["configuration"]["loss"] for record in records(tmp_path).values()] == ["ce"]
 
 
-def test_a_device_that_is_too_small_is_one_line(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise DeviceMemoryError("the device is out of memory with 6 runs on it")
-
-    monkeypatch.setattr("labelproof.experiments.engines.train_runs", fail)
-    result = bench(data, tmp_path)
-    assert result.exit_code == 4
-    said = "error: the device is out of memory with 6 runs on it (--at-once)\n"
-    assert result.stderr.endswith(said)
-
-
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
@@ -270,9 +218,3 @@ def test_a_folder_in_which_another_process_trains_is_left_alone(
     result = bench(data, tmp_path)
     assert isinstance(result.exception, ValueError)
     assert "another process (pid 1) is at work" in str(result.exception)
-
-
-def test_the_help_teaches_with_an_example() -> None:
-    text = labelproof("bench", "--help").output
-    assert "labelproof bench symmetric --dataset mnist --seeds 1,2,3" in text
-    assert "--methods CE --columns 0.8 --epochs 1" in text

@@ -1,7 +1,6 @@
 """A bench on data that are not those of before, or not the published ones."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from trained import labelproof
 from typer.testing import Result
 
 from labelproof.cli.console import TIME_IS_UP
-from labelproof.experiments.grids import plan
 from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import make_table
 from labelproof.training.provenance import OtherDataError
@@ -101,28 +99,8 @@ def test_what_was_trained_on_other_data_is_in_no_table_and_no_figure(
 
 
 @pytest.mark.parametrize(
-    ("extra", "ending"),
-    [(("--device", "cuda"), "bf16"), (("--engine", "ray", "--device", "auto"), "-…")],
-)
-def test_a_name_is_foreseen_for_a_device_that_is_not_here(
-    extra: tuple[str, ...], ending: str, tmp_path: Path
-) -> None:
-    (run,) = plan("symmetric", "mnist", methods=["mae"], columns=["0.4"])
-    if ending == "bf16":
-        ending = replace(run.configuration, epochs=1, precision="bf16").name
-    listed = bench(tmp_path, tmp_path, "--dry-run", *extra)
-    assert listed.output.splitlines()[-1].endswith(ending)
-
-
-@pytest.mark.parametrize(
     ("text", "runs"), [("1-3", 3), ("1-2,7", 3), ("5", 1), ("0-0", 1), ("2 - 4", 3)]
 )
 def test_seeds_can_be_a_range(text: str, runs: int, tmp_path: Path) -> None:
     listed = bench(tmp_path, tmp_path, "--dry-run", "--seeds", text)
     assert listed.output.startswith(f"{runs} run")
-
-
-@pytest.mark.parametrize("text", ["3-1", "1-3,2", "-1", "1-", "1..3", "1-5000", ""])
-def test_a_range_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
-    refused = bench(tmp_path, tmp_path, "--dry-run", f"--seeds={text}")
-    assert str(refused.exception).startswith("seeds: expected")

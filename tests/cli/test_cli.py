@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trained import labelproof_to_its_end
 from typer.testing import CliRunner
 
-from labelproof import LossSyntaxError, __version__
+from labelproof import __version__
 from labelproof.cli.commands import app
 from labelproof.experiments.demo import DemoRun, see_features
 
@@ -48,26 +48,6 @@ def test_an_unknown_flag_suggests_the_nearest() -> None:
     result = labelproof_to_its_end("demo", "--noisee", "none")
     assert result.returncode == 2
     assert "--noise" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--noise", "sym:0.4"], "symmetric:RATE"),
-        (["--seeds", "one"], "expected whole numbers"),
-        (["--seeds", "1,1"], "expected different numbers"),
-    ],
-)
-def test_bad_values_are_explained(arguments: list[str], message: str) -> None:
-    result = runner.invoke(app, ["demo", *arguments])
-    assert isinstance(result.exception, ValueError)
-    assert message in str(result.exception)
-
-
-def test_a_bad_loss_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
-    result = runner.invoke(app, ["demo", "--loss", "cx", "--output", str(tmp_path / "out")])
-    assert isinstance(result.exception, LossSyntaxError)
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_demo_trains_prints_writes_and_does_nothing_twice(
@@ -109,21 +89,6 @@ def test_fresh_trains_again_and_a_broken_loss_is_no_reason_to_stop(
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("record.json")}
     assert after.keys() == before.keys()
     assert all(after[path] > before[path] for path in before)
-
-
-def test_the_display_shows_bars_on_a_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Of the page one test is enough.
-    monkeypatch.setattr("labelproof.cli.demo.write_demo_page", lambda path, _: path)
-    arguments = ["demo", "--epochs", "2", "--seeds", "1", "--no-open", "--processes", "1"]
-    result = runner.invoke(
-        app,
-        [*arguments, "--output", str(tmp_path)],
-        env={"COLUMNS": "120", "FORCE_COLOR": "1", "TERM": "xterm-256color"},
-    )
-    assert result.exit_code == 0, result.output
-    assert "All runs" in result.output
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path: Path) -> None:

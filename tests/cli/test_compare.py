@@ -41,9 +41,3 @@ def test_a_file_is_written_as_it_is_called(tmp_path: Path) -> None:
     refused = labelproof_to_its_end("compare", tmp_path / "runs", "--output", tmp_path / "a.html")
     assert refused.returncode == 2
     assert "expected a name that ends in .md, .tex, .csv" in refused.stderr
-
-
-def test_where_there_are_no_runs_it_says_so(tmp_path: Path) -> None:
-    ended = labelproof_to_its_end("compare", tmp_path)
-    assert ended.returncode == 2
-    assert "expected finished runs or their records, found none" in ended.stderr

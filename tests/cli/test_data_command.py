@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from file_server import FileServer
-from tiny_dataset import tiny_contents, tiny_files, tiny_idx
+from tiny_dataset import tiny_files, tiny_idx
 from typer.testing import CliRunner, Result
 
 from labelproof.cli.data import app
@@ -28,14 +28,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
 def invoke(*arguments: str | Path, **environment: str) -> Result:
     texts = [str(argument) for argument in arguments]
     return CliRunner().invoke(app, texts, env={**WIDE, **environment})
-
-
-def test_help_teaches() -> None:
-    text = invoke("--help").output
-    for command in ("list", "download", "verify"):
-        assert command in text
-        assert "LABELPROOF_DATA" in invoke(command, "--help").output
-    assert "LABELPROOF_MIRROR" in invoke("download", "--help").output
 
 
 @pytest.mark.usefixtures("server")
@@ -75,15 +67,6 @@ def test_download_prints_a_line_for_each_file_and_does_nothing_twice(
         "digits: as published, embedded",
     ]
     assert len(server.paths) == 4
-
-
-@pytest.mark.usefixtures("server")
-def test_download_shows_bars_on_a_terminal(tmp_path: Path) -> None:
-    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "120"}
-    result = invoke("download", "tiny", "--data-root", tmp_path, **terminal)
-    assert result.exit_code == 0, result.output
-    assert "t10k-labels-idx1-ubyte.gz" in result.output
-    assert "━" in result.output
 
 
 def test_download_takes_a_mirror_and_refuses_an_unknown_name_before_it_starts(
@@ -140,15 +123,3 @@ def test_verify_of_what_is_not_there_fails_with_advice(tmp_path: Path) -> None:
     result = invoke("verify", "cifar10", "--data-root", tmp_path)
     assert result.exit_code == 1
     assert "labelproof data download cifar10" in result.output
-
-
-def test_verify_says_of_which_files_no_checksum_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(DATASETS, "tiny", tiny_idx("https://example.org", checksums=False))
-    (tmp_path / "tiny").mkdir()
-    for name, data in tiny_contents().items():
-        (tmp_path / "tiny" / name).write_bytes(data)
-    result = invoke("verify", "tiny", "--data-root", tmp_path)
-    assert result.exit_code == 0
-    assert "no checksum is known of train-images-idx3-ubyte" in result.output

@@ -57,15 +57,3 @@ def test_a_run_is_audited_as_it_was_trained(here: Path) -> None:
     assert Audit.read(here / "run" / "audit").options["drop"] == ["leak"]
     result = labelproof("audit", "run", "--drop", "size")
     assert "--drop: nothing is trained for an audit of a run" in str(result.exception)
-
-
-def test_a_search_and_a_recipe_say_them_to_the_next_command() -> None:
-    result = labelproof(
-        *("tune", "table.csv", "--label", "kind", "--drop", "leak", "--trials", "1", *QUICK)
-    )
-    assert result.exit_code == 0, result.output
-    assert "--label kind --drop leak" in result.output
-    result = labelproof(
-        "fit", "table.csv", "--label", "kind", "--drop", "leak", "--dry-run", *QUICK
-    )
-    assert "# and on the command line: --label kind --drop leak" in result.output

@@ -1,15 +1,11 @@
 import json
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from trained import labelproof, train_digits
 
 from labelproof.data import load_digits
-from labelproof.intervals import wilson_interval
 from labelproof.training.record import read_record
 
 
@@ -35,16 +31,6 @@ def test_the_accuracy_is_the_trainings_own(run: Path) -> None:
         (pair["n"] for pair in found["confusions"]), reverse=True
     )
     assert all(pair["label"] != pair["predicted"] for pair in found["confusions"])
-
-
-def test_the_text_says_the_same(run: Path) -> None:
-    found = json.loads(labelproof("evaluate", run, "--format", "json").stdout)
-    text = labelproof("evaluate", run).stdout
-    assert f"Accuracy {found['accuracy']:.2f}%" in text
-    assert f"{found['correct']} of 450 images of digits, test" in text
-    assert "Most often taken for another:" in text
-    pair = found["confusions"][0]
-    assert f"{pair['n']}  {pair['label']} taken for {pair['predicted']}" in text
 
 
 def test_another_split_is_measured(run: Path) -> None:
@@ -82,12 +68,6 @@ def test_other_data_of_the_same_classes_is_measured(run: Path, tmp_path: Path) -
     assert classes[1]["accuracy"] is None
 
 
-def test_rows_are_refused_where_images_were_learned_from(run: Path, tmp_path: Path) -> None:
-    np.savez(tmp_path / "rows.npz", x=np.ones((2, 64)), y=[0, 1])
-    message = str(labelproof("evaluate", run, "--data", tmp_path / "rows.npz").exception)
-    assert "expected images, as the run was trained on, rows has rows of a table" in message
-
-
 def test_a_class_that_the_run_does_not_know_is_refused(run: Path, tmp_path: Path) -> None:
     path = write_arrays(tmp_path / "own.npz", [*"012345678", "nine"])
     result = labelproof("evaluate", run, "--data", path)
@@ -123,22 +103,3 @@ def test_mistakes_are_explained(run: Path, arguments: list[str], message: str) -
     result = labelproof("evaluate", run, *arguments)
     assert isinstance(result.exception, ValueError)
     assert message in str(result.exception)
-
-
-def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
-    result = labelproof("evaluate", tmp_path)
-    assert isinstance(result.exception, FileNotFoundError)
-    assert "is not the folder of a run" in str(result.exception)
-
-
-@given(total=st.integers(1, 10**6), share=st.floats(0, 1))
-def test_wilsons_interval_solves_its_equation(total: int, share: float) -> None:
-    correct = round(share * total)
-    low, high = wilson_interval(correct, total)
-    observed = correct / total
-    assert 0 <= low <= observed <= high <= 1
-    # Its ends are the shares from which what was observed is 1.96 standard errors away.
-    for end in (low, high):
-        if 0 < end < 1:
-            error = math.sqrt(end * (1 - end) / total)
-            assert abs(observed - end) == pytest.approx(1.959964 * error, rel=1e-4, abs=1e-9)

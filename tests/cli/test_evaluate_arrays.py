@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_images import write_images
 from trained import labelproof
 from typer.testing import Result
 
@@ -62,22 +61,6 @@ def test_other_numbers_and_fewer_classes_are_measured(
     assert found["correct"] == sum(right) > 0
 
 
-def test_rows_beside_their_labels_are_measured(run: Path, tmp_path: Path) -> None:
-    labels = np.array([0, 1, 2, 2])
-    rows = embeddings(labels, seed=2)
-    rows[0, 2] = np.nan  # where no training row lacked one
-    np.save(tmp_path / "new.npy", rows)
-    np.save(tmp_path / "new_labels.npy", labels)
-    result = labelproof("evaluate", run, "--data", tmp_path / "new.npy")
-    assert result.exit_code == 0, result.output
-    assert f"of 4 rows of {tmp_path / 'new.npy'}" in result.stdout
-
-
-def test_the_runs_own_arrays_are_measured(run: Path) -> None:
-    result = labelproof("evaluate", run, "--split", "train")
-    assert "of 90 rows of emb, train" in result.stdout
-
-
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
@@ -104,14 +87,3 @@ def test_infinite_numbers_are_refused_or_taken_for_missing(run: Path, tmp_path: 
     skipped = evaluate(run, tmp_path / "new.npz", "--skip-unreadable", x=rows, y=labels)
     assert skipped.exit_code == 0
     assert "got inf in row 1; treated as missing" in skipped.stderr
-
-
-def test_a_label_column_of_arrays_is_refused(run: Path, tmp_path: Path) -> None:
-    result = evaluate(run, tmp_path / "new.npz", "--label", "y", x=np.ones((2, 5)), y=[0, 1])
-    assert "label: expected a table" in str(result.exception)
-
-
-def test_images_are_refused(run: Path, tmp_path: Path) -> None:
-    write_images(tmp_path / "new", ["0/1.png", "1/1.png"], size=(8, 8))
-    result = labelproof("evaluate", run, "--data", tmp_path / "new")
-    assert "expected rows of a table, as the run was trained on, new has" in str(result.exception)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_images import write_images
 from trained import labelproof
 
 SMALL = ("--epochs", "2", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
@@ -55,26 +54,3 @@ def test_where_it_is_not_there_another_has_to_be_named(run: Path, tmp_path: Path
     named = labelproof("evaluate", run, "--data", tmp_path / "new.csv", "--label", "kind")
     assert named.exit_code == 0, named.output
     assert named.stderr == ""
-
-
-def test_a_feature_is_not_taken_for_the_labels(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "new.csv").write_text("width,height\n3,-2\n0,0\n")
-    result = labelproof("evaluate", run, "--data", tmp_path / "new.csv")
-    assert "(width, height), got 'sort'" in str(result.exception)
-
-
-def test_a_column_of_a_list_of_images_is_for_lists_only(tmp_path: Path) -> None:
-    names = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(6)]
-    write_images(tmp_path / "photos", names, size=(8, 8))
-    lines = [f"photos/{name},{name[:3]},{number % 3}" for number, name in enumerate(names)]
-    (tmp_path / "list.csv").write_text("\n".join(["file,art,day", *lines]) + "\n")
-    run = tmp_path / "run"
-    fitted = labelproof(
-        *("fit", tmp_path / "list.csv", "--label", "Art", *SMALL, "--no-audit", "--output", run),
-        *("--augmentation", "none"),
-    )
-    assert fitted.exit_code == 0, fitted.output
-    assert json.loads((run / "model.json").read_text())["label"] == "art"
-    for data in ("list.csv", "photos"):
-        result = labelproof("evaluate", run, "--data", tmp_path / data)
-        assert "of 12 images" in result.stdout, result.output

@@ -86,12 +86,6 @@ def test_onnx_that_is_not_installed_says_how_to_get_it(
     assert "pip install 'labelproof[onnx]'" in str(result.exception)
 
 
-def test_mistakes_are_explained(run: Path, tmp_path: Path) -> None:
-    result = labelproof("export", run, "--format", "onx")
-    assert "did you mean 'onnx'" in str(result.exception)
-    assert "is not the folder of a run" in str(labelproof("export", tmp_path).exception)
-
-
 def test_a_folder_is_no_file_to_write(run: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "file").touch()

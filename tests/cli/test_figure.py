@@ -1,15 +1,14 @@
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_records import RECORDS, write_tiny_mnist
+from made_records import RECORDS
 from PIL import Image
 from small_runs import small, train
 from trained import labelproof
 
 from labelproof.data import load_digits
-from labelproof.experiments.embeddings import embed, find_runs, sample_test_images, see_features
+from labelproof.experiments.embeddings import embed, sample_test_images, see_features
 from labelproof.training import Job
 from labelproof.verbs.run import load_run
 
@@ -69,11 +68,6 @@ def test_features_are_drawn_from_kept_runs(kept: Path, tmp_path: Path) -> None:
     assert labelproof(*arguments, "--dataset", "mnist").exception is not None
 
 
-def test_only_finished_runs_are_found_in_a_folder_or_as_one(kept: Path) -> None:
-    assert [path.name for path in find_runs([kept])] == ["ce", "ce+sr"]
-    assert [path.name for path in find_runs([kept / "ce+sr", kept])] == ["ce+sr", "ce"]
-
-
 def test_features_are_what_the_last_layer_sees_of_the_same_images(kept: Path) -> None:
     digits = load_digits()
     chosen = sample_test_images(digits, 25)
@@ -93,18 +87,6 @@ def test_features_are_what_the_last_layer_sees_of_the_same_images(kept: Path) ->
     np.testing.assert_array_equal(made.labels, digits.test.labels[chosen])
 
 
-def test_of_many_classes_the_first_ten_are_shown() -> None:
-    digits = load_digits()
-    split = digits.test
-    many = replace(
-        digits,
-        splits={"test": replace(split, labels=split.labels * 3)},
-        class_names=tuple(str(number) for number in range(30)),
-    )
-    chosen = sample_test_images(many, 10_000)
-    assert set(many.test.labels[chosen]) == {0, 3, 6, 9}
-
-
 def test_too_many_runs_are_refused_before_anything_is_loaded(
     kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,18 +94,3 @@ def test_too_many_runs_are_refused_before_anything_is_loaded(
     output = tmp_path / "f.svg"
     result = labelproof("figure", "tsne", "--runs", kept, "--output", output)
     assert "2 runs of digits are more than a figure can show" in str(result.exception)
-
-
-def test_bench_keeps_the_runs_that_features_are_drawn_from(tmp_path: Path) -> None:
-    root = write_tiny_mnist(tmp_path / "data")
-    common = ("--data-root", root, "--device", "cpu")
-    result = labelproof(
-        *("bench", "symmetric", "--dataset", "mnist", "--methods", "CE", "--columns", "0.4"),
-        *("--epochs", "1", "--keep-runs", "--records", tmp_path / "records"),
-        *("--runs", tmp_path / "runs", *common),
-    )
-    assert result.exit_code == 0, result.output
-    path = tmp_path / "features.png"
-    drawn = labelproof("figure", "tsne", "--runs", tmp_path / "runs", "--output", path, *common)
-    assert drawn.exit_code == 0, drawn.output
-    assert path.exists()

@@ -4,27 +4,15 @@ import csv
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from made_images import write_images
-from trained import labelproof, labelproof_to_its_end
+from trained import labelproof
 
-from labelproof.data.images import sample_names
-from labelproof.data.load import load_dataset
-from labelproof.training.configuration import Configuration
 from labelproof.training.export import KEY
-from labelproof.training.record import read_record
-from labelproof.training.runner import Event, Job
-from labelproof.training.stop_request import StopRequest
-from labelproof.verbs.progress import Reporter
-from labelproof.verbs.train import follow
 
 SMALL = ("--epochs", "3", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
 TINY = ("--epochs", "2", "--device", "cpu", "--network", "cnn4(width=4,hidden=8)")
@@ -112,40 +100,6 @@ def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
     assert "epochs 25" in str(other.exception)
 
 
-def test_a_search_is_asked_for_in_a_folder_of_its_own(table_run: tuple[Path, str]) -> None:
-    folder, _ = table_run
-    other = labelproof(
-        *("fit", folder.parent / "things.csv", "--output", folder, "--epochs", "25"),
-        *("--device", "cpu", "--loss", "auto"),
-    )
-    assert "--fresh" in str(other.exception)
-
-
-def test_a_notice_after_the_end_hides_no_result(table_run: tuple[Path, str]) -> None:
-    folder, _ = table_run
-    record = read_record(folder)
-    assert record is not None
-    job = Job(Configuration.from_values(record.configuration), folder)
-    events = [Event(job, "started", 25), Event(job, "finished", record), Event(job, "notice", "oh")]
-    assert follow(events, job, reporter=Reporter(), stop=StopRequest()) is record
-
-
-def test_a_further_table_is_evaluated_by_the_runs_own_columns(
-    table_run: tuple[Path, str], tmp_path: Path
-) -> None:
-    (tmp_path / "clean.csv").write_text(
-        "label,colour,height,width\nkind 0,red,0,0\nkind 1,blue,-2,3\nkind 0,green,0.1,0.1\n"
-    )
-    found = labelproof(
-        "evaluate", table_run[0], "--data", tmp_path / "clean.csv", "--format", "json"
-    )
-    assert found.exit_code == 0, found.output
-    assert json.loads(found.stdout)["accuracy"] == 100
-    (tmp_path / "odd.csv").write_text("label,colour,height,width\nkind 9,red,0,0\n")
-    odd = labelproof("evaluate", table_run[0], "--data", tmp_path / "odd.csv")
-    assert "kind 9" in str(odd.exception)
-
-
 def test_changed_labels_are_not_taken_for_the_old_ones(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv")
     command = ("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "run")
@@ -157,40 +111,6 @@ def test_changed_labels_are_not_taken_for_the_old_ones(tmp_path: Path) -> None:
     changed = labelproof(*command)
     assert "have changed since" in str(changed.exception)
     assert labelproof(*command, "--fresh").exit_code == 0
-
-
-def test_a_run_is_evaluated_by_the_labels_that_it_was_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_table(tmp_path / "t.csv")
-    # The first row is left out, and all others of its kind are of another one now.
-    table = load_dataset("t.csv")
-    samples, labels = sample_names(table.train, "t.csv"), table.train.labels.tolist()
-    first, other = (table.class_names[number] for number in (labels[0], 1 - labels[0]))
-    decided = [
-        f"{name},{other}" for name, label in zip(samples, labels, strict=True) if label == labels[0]
-    ]
-    decided[0] = f"{samples[0]},"
-    Path("reviewed.csv").write_text("\n".join(["sample,label", *decided]) + "\n")
-    fitted = labelproof("fit", "t.csv", *SMALL, "--labels", "reviewed.csv", "--output", "run")
-    assert fitted.exit_code == 0, fitted.output
-
-    def measured(*more: str) -> dict[str, Any]:
-        found = labelproof("evaluate", "run", "--split", "train", "--format", "json", *more)
-        assert found.exit_code == 0, found.output
-        return json.loads(found.stdout)
-
-    found = measured()
-    counts = {entry["name"]: entry["n"] for entry in found["classes"]}
-    assert found["n"] == len(samples) - 1
-    assert counts[first] == 0
-    assert measured("--data", "t.csv")["n"] == len(samples)
-    assert measured("--data", "t.csv", "--labels", "reviewed.csv") == found
-    Path("reviewed.csv").rename("elsewhere.csv")
-    lost = labelproof("evaluate", "run", "--split", "train")
-    assert "reviewed.csv, which is not there from here; say with --labels" in str(lost.exception)
-    assert measured("--labels", "elsewhere.csv") == found
 
 
 def test_what_cannot_be_trained_does_not_stand_in_the_way(tmp_path: Path) -> None:
@@ -212,12 +132,6 @@ def test_a_recipe_is_a_file_that_train_reads(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
 
 
-def test_trials_without_a_search_are_refused(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv")
-    result = labelproof("fit", tmp_path / "t.csv", "--trials", "3", *SMALL)
-    assert "--loss auto" in str(result.exception)
-
-
 def test_the_label_column_that_was_named_is_remembered(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv")
     text = (tmp_path / "t.csv").read_text().replace(",label", ",group").splitlines()
@@ -230,25 +144,6 @@ def test_the_label_column_that_was_named_is_remembered(tmp_path: Path) -> None:
     assert "3 classes (kind 0" in result.stdout
     measured = labelproof("evaluate", tmp_path / "run", "--split", "train", "--format", "json")
     assert measured.exit_code == 0, measured.output
-
-
-def test_a_run_on_a_table_is_evaluated_and_exported(
-    table_run: tuple[Path, str], tmp_path: Path
-) -> None:
-    folder, _ = table_run
-    measured = labelproof("evaluate", folder, "--split", "train", "--format", "json")
-    assert measured.exit_code == 0, measured.output
-    assert json.loads(measured.stdout)["accuracy"] > 90
-    file = tmp_path / "network.pt2"
-    exported = labelproof("export", folder, "--format", "torch-export", "--output", file)
-    assert exported.exit_code == 0, exported.output
-    from labelproof.verbs.run import load_run
-
-    run = load_run(folder)
-    rows = torch.randn(5, *run.description.input_shape)
-    logits = torch.export.load(file).module()(rows)
-    expected = torch.cat(list(run.logits(rows.numpy())))
-    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(
@@ -290,19 +185,6 @@ def test_a_run_without_its_record_predicts_and_is_finished_again(
     assert curves[0] == curves[1]
 
 
-def test_a_known_dataset_with_noise_put_on(tmp_path: Path) -> None:
-    result = labelproof(
-        *("fit", "digits", "--noise", "symmetric:0.4", *TINY, "--output", tmp_path / "run"),
-        *("--loss", "gce(q=0.7)", "--balanced", "--validation", "0.3", "--seed", "5"),
-    )
-    assert result.exit_code == 0, result.output
-    configuration = json.loads((tmp_path / "run" / "record.json").read_text())["configuration"]
-    assert configuration["loss"] == "gce(q=0.7)"
-    assert configuration["class_weight"] == "balanced"
-    assert configuration["validation"] == 0.3
-    assert "Test: " in result.stdout
-
-
 def test_a_dry_run_says_what_would_be_done(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv")
     result = labelproof("fit", tmp_path / "t.csv", "--dry-run", "--device", "cpu")
@@ -337,51 +219,6 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line(name: str, tmp_path:
     assert not (tmp_path / "run" / "record.json").exists()
 
 
-def test_the_program_ends_with_2_and_one_line_for_what_cannot_be_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.csv").write_text("a,label\n1,x\n2,x\n")
-    done = labelproof_to_its_end("fit", tmp_path / "t.csv")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert "Traceback" not in done.stderr
-
-
-def test_a_folder_that_is_no_run_is_said_to_be_none(tmp_path: Path) -> None:
-    result = labelproof("predict", tmp_path, tmp_path)
-    assert isinstance(result.exception, FileNotFoundError)
-    assert "not the folder of a run" in str(result.exception)
-
-
-def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_table(tmp_path / "t.csv", 300)
-    command = ["fit", "t.csv", "--device", "cpu"]
-    command += ["--epochs", "60", "--network", "mlp(hidden=8,depth=1)"]
-    whole = labelproof(*command, "--output", "whole")
-    assert whole.exit_code == 0, whole.output
-    with subprocess.Popen(
-        [sys.executable, "-m", "labelproof", *command, "--output", "cut"],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("epoch 10 of"):
-                process.send_signal(signal.SIGINT)
-                break
-        rest = process.stdout.read()
-        assert process.wait() == 130, rest
-    again = labelproof(*command, "--output", "cut")
-    assert again.exit_code == 0, again.output
-    metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("cut", "whole")]
-    assert metrics[0] == metrics[1]
-
-
 def test_the_loss_can_be_chosen_on_what_is_held_out(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", 90)
     command = ("fit", tmp_path / "t.csv", *SMALL, "--loss", "auto", "--trials", "2")
@@ -398,23 +235,6 @@ def test_the_loss_can_be_chosen_on_what_is_held_out(tmp_path: Path) -> None:
     assert "Validation: " in again.stdout
 
 
-def test_a_fit_is_measured_on_new_rows_or_knowingly_on_its_own(
-    table_run: tuple[Path, str], tmp_path: Path
-) -> None:
-    folder, _ = table_run
-    refused = str(labelproof("evaluate", folder).exception)
-    assert "things has no test part" in refused
-    assert "--data NEW.csv" in refused
-    assert "--split train" in refused
-    own = labelproof("evaluate", folder, "--split", "train").stdout
-    assert "of 60 rows of things, train" in own
-    assert "has learned from most of these labels, and no one has checked them" in own
-    write_table(tmp_path / "new.csv", 30, seed=1)
-    new = labelproof("evaluate", folder, "--data", tmp_path / "new.csv").stdout
-    assert f"of 30 rows of {tmp_path / 'new.csv'}\n" in new
-    assert "learned from" not in new
-
-
 def test_cells_that_are_not_numbers_are_refused_where_a_run_is_measured(
     table_run: tuple[Path, str], tmp_path: Path
 ) -> None:
@@ -425,17 +245,6 @@ def test_cells_that_are_not_numbers_are_refused_where_a_run_is_measured(
     skipped = labelproof("evaluate", table_run[0], "--data", bad, "--skip-unreadable")
     assert skipped.exit_code == 0
     assert "got 'abc' in line 2; treated as missing" in skipped.stderr
-
-
-def test_a_run_is_measured_on_its_own_data_as_they_were_read(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv")
-    with (tmp_path / "t.csv").open("a") as stream:
-        stream.write("wide,0,red,kind 0\n")
-    run = tmp_path / "run"
-    assert labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", run).exit_code == 0
-    found = labelproof("evaluate", run, "--split", "train", "--format", "json")
-    assert json.loads(found.stdout)["n"] == 61
-    assert "'wide' in line 62; treated as missing" in found.stderr
 
 
 def test_stopped_before_its_page_the_page_is_made_by_the_same_command(tmp_path: Path) -> None:
@@ -461,16 +270,6 @@ def test_stopped_before_its_page_the_page_is_made_by_the_same_command(tmp_path: 
     kept = page.stat().st_mtime_ns
     assert labelproof(*command).stdout.endswith(said)
     assert page.stat().st_mtime_ns == kept
-
-
-def test_a_column_that_is_given_for_a_file_of_labels_is_explained(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv")
-    named = labelproof("fit", tmp_path / "t.csv", "--labels", "colour")
-    assert str(named.exception) == (
-        "--labels: there is no file colour; for a column of the data say --label colour"
-    )
-    file = labelproof("fit", tmp_path / "t.csv", "--labels", "gone.csv")
-    assert str(file.exception) == "--labels: there is no file gone.csv"
 
 
 def test_too_few_rows_leave_no_folder(tmp_path: Path) -> None:

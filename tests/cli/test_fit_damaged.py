@@ -110,13 +110,6 @@ def test_a_table_of_suspects_that_was_cut_off_is_written_anew(
         assert (folder / "suspects.csv").read_bytes() == whole
 
 
-def test_a_table_of_suspects_that_someone_changed_stays(here: Path) -> None:
-    path = here / "t-fit" / "audit" / "suspects.csv"
-    path.write_text("sample,given,suggested,score,seen\n")
-    assert labelproof("fit", "t.csv", *SMALL).exit_code == 0
-    assert path.read_text() == "sample,given,suggested,score,seen\n"
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
@@ -134,23 +127,3 @@ def test_a_finished_audit_that_is_damaged_is_said_to_be(
     said = refused("audit", "t.csv", *SMALL, *FOLDS)
     assert "--fresh" in said
     assert name in said
-
-
-def test_an_audit_without_its_settings_is_not_said_to_be_another(here: Path) -> None:
-    (here / "audit" / "settings.json").unlink()
-    said = refused("audit", "t.csv", *SMALL, *FOLDS)
-    assert "settings.json is missing" in said
-    assert "nothing was trained" not in said
-    # Nor is what took long written over by what did not.
-    assert "for which networks were trained" in refused("audit", "t-fit", "--output", "audit")
-
-
-def test_weights_that_are_damaged_are_said_to_be(here: Path) -> None:
-    checkpoints = sorted((here / "t-fit" / "checkpoint").iterdir())
-    for checkpoint in checkpoints:
-        cut(checkpoint)
-    said = refused("predict", "t-fit", "t.csv")
-    assert "the weights of t-fit are damaged" in said
-    assert "--fresh" in said
-    assert "starts anew" not in said
-    assert "no checkpoint" not in said

@@ -64,22 +64,3 @@ def test_an_audit_cuts_between_patients(here: Path) -> None:
     assert "--group: expected at least two groups" in str(result.exception)
     result = labelproof("fit", "one.csv", "--label", "ill", "--group", "who", *QUICK)
     assert "groups: expected at least two" in str(result.exception)
-
-
-def test_an_audit_does_not_go_on_with_other_groups(here: Path) -> None:
-    result = labelproof("audit", *TABLE, *QUICK, "--folds", "2")
-    assert result.exit_code == 0, result.output
-    text = (here / "visits.csv").read_text()
-    (here / "visits.csv").write_text(text.replace(",P1,", ",P2,"))
-    result = labelproof("audit", *TABLE, *QUICK, "--folds", "2")
-    assert "holds an audit of other data" in str(result.exception)
-
-
-def test_a_search_and_a_recipe_say_it_to_the_next_command() -> None:
-    result = labelproof("tune", *TABLE, "--trials", "1", *QUICK)
-    assert result.exit_code == 0, result.output
-    assert "--label ill --group patient" in result.output
-    result = labelproof("fit", *TABLE, "--dry-run", *QUICK)
-    assert "# and on the command line: --label ill --group patient" in result.output
-    result = labelproof("train", "--data", *TABLE, "--dry-run", "--validation", "0.2", *QUICK)
-    assert result.exit_code == 0, result.output

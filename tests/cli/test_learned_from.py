@@ -51,14 +51,6 @@ def test_copies_of_images_are_known_again(photos: Path, tmp_path: Path) -> None:
     assert "2 of 4 of these images are among those that it was trained and validated on" in said
 
 
-def test_the_same_images_by_a_list_are_known_again(photos: Path, tmp_path: Path) -> None:
-    rows = [f"{photos / 'photos' / name},{name[:3]}" for name in NAMES[5:15]]
-    (tmp_path / "list.csv").write_text("\n".join(["path,label", *rows]) + "\n")
-    found, said = measured(photos / "run", tmp_path / "list.csv")
-    assert found["learned_from"] is True
-    assert "10 of 10 of these images" in said
-
-
 def test_of_new_images_nothing_is_said(tmp_path: Path) -> None:
     write_images(tmp_path / "photos", NAMES)
     fit(tmp_path / "photos", *CNN, "--output", tmp_path / "run")

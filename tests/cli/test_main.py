@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -65,28 +64,6 @@ def test_ctrl_c_from_outside_while_torch_is_loaded(command: tuple[str, ...]) -> 
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     assert (process.returncode, output) == (130, "")
-
-
-def test_who_ignores_ctrl_c_is_not_ended_by_it() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", STOPPED, "losses", "torch"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    )
-    # As a loss there is no 'torch', and this is said: the import went on.
-    assert done.returncode == 2
-    assert "unknown loss 'torch'" in done.stderr
-
-
-def test_the_package_is_there_before_torch_is() -> None:
-    code = "import sys, labelproof.cli.main; print('torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
-    )
-    assert done.stdout == "False\n"
 
 
 def test_all_names_of_the_package_are_to_be_had() -> None:

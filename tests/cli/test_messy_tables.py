@@ -39,13 +39,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "run", result.stdout
 
 
-def test_what_is_said_at_the_end_names_no_share_that_no_one_knows(run: tuple[Path, str]) -> None:
-    folder, printed = run
-    assert "so wrong ones among them count against the network.\n" in printed
-    assert "%" not in printed.split("Those labels")[1]
-    assert f"Next: labelproof predict {folder} NEW.csv --id customer_id\n" in printed
-
-
 def test_predictions_can_be_joined_by_a_column(run: tuple[Path, str], tmp_path: Path) -> None:
     new = write(tmp_path / "new.csv", rows(3))
     result = labelproof("predict", run[0], new, "--id", "customer_id")
@@ -69,22 +62,6 @@ def test_new_numbers_are_read_as_those_of_training(run: tuple[Path, str], tmp_pa
     assert "'nine' in line 2" in str(refused.exception)
 
 
-def test_a_dry_run_refuses_what_the_run_would(tmp_path: Path) -> None:
-    table, churned = write(tmp_path / "t.csv", rows(60)), ("--label", "churned")
-    for options, said in (
-        (("--augmentation", "flip"), "augmentation: expected none for the rows of a table"),
-        (("--drop", "plans"), "drop: expected a column of"),
-        (("--output", tmp_path), "--output: expected a new or empty folder"),
-        (("--output", table), "expected a folder to write into, got a file"),
-    ):
-        refused = [
-            str(labelproof("fit", table, *GERMAN, *churned, *more, *SMALL, *options).exception)
-            for more in (("--dry-run",), ())
-        ]
-        assert refused[0] == refused[1]
-        assert said in refused[0]
-
-
 def test_a_dry_run_names_what_is_dropped_and_whose_folder_it_is(
     run: tuple[Path, str],
 ) -> None:
@@ -98,13 +75,6 @@ def test_a_dry_run_names_what_is_dropped_and_whose_folder_it_is(
     assert "without --dry-run" not in again
 
 
-def test_of_labels_that_were_changed_it_is_known_how_many(tmp_path: Path) -> None:
-    table = write(tmp_path / "t.csv", rows(60))
-    options = ("--label", "churned", *GERMAN, "--output", tmp_path / "run", "--no-audit")
-    result = labelproof("fit", table, *options, *SMALL, "--noise", "symmetric:0.3:exact")
-    assert "that were changed, so a network that is always right would be at about" in result.stdout
-
-
 @pytest.mark.parametrize("name", ["label", "Row", " path "])
 def test_an_id_that_is_called_as_predictions_are_is_refused(
     run: tuple[Path, str], name: str
@@ -112,9 +82,3 @@ def test_an_id_that_is_called_as_predictions_are_is_refused(
     table = run[0].parent / "customers.csv.gz"
     result = labelproof("predict", run[0], table, "--id", name)
     assert "--id: expected a column that is called otherwise" in str(result.exception)
-
-
-def test_nothing_is_written_under_the_name_of_a_packed_file(run: tuple[Path, str]) -> None:
-    table = run[0].parent / "customers.csv.gz"
-    result = labelproof("predict", run[0], table, "--output", run[0].parent / "out.csv.gz")
-    assert "nothing is packed here" in str(result.exception)

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from trained import labelproof
 
-from labelproof.data.dataset import Dataset, Split
-from labelproof.verbs.summaries import describe_data
-
 QUICK = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "1", "--device", "cpu")
 
 
@@ -45,21 +42,3 @@ def test_a_run_and_an_audit_do_not_share_a_folder(table: Path) -> None:
     # Each goes on in its own.
     assert labelproof("fit", table, *QUICK, "--output", run).exit_code == 0
     assert labelproof("audit", table, *QUICK, "--folds", "2", "--output", audit).exit_code == 0
-
-
-def test_an_empty_folder_is_as_good_as_a_new_one(table: Path) -> None:
-    folder = table.parent / "empty"
-    folder.mkdir()
-    assert labelproof("fit", table, *QUICK, "--no-audit", "--output", folder).exit_code == 0
-
-
-def test_a_class_of_few_samples_is_named() -> None:
-    labels = np.repeat(np.arange(5), (60, 50, 40, 30, 2))
-    dataset = Dataset(
-        name="things",
-        splits={"train": Split(np.zeros((len(labels), 1), np.float32), labels)},
-        class_names=("a", "b", "c", "d", "rare"),
-        mean=(0.0,),
-        std=(1.0,),
-    )
-    assert describe_data(dataset).endswith("(a 60, b 50, c 40 and 2 more; fewest: rare 2)")

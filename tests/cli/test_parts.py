@@ -34,12 +34,3 @@ def test_a_fit_says_what_it_measures_on_and_what_it_does_not_use(tmp_path: Path)
     said = result.stdout.splitlines()
     assert "# Measured on: 4 images of test, never learned from" in said
     assert "# Not used: 6 images of validation" in said
-
-
-def test_of_data_without_parts_nothing_is_said(tmp_path: Path) -> None:
-    photos = write_parts(tmp_path, photos=12) / "photos"
-    for command in ("audit", "fit"):
-        result = labelproof(command, photos, *SMALL)
-        assert result.exit_code == 0, result.output
-        for word in ("Not audited", "Not used", "Measured on"):
-            assert word not in result.stdout

@@ -1,7 +1,6 @@
 import csv
 import io
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -75,27 +74,6 @@ def test_files_and_folders_are_predicted_in_order(run: Path, tmp_path: Path) -> 
     assert [int(row["label"]) for row in found] == expected.tolist()
 
 
-def test_images_of_another_size_are_brought_to_the_networks(run: Path, tmp_path: Path) -> None:
-    image = load_digits().test.array[0, 0]
-    large = Image.fromarray(image).resize((64, 64), Image.Resampling.NEAREST)
-    wide = Image.new("L", (128, 64))
-    wide.paste(large, (32, 0))
-    for picture, name in ((large, "large.png"), (wide, "wide.png")):
-        picture.save(tmp_path / name)
-    found = rows(labelproof("predict", run, tmp_path, "--all"))
-    # What stands out on the sides is cut off, so that both show the same but for its border.
-    shown = [[float(row[f"p({digit})"]) for digit in range(10)] for row in found]
-    assert shown[0] == pytest.approx(shown[1], abs=0.02)
-
-
-def test_a_run_with_crops_takes_any_size_and_grey(colour_run: Path, tmp_path: Path) -> None:
-    write_images(tmp_path, ["a.png"], size=(50, 30))
-    write_images(tmp_path, ["b.jpg"], size=(16, 16), mode="L")
-    found = rows(labelproof("predict", colour_run, tmp_path))
-    assert len(found) == 2
-    assert {row["label"] for row in found} <= {"cat", "dog"}
-
-
 def test_a_run_with_crops_sees_what_its_evaluation_sees(colour_run: Path) -> None:
     pets = colour_run.parent / "pets"
     saved = load_run(colour_run)
@@ -155,49 +133,3 @@ def test_a_pipe_takes_the_table_and_may_have_enough_of_it(run: Path, tmp_path: P
     os.close(reader)
     assert labelproof(*words).exit_code == 141
     os.close(writer)
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.zeros((2, 8)), "expected (N, H, W)"),
-        (np.zeros((2, 5, 8, 8)), "expected (N, H, W)"),
-        (np.full((2, 8, 8), -1.0), "numbers from 0 to 1, got float64 from -1.0 to -1.0"),
-        (np.full((2, 8, 8), np.nan), "numbers from 0 to 1"),
-        (np.full((2, 8, 8), 300), "expected bytes"),
-        (np.array([["a"] * 8] * 8, dtype=object), "cannot be read as NumPy arrays"),
-    ],
-)
-def test_arrays_that_are_no_images_are_refused(
-    run: Path, tmp_path: Path, array: np.ndarray, message: str
-) -> None:
-    np.save(tmp_path / "x.npy", array)
-    result = labelproof("predict", run, tmp_path / "x.npy")
-    assert isinstance(result.exception, ValueError)
-    assert message in str(result.exception)
-
-
-def test_what_is_not_there_is_said_at_once(run: Path, tmp_path: Path) -> None:
-    missing = labelproof("predict", run, tmp_path / "nowhere.png")
-    assert isinstance(missing.exception, FileNotFoundError)
-    (tmp_path / "empty").mkdir()
-    empty = labelproof("predict", run, tmp_path / "empty")
-    assert "expected images in this folder, found none" in str(empty.exception)
-    np.savez(tmp_path / "two.npz", a=np.zeros(1), b=np.zeros(1))
-    two = labelproof("predict", run, tmp_path / "two.npz")
-    assert "one that is called images, found a, b" in str(two.exception)
-
-
-def test_arrays_get_the_runs_channels(colour_run: Path, run: Path, tmp_path: Path) -> None:
-    np.save(tmp_path / "grey.npy", np.zeros((2, 20, 20), np.uint8))
-    assert len(rows(labelproof("predict", colour_run, tmp_path / "grey.npy"))) == 2
-    np.save(tmp_path / "colour.npy", np.zeros((2, 20, 20, 3), np.int64))
-    assert len(rows(labelproof("predict", run, tmp_path / "colour.npy"))) == 2
-    shutil.copy(tmp_path / "colour.npy", tmp_path / "COLOUR.NPY")
-    assert len(rows(labelproof("predict", run, tmp_path / "COLOUR.NPY"))) == 2
-
-
-def test_a_folder_is_no_file_to_write_and_that_is_said_first(run: Path, tmp_path: Path) -> None:
-    result = labelproof("predict", run, tmp_path / "gone.png", "--output", tmp_path)
-    assert "--output: expected a file, got the folder" in str(result.exception)
-    assert str(result.exception).endswith("/predictions.csv")

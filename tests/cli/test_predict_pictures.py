@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import struct
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +11,8 @@ from trained import labelproof_to_its_end, train_digits
 
 from labelproof.cli import console
 from labelproof.data.image_folder import load_folder
-from labelproof.data.images import decode_image
 from labelproof.data.notices import DataWarning
-from labelproof.verbs.predictions import find_pictures, load_array
+from labelproof.verbs.predictions import find_pictures
 
 GREY = (1, 8, 8)
 COLOUR = (3, 32, 32)
@@ -62,14 +58,6 @@ def test_files_that_are_no_images_are_named_as_fit_names_them(
     assert said(capsys, tmp_path / "a" / "1.png") == []
 
 
-def test_a_folder_without_images_is_told_with_what_is_there(tmp_path: Path) -> None:
-    for name in ("1.heic", "IM0001"):
-        (tmp_path / name).touch()
-    with pytest.raises(ValueError, match="found none; 2 other files there: ") as caught:
-        find_pictures([tmp_path], GREY)
-    assert str(caught.value).endswith(f"{tmp_path}/1.heic, {tmp_path}/IM0001")
-
-
 def test_a_row_that_names_no_image_is_one_that_cannot_be_read(tmp_path: Path) -> None:
     write_images(tmp_path, ["a.png"], mode="L", size=(8, 8))
     table = tmp_path / "new.csv"
@@ -94,40 +82,6 @@ def test_all_of_it_is_on_the_error_stream_of_the_command(tmp_path: Path) -> None
     kind, page = ended.stderr.splitlines()
     assert kind.startswith(f"warning: {photos}: 1 file left out")
     assert page.startswith("warning: 1 image has more than one page")
-
-
-def test_what_pillow_says_is_not_said_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "odd.tif"
-    make_image(1, mode="L").save(file)
-    # Two values where one is meant, for how the planes of a TIFF lie (284).
-    entry, twice = struct.pack("<HHI", 284, 3, 1), struct.pack("<HHI", 284, 3, 2)
-    file.write_bytes(file.read_bytes().replace(entry, twice))
-    with pytest.warns(UserWarning, match="too many entries"):
-        decode_image(str(file), mode="L")
-    find_pictures([tmp_path], GREY)
-    assert capsys.readouterr().err == ""
-
-
-# Pillow reads all of a pipe, and leaves it to be closed when it is forgotten.
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_what_comes_through_a_pipe_is_read_once(tmp_path: Path) -> None:
-    write_images(tmp_path, ["a.png"], mode="L")
-    content = (tmp_path / "a.png").read_bytes()
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-
-    def write() -> None:
-        pipe.write_bytes(content)
-        # Who comes again gets nothing, and does not wait for ever.
-        while True:
-            pipe.write_bytes(b"")
-
-    threading.Thread(target=write, daemon=True).start()
-    (picture,) = find_pictures([pipe], GREY)
-    assert isinstance(picture.pixels, np.ndarray)
 
 
 def save(folder: Path, shape: tuple[int, ...]) -> Path:
@@ -163,25 +117,6 @@ def test_one_image_is_not_taken_for_many(
     assert len(picture.pixels) == run[0]
 
 
-@pytest.mark.parametrize(
-    ("run", "shape"),
-    [
-        (COLOUR, (2, 32, 32)),
-        (COLOUR, (1, 32, 32)),
-        (COLOUR, (3, 1, 32, 32)),
-        (GREY, (3, 8, 8)),
-        (GREY, (1, 8, 8)),
-        ((1, 8, 3), (5, 8, 3)),
-    ],
-)
-def test_what_can_only_be_many_grey_images_is_taken_for_them(
-    run: tuple[int, int, int], shape: tuple[int, ...], tmp_path: Path
-) -> None:
-    pictures = list(find_pictures([save(tmp_path, shape)], run))
-    assert [picture.index for picture in pictures] == [str(index) for index in range(shape[0])]
-    assert {len(picture.pixels) for picture in pictures} == {run[0]}  # type: ignore[arg-type]
-
-
 def test_a_table_names_the_images(tmp_path: Path) -> None:
     run = tmp_path / "run"
     train_digits(run, epochs=1)
@@ -208,21 +143,3 @@ def test_a_table_names_the_images(tmp_path: Path) -> None:
     refused = labelproof_to_its_end("predict", run, tmp_path / "scans", "--id", "Bild")
     assert refused.returncode == 2
     assert "--id: expected with tables" in refused.stderr
-
-
-def test_a_table_without_images_is_refused(tmp_path: Path) -> None:
-    table = tmp_path / "new.csv"
-    table.write_text("size,kind\n3,u\n4,v\n")
-    with pytest.raises(ValueError, match="column of images"):
-        find_pictures([table], GREY)
-
-
-def test_features_are_found_beside_their_labels(tmp_path: Path) -> None:
-    path = tmp_path / "rows.npz"
-    np.savez(path, embeddings=np.ones((4, 3)), labels=np.zeros(4))
-    assert load_array(path).shape == (4, 3)
-    np.savez(path, images=np.ones((4, 8, 8)), features=np.ones((4, 3)), labels=np.zeros(4))
-    assert load_array(path).shape == (4, 8, 8)
-    np.savez(path, embeddings=np.ones((4, 3)), features=np.ones((4, 3)))
-    with pytest.raises(ValueError, match="expected one array, or one that is called images"):
-        load_array(path)

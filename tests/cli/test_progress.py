@@ -1,13 +1,12 @@
 import io
 from itertools import count
 
-import pytest
 from rich.console import Console
 
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RunRecord
 from labelproof.training.runner import Event, Job
-from labelproof.verbs.progress import RunDisplay, duration
+from labelproof.verbs.progress import RunDisplay
 
 
 def display(
@@ -17,13 +16,6 @@ def display(
     console = Console(file=stream, width=200, force_terminal=terminal)
     ticks = count(0, tick)
     return RunDisplay(console, runs=runs, epochs=epochs, clock=lambda: next(ticks)), stream
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (7200, "2:00:00")]
-)
-def test_times_are_a_clocks(seconds: float, shown: str) -> None:
-    assert duration(seconds) == shown
 
 
 def test_the_time_left_is_that_of_the_epochs_seen_here() -> None:
@@ -85,15 +77,6 @@ def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() ->
     ]
 
 
-@pytest.mark.parametrize("runs", [1, 2])
-def test_a_terminal_has_bars_and_a_single_run_its_epochs_instead(runs: int) -> None:
-    shown, stream = display(runs=runs, epochs=2 * runs, terminal=runs > 1, tick=100)
-    with shown:
-        shown.start("a", "a", epochs=2)
-        shown.advance("a", {})
-    assert "under way" not in stream.getvalue()
-
-
 def test_a_terminal_sees_a_bar_for_each_run_and_one_for_all() -> None:
     shown, stream = display(runs=2, epochs=4, terminal=True)
     with shown:
@@ -105,12 +88,3 @@ def test_a_terminal_sees_a_bar_for_each_run_and_one_for_all() -> None:
     text = stream.getvalue()
     for part in ("all runs", "first", "second", "2/4", "1/2", "accuracy 75.00%"):
         assert part in text
-
-
-def test_a_run_without_test_images_has_no_accuracy() -> None:
-    shown, stream = display(runs=2, epochs=2)
-    job = Job(Configuration("digits", epochs=1))
-    with shown:
-        shown.show(Event(job, "started", 0))
-        shown.show(Event(job, "finished", RunRecord("a", {}, 0.0, {"train_loss": [1.0]}, 1.0, {})))
-    assert stream.getvalue().splitlines() == [f"1 of 2  {job.configuration.name}  finished"]

@@ -1,6 +1,4 @@
 import csv
-import os
-import socket
 import sys
 import urllib.request
 from dataclasses import replace
@@ -15,7 +13,6 @@ from trained import labelproof, labelproof_to_its_end
 from labelproof.audit.folder import REVIEW, Audit
 from labelproof.review.decisions import Decisions
 from labelproof.review.standing import Review
-from labelproof.training.run_folder import FolderInUseError, owning
 
 
 @pytest.fixture
@@ -52,22 +49,6 @@ def test_decisions_are_exported(audit: Audit, tmp_path: Path) -> None:
     assert rows[third]["label"] == rows[third]["given"] == names[audit.findings.given[third]]
 
 
-def test_what_an_earlier_review_left_out_is_counted_with_the_rest(
-    audit: Audit, tmp_path: Path
-) -> None:
-    replace(audit, left_out=("gone/1.png", "gone/2.png")).write(tmp_path / "audit")
-    decide(audit, tmp_path / "audit", "unsure", "keep")
-    file = tmp_path / "reviewed.csv"
-    result = labelproof("review", tmp_path / "audit", "--export", file)
-    assert result.exit_code == 0, result.output
-    said = "62 labels, 0 changed, 3 left out as unsure (2 of them in an earlier review), "
-    assert f"{said}58 not decided" in result.stdout
-    with file.open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) == 62
-    assert sum(not row["label"] for row in rows) == 3
-
-
 def test_the_audit_of_a_run_is_found_and_needs_no_data_to_export(
     audit: Audit, tmp_path: Path
 ) -> None:
@@ -95,12 +76,6 @@ def refusal(*arguments: str | Path) -> Exception:
     return result.exception
 
 
-def test_what_is_no_audit_is_named(tmp_path: Path) -> None:
-    error = refusal(tmp_path)
-    assert isinstance(error, FileNotFoundError)
-    assert "no audit is kept there; 'labelproof audit PATH' makes one" in str(error)
-
-
 def test_nothing_decided_is_nothing_to_export(audit: Audit, tmp_path: Path) -> None:
     error = refusal(tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
     assert "nothing is decided there" in str(error)
@@ -122,38 +97,6 @@ def test_data_that_have_moved_are_told_and_nothing_is_lost(audit: Audit, tmp_pat
         assert len(decisions.latest()) == 1
 
 
-def test_a_port_in_use_is_told(audit: Audit, tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        error = refusal(tmp_path / "audit", "--no-open", "--port", str(port))
-    assert isinstance(error, OSError)
-    assert f"port: {port} is used by another program; choose another" in str(error)
-
-
-def test_a_folder_that_cannot_be_written_is_told(audit: Audit, tmp_path: Path) -> None:
-    (tmp_path / "audit" / REVIEW).mkdir()
-    error = refusal(tmp_path / "audit", "--no-open")
-    assert isinstance(error, OSError)
-    assert "review.sqlite: decisions cannot be kept there" in str(error)
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
-)
-def test_a_read_only_folder_is_told_and_can_be_exported(audit: Audit, tmp_path: Path) -> None:
-    decide(audit, tmp_path / "audit", "keep")
-    (tmp_path / "audit").chmod(0o555)
-    try:
-        error = refusal(tmp_path / "audit", "--no-open")
-        result = labelproof("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
-    finally:
-        (tmp_path / "audit").chmod(0o755)
-    assert "not allowed to write here" in str(error)
-    assert result.exit_code == 0, result.output
-
-
 def test_without_the_extra_it_says_what_to_install(
     audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,13 +108,6 @@ def test_without_the_extra_it_says_what_to_install(
     # Whoever exports what was decided elsewhere does not need it.
     result = labelproof("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
     assert result.exit_code == 0, result.output
-
-
-def test_who_has_the_audit_open_is_told(audit: Audit, tmp_path: Path) -> None:
-    with owning(tmp_path / "audit"):
-        error = refusal(tmp_path / "audit", "--no-open")
-    assert isinstance(error, FolderInUseError)
-    assert f"another process (pid {os.getpid()}) has {tmp_path / 'audit'} open" in str(error)
 
 
 def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: Path) -> None:
@@ -229,13 +165,6 @@ def test_an_export_takes_back_nothing_that_another_review_decided(
             pass
     result = labelproof("review", tmp_path / "audit", "--export", file)
     assert "0 changed, 0 left out as unsure, 60 not decided" in result.stdout
-
-
-def test_a_store_without_decisions_is_no_review(audit: Audit, tmp_path: Path) -> None:
-    (tmp_path / "audit" / REVIEW).touch()
-    error = refusal(tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
-    assert "holds no decision" in str(error)
-    assert not (tmp_path / "reviewed.csv").exists()
 
 
 def test_an_export_replaces_nothing_but_an_export(audit: Audit, tmp_path: Path) -> None:

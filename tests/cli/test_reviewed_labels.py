@@ -61,35 +61,11 @@ def test_they_are_other_data() -> None:
     assert json.loads(found.stdout)["n"] == 60
 
 
-def test_without_a_folder_named_both_runs_are_kept() -> None:
-    assert train().exit_code == 0
-    assert train("--labels", "reviewed.csv").exit_code == 0
-    first, second = sorted(path.name for path in Path("labelproof-runs").iterdir())
-    assert second == f"{first}-reviewed"
-
-
-@pytest.mark.parametrize("command", ["train", "tune"])
-def test_a_file_that_is_not_there_is_said_to_be(command: str) -> None:
-    data = ("--data", "table.csv") if command == "train" else ("table.csv",)
-    result = labelproof(command, *data, "--labels", "colour")
-    assert isinstance(result.exception, FileNotFoundError)
-    assert "say --label colour" in str(result.exception)
-
-
 def search(*arguments: str) -> Result:
     return labelproof(
         *("tune", "table.csv", "--label", "colour", "--trials", "1", "--folds", "1"),
         *("--epochs", "2", *NETWORK, *arguments),
     )
-
-
-def test_a_search_takes_them_and_names_them_in_the_next_command() -> None:
-    result = search("--labels", "reviewed.csv")
-    assert result.exit_code == 0, result.output
-    (line,) = [line for line in result.stdout.splitlines() if line.startswith("Next: ")]
-    assert "--output table-reviewed-tuned" in line
-    assert "--labels reviewed.csv" in line
-    assert "holds a search of something else" in str(search().exception)
 
 
 def test_human_labels_beside_other_noise_are_refused() -> None:
@@ -99,13 +75,6 @@ def test_human_labels_beside_other_noise_are_refused() -> None:
         assert "--human-labels: expected with --noise human:WHICH" in str(result.exception)
         assert f"--noise {noise}" in str(result.exception)
     assert not Path("labelproof-runs").exists()
-
-
-def test_a_table_has_rows() -> None:
-    said = train("--output", "run").stdout
-    assert "no test rows to measure it on" in said
-    assert "Next: labelproof predict run NEW.csv" in said
-    assert "image" not in said
 
 
 def single_class() -> None:
@@ -135,18 +104,6 @@ def test_a_single_class_is_nothing_to_learn_from(command: tuple[str, ...]) -> No
         result.exception
     )
     assert set(Path.cwd().iterdir()) == before
-
-
-def test_a_single_class_can_be_measured_on() -> None:
-    single_class()
-    assert train("--output", "run").exit_code == 0
-    measure = ("evaluate", "run", "--split", "train", "--format", "json")
-    result = labelproof(*measure, "--labels", "single.csv")
-    assert result.exit_code == 0, result.output
-    assert {e["name"]: e["n"] for e in json.loads(result.stdout)["classes"]} == {
-        "blue": 0,
-        "red": 60,
-    }
 
 
 def test_a_class_that_they_leave_empty_is_told() -> None:

@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_images import write_images
 from trained import labelproof
 
 from labelproof.audit import Audit
 
 MLP = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "1", "--device", "cpu")
-CNN = ("--network", "cnn4(width=4,hidden=8)", "--epochs", "1", "--device", "cpu")
-CROP = (*CNN, "--augmentation", "resized-crop:16")
 
 
 def write_table(path: Path, *, seed: int = 0) -> None:
@@ -125,52 +122,6 @@ def test_data_that_are_gone_are_looked_for_and_the_places_named(here: Path) -> N
     assert "trained on" not in said
 
 
-CASES: dict[str, tuple[str, ...]] = {
-    "table": ("cust.csv", *MLP),
-    "table with labels": ("cust.csv", *MLP, "--labels", "labels.csv"),
-    "table without a column": ("cust.csv", *MLP, "--drop", "note"),
-    "table of groups": ("cust.csv", *MLP, "--group", "patient", "--labels", "labels.csv"),
-    "images": ("photos", *CROP),
-    "images with labels": ("photos", *CROP, "--labels", "photo-labels.csv"),
-    "list of images": ("list.csv", *CROP, "--group", "who"),
-    "rows": ("rows.npz", *MLP),
-    "pixels": ("pixels.npz", *CNN),
-}
-
-
-@pytest.fixture(scope="module")
-def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with data of every kind, and files of labels."""
-    folder = tmp_path_factory.mktemp("kinds")
-    write_table(folder / "cust.csv")
-    (folder / "labels.csv").write_text("sample,label\nline 2,kind 1\nline 3,\n")
-    names = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(10)]
-    write_images(folder / "photos", names)
-    (folder / "photos" / "cat" / "broken.png").write_bytes(b"oops")
-    (folder / "photo-labels.csv").write_text("sample,label\ncat/1.png,dog\ncat/2.png,\n")
-    rows = [f"photos/{name},w{index // 2},{name[:3]}" for index, name in enumerate(names)]
-    (folder / "list.csv").write_text("\n".join(["path,who,label", *rows]) + "\n")
-    generator = np.random.default_rng(0)
-    np.savez(folder / "rows.npz", x=generator.normal(size=(40, 3)), y=np.arange(40) % 2)
-    pixels = generator.integers(0, 255, (40, 1, 8, 8), dtype=np.uint8)
-    np.savez(folder / "pixels.npz", images=pixels, labels=np.arange(40) % 2)
-    return folder
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_of_data_that_have_not_changed_nothing_is_said(
-    case: str, all_kinds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(all_kinds)
-    fit(*CASES[case], "--output", tmp_path / "run")
-    monkeypatch.chdir(tmp_path)
-    result = labelproof("audit", "run", "--device", "cpu")
-    assert result.exit_code == 0, result.output
-    found, said = measured("run", "--split", "train")
-    assert found["learned_from"] is True
-    assert "trained on" not in said
-
-
 def test_what_train_left_knows_its_data_too(tmp_path: Path) -> None:
     write_table(tmp_path / "cust.csv")
     trained = labelproof(
@@ -201,25 +152,6 @@ def test_the_same_data_by_another_path_are_gone_on_with(
     assert measured("cust-fit", "--split", "train")[0]["learned_from"] is True
 
 
-def test_an_audit_goes_on_with_the_same_data_by_another_path(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(here.parent / "work")
-    command = (*MLP, "--folds", "2", "--output", "audit")
-    assert labelproof("audit", "data/cust.csv", *command).exit_code == 0
-    moved = Path("data/cust.csv").rename(here / "moved.csv")
-    again = labelproof("audit", moved, *command)
-    assert again.exit_code == 0, again.output
-    assert "Finished before" in again.stdout
-    assert Audit.read(Path("audit")).data == str(moved)
-    other = labelproof("audit", moved, *command, "--seed", "9")
-    assert "audit holds an audit with other settings (seed " in str(other.exception)
-    write_table(moved, seed=1)
-    assert "audit holds an audit of other data" in str(
-        labelproof("audit", moved, *command).exception
-    )
-
-
 def test_a_run_and_an_audit_that_were_begun_go_on_with_data_that_were_moved(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,35 +174,3 @@ def test_a_run_and_an_audit_that_were_begun_go_on_with_data_that_were_moved(
     result = labelproof("audit", again, *command)
     assert result.exit_code == 0, result.output
     assert Audit.read(Path("audit")).data == str(again)
-
-
-def test_a_run_of_train_finds_its_data_from_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_table(tmp_path / "work" / "data" / "cust.csv")
-    monkeypatch.chdir(tmp_path / "work")
-    result = labelproof(
-        *("train", "--data", "data/cust.csv", "--label", "label", "--skip-unreadable", *MLP),
-        *("--output", "runs/deep/one"),
-    )
-    assert result.exit_code == 0, result.output
-    monkeypatch.chdir(tmp_path)
-    result = labelproof("evaluate", "work/runs/deep/one", "--split", "train", "--format", "json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["learned_from"] is True
-
-
-def test_other_images_with_the_same_names_are_no_moved_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(6)]
-    for site in ("a", "b"):
-        write_images(tmp_path / site / "images", names)
-    fit("a/images", *CROP, "--output", "run")
-    # Byte for byte the same here: only that both are there tells that none was moved.
-    result = labelproof("fit", "b/images", *CROP, "--output", "run", "--no-audit")
-    assert "holds a run with other settings (data 'a/images')" in str(result.exception)
-    shutil.rmtree("a")
-    result = labelproof("fit", "b/images", *CROP, "--output", "run", "--no-audit")
-    assert "Finished before" in result.output

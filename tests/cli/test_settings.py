@@ -61,17 +61,6 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"epochs": "ten"}, {"loss": 3}, {"nesterov": 1}, {"noise": 0.4}, {"data": 1}]
-)
-@pytest.mark.parametrize("preset", [None, "paper"])
-def test_a_value_of_another_type_is_a_mistake_of_the_users(
-    values: dict[str, object], preset: str | None
-) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(values))}: expected"):
-        choose_configuration({"data": "mnist", **values}, preset=preset, look=refuse)
-
-
-@pytest.mark.parametrize(
     ("data", "network", "augmentation"),
     [
         ("digits", "cnn4(width=12)", "none"),
@@ -117,11 +106,6 @@ def test_a_network_that_was_chosen_stays(lazy: bool) -> None:
     assert chosen.network == "resnet18"
     # Files may have any size, which crops bring to one.
     assert chosen.augmentation == ("resized-crop:224,flip" if lazy else "none")
-
-
-def test_mistakes_are_found_before_the_data_are_read() -> None:
-    with pytest.raises(ValueError, match="epochs"):
-        choose_configuration({"data": "./own", "epochs": 0}, preset=None, look=refuse)
 
 
 @pytest.mark.parametrize("written", ["ce+sr", "CE+SR", "Ce + sr"])

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 import typer
 from made_images import write_images
@@ -73,16 +72,6 @@ def test_a_table_is_listed(tmp_path: Path) -> None:
     assert not page.exists()
 
 
-def test_instance_noise_needs_the_images_in_memory(tmp_path: Path) -> None:
-    page = str(tmp_path / "page.html")
-    result = run("digits", "--noise", "instance:0.3", "--output", page)
-    assert result.exit_code == 0, result.output
-    write_images(tmp_path / "pets", [f"{name}/{n}.png" for name in ("cat", "dog") for n in "12"])
-    result = run(str(tmp_path / "pets"), "--noise", "instance:0.3", "--output", page)
-    assert isinstance(result.exception, ValueError)
-    assert "decoded one by one; save them as arrays first" in str(result.exception)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -99,27 +88,3 @@ def test_mistakes_are_explained_and_nothing_is_written(
     assert isinstance(result.exception, (ValueError, OSError))
     assert message in str(result.exception)
     assert not list(tmp_path.iterdir())
-
-
-def test_arrays_are_shown(tmp_path: Path) -> None:
-    images = np.random.default_rng(0).random((20, 6, 6))
-    np.savez(tmp_path / "dots.npz", images=images, labels=np.arange(20) % 2)
-    result = run(str(tmp_path / "dots.npz"), "--output", str(tmp_path / "page.html"))
-    assert result.exit_code == 0, result.output
-    assert "10 to 10 in each of 2 classes" in result.output
-
-
-def test_unreadable_images_are_left_out_when_asked(tmp_path: Path) -> None:
-    write_images(tmp_path / "pets", [f"{name}/{n}.png" for name in ("cat", "dog") for n in "123"])
-    (tmp_path / "pets" / "cat" / "empty.jpg").touch()
-    page = tmp_path / "page.html"
-    refused = run(str(tmp_path / "pets"), "--output", str(page))
-    assert isinstance(refused.exception, ValueError)
-    assert not page.exists()
-    shown = run(str(tmp_path / "pets"), "--output", str(page), "--skip-unreadable")
-    assert shown.exit_code == 0, shown.output
-    assert page.exists()
-
-
-def test_human_noise_asks_for_its_file() -> None:
-    assert "--human-labels" in str(run("digits", "--noise", "human:worse").exception)

@@ -72,10 +72,6 @@ def test_a_training_outlives_who_reads_its_lines() -> None:
     assert (done.returncode, done.stderr) == (0, f"{LOST}all is done\n")
 
 
-def test_a_training_outlives_who_reads_its_errors_too() -> None:
-    assert left_alone("fit", "photos", errors=True).returncode == 0
-
-
 @pytest.mark.parametrize("words", [("predict", "run"), ("fit", "--dry-run")])
 def test_a_result_that_no_one_reads_ends_the_command_quietly(words: tuple[str, ...]) -> None:
     done = left_alone(*words)
@@ -92,18 +88,6 @@ def test_a_result_for_a_closed_stream_is_a_mistake() -> None:
     done = closed("-c", STAND_IN, "predict", "run")
     told = "error: stdout is closed; nothing more can be printed\n"
     assert (done.returncode, done.stderr) == (2, told)
-
-
-def test_no_file_takes_the_place_of_the_closed_stream(tmp_path: Path) -> None:
-    code = (
-        "import os, sys\n"
-        "from labelproof.cli.main import standard_output\n"
-        "with standard_output(goes_on=True):\n"
-        "    handle = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)\n"
-        "    os.system('echo from below')\n"
-    )
-    assert closed("-c", code, str(tmp_path / "file")).returncode == 0
-    assert (tmp_path / "file").read_text() == ""
 
 
 FULL = """
@@ -138,23 +122,3 @@ def test_a_full_disk_under_standard_output_is_said_to_be_that(
             timeout=60,
         )
     assert (done.returncode, done.stderr) == (code, told)
-
-
-def test_what_is_printed_comes_out_as_before() -> None:
-    code = (
-        "import sys\n"
-        "from labelproof.cli.main import standard_output\n"
-        "print('before')\n"
-        "with standard_output(goes_on=False):\n"
-        "    print('K\\u00e4tzchen', sys.stdout.isatty())\n"
-        "    sys.stdout.buffer.write(b'bytes\\n')\n"
-        "print('after')\n"
-    )
-    for flags in ((), ("-u",)):
-        done = subprocess.run(
-            [sys.executable, *flags, "-c", code],
-            capture_output=True,
-            check=True,
-            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
-        )
-        assert done.stdout == b"before\nK\xe4tzchen False\nbytes\nafter\n"

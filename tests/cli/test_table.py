@@ -6,7 +6,6 @@ import pytest
 from made_records import RECORDS, fill_table, made_record
 from trained import labelproof
 
-from labelproof.experiments.grids import plan
 from labelproof.experiments.records import RecordStore
 from labelproof.training.configuration import Configuration
 
@@ -31,13 +30,6 @@ def test_the_name_of_the_file_decides_the_format(tmp_path: Path, suffix: str, st
     assert path.read_text().startswith(start)
     assert result.stdout == ""
     assert str(path) in result.stderr
-
-
-def test_a_format_that_is_named_comes_first(tmp_path: Path) -> None:
-    path = tmp_path / "table.txt"
-    arguments = ("table", "sweep-p", "--records", RECORDS, "--format", "latex")
-    assert labelproof(*arguments, "--output", path).exit_code == 0
-    assert path.read_text() == labelproof(*arguments).stdout
 
 
 def test_a_loss_that_was_trained_has_a_row_without_being_named(tmp_path: Path) -> None:
@@ -83,16 +75,6 @@ def test_the_summary_can_be_read_by_a_program_or_shown_as_a_page(tmp_path: Path)
     assert "symmetric noise, MNIST: CE at 0.0, 0.2, 0.4, 0.6; FL" in text
 
 
-def test_a_seed_in_two_precisions_is_settled_and_told_of(tmp_path: Path) -> None:
-    store = RecordStore(tmp_path)
-    (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.8"])
-    for precision, accuracy in (("bf16", 21.0), ("float32", 22.0)):
-        store.add(made_record(run.configuration, accuracy, precision=precision))
-    done = labelproof("table", "symmetric", "--dataset", "mnist", "--records", tmp_path)
-    assert "22.00 (1)" in done.stdout
-    assert "1 seed with records in several precisions: the widest counts" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -119,8 +101,3 @@ def test_mistakes_are_one_line_that_helps(arguments: list[str], message: str) ->
     result = labelproof("table", *arguments)
     assert isinstance(result.exception, (ValueError, OSError))
     assert message in str(result.exception)
-
-
-def test_the_help_teaches_with_an_example() -> None:
-    text = labelproof("table", "--help").output
-    assert "labelproof table symmetric --dataset cifar10 --output symmetric.tex" in text

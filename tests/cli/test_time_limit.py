@@ -24,12 +24,6 @@ def train(limit: TimeLimit, clock: Clock, given: Job, *, seconds: float) -> None
         limit.see(Event(given, "epoch", {}))
 
 
-def test_without_a_limit_all_come_in_their_order() -> None:
-    jobs = [job(9), job(1), job(5)]
-    limit = TimeLimit(StopRequest())
-    assert list(limit.give(jobs)) == jobs
-
-
 def test_runs_are_begun_until_the_next_would_not_be_finished() -> None:
     clock = Clock()
     limit = TimeLimit(StopRequest(100, clock=clock))
@@ -52,17 +46,6 @@ def test_a_shorter_run_is_preferred_to_none() -> None:
     assert list(given) == [short]
 
 
-def test_of_another_kind_nothing_is_known_so_one_is_tried() -> None:
-    clock = Clock()
-    limit = TimeLimit(StopRequest(50, clock=clock))
-    first, other = job(10), job(1000, "cifar10")
-    given = limit.give([first, job(10, seed=2), other])
-    train(limit, clock, next(given), seconds=4)
-    assert next(given) == other
-    clock.now = 50
-    assert list(given) == []
-
-
 def test_a_pace_is_between_epochs_of_one_run_not_of_several_at_once() -> None:
     clock = Clock()
     limit = TimeLimit(StopRequest(100, clock=clock))
@@ -74,16 +57,3 @@ def test_a_pace_is_between_epochs_of_one_run_not_of_several_at_once() -> None:
     # Five seconds an epoch, not one.
     assert list(limit.give([job(50)])) == []
     assert list(limit.give([job(10)])) == [job(10)]
-
-
-def test_two_epochs_that_are_told_together_do_not_make_a_run_look_short() -> None:
-    clock = Clock()
-    limit = TimeLimit(StopRequest(201, clock=clock))
-    first = job(50)
-    given = limit.give([first, job(50, seed=2)])
-    assert next(given) == first
-    for _ in range(49):
-        clock.now += 3
-        limit.see(Event(first, "epoch", {}))
-    limit.see(Event(first, "epoch", {}))
-    assert list(given) == []

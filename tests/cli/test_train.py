@@ -4,14 +4,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from trained import labelproof, labelproof_in_two_processes, train_digits
 
 from labelproof.training.run_folder import owning
-from labelproof.training.runner import DeviceMemoryError, Event
 from labelproof.training.stop_request import StopRequest
 from labelproof.verbs import train as command
 
@@ -70,14 +68,6 @@ def test_fresh_starts_anew_and_leaves_what_is_not_the_runs(
     assert "epoch 1 of 1" in result.stdout
     assert (folder / "notes.txt").read_text() == "mine"
     assert json.loads((folder / "record.json").read_text())["configuration"]["loss"] == "ce"
-
-
-def test_fresh_never_touches_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
-    (tmp_path / "record.json").write_text("precious")
-    (tmp_path / "thesis.tex").write_text("precious")
-    result = train_digits(tmp_path, "--fresh", epochs=1)
-    assert "not the folder of a run" in str(result.exception)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["record.json", "thesis.tex"]
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
@@ -173,26 +163,6 @@ def test_a_loss_that_explodes_is_one_line_and_its_own_code(tmp_path: Path) -> No
     assert result.stderr.count("\n") == 1
 
 
-def test_too_little_memory_is_one_line_and_its_own_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def train_runs(*_: object, **__: object) -> Iterator[Event]:
-        raise DeviceMemoryError("the device is out of memory")
-        yield
-
-    monkeypatch.setattr(command, "train_runs", train_runs)
-    result = train_digits(tmp_path)
-    assert result.exit_code == 4
-    assert result.stderr == "error: the device is out of memory\n"
-
-
-def test_a_stop_before_the_first_step_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "train_runs", lambda *_, **__: iter(()))
-    assert "Stopped before the first step" in train_digits(tmp_path).stdout
-
-
 def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
     arguments = (
         "--augmentation",
@@ -221,13 +191,6 @@ def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
         f"# output: {tmp_path / 'run'} (new)",
     ):
         assert told in first.stdout
-
-
-def test_a_flag_comes_before_the_file(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text('data = "digits"\nepochs = 7\nseed = 5\n')
-    result = labelproof("train", "--config", tmp_path / "run.toml", "--seed", "2", "--dry-run")
-    assert "epochs = 7\n" in result.stdout
-    assert "seed = 2\n" in result.stdout
 
 
 def test_without_an_output_the_folder_is_the_configurations_name(
@@ -264,18 +227,6 @@ def test_mistakes_are_explained_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unknown_flag_suggests_the_nearest() -> None:
-    result = labelproof("train", "--data", "digits", "--learning-rat", "1")
-    assert result.exit_code == 2
-    assert "--learning-rate" in result.stderr
-
-
-def test_help_teaches() -> None:
-    text = " ".join(labelproof("train", "--help").stdout.split())
-    for told in ("labelproof train --data cifar10", "Exit codes: 0 finished", "--dry-run"):
-        assert told in text
-
-
 def test_tensorboard_gets_every_metric_of_every_epoch(tmp_path: Path) -> None:
     result = train_digits(tmp_path, "--tensorboard", epochs=2)
     assert result.exit_code == 0, result.output
@@ -297,11 +248,3 @@ def test_tensorboard_that_is_not_installed_says_how_to_get_it(
     assert isinstance(result.exception, ImportError)
     assert "pip install 'labelproof[tensorboard]'" in str(result.exception)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_terminal_gets_bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    result = train_digits(tmp_path, epochs=1)
-    assert "0/1" in result.stdout
-    assert "epoch 1 of 1" not in result.stdout

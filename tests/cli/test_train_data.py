@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_images import write_images
 from small_runs import StopAfter, outcome
-from trained import labelproof, labelproof_in_two_processes, train_digits
+from trained import labelproof, train_digits
 from typer.testing import Result
 
 from labelproof.data import load_digits
@@ -100,25 +100,6 @@ def test_another_column_of_labels_is_another_run(here: Path, finished: bool) -> 
     assert_refused(train())
 
 
-def test_labels_that_were_changed_in_the_file_are_refused(here: Path, finished: bool) -> None:
-    table = here / "table.csv"
-    table.write_text(table.read_text().replace(",blue,", ",red,", 1))
-    assert_refused(train())
-
-
-def test_fewer_rows_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt(monkeypatch)
-    write_table(here / "table.csv", rows=40)
-    assert_refused(train())
-
-
-def test_rows_that_are_skipped_are_other_data(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt(monkeypatch)
-    table = here / "table.csv"
-    table.write_text(table.read_text().replace(",blue,", ",,", 1))
-    assert_refused(train("--skip-unreadable"))
-
-
 def test_the_same_data_in_another_place_go_on_to_the_same_bytes(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,35 +138,6 @@ def test_images_may_be_moved_but_not_renamed(here: Path, monkeypatch: pytest.Mon
     assert_refused(train_images())
 
 
-def test_a_folder_of_before_there_was_a_note_is_gone_on_with(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interrupt(monkeypatch)
-    (here / "run" / NOTE).unlink()
-    assert "goes on after epoch 1 of 3" in train().stdout
-    assert (here / "run" / NOTE).exists()
-    (here / "run" / NOTE).unlink()
-    assert "holds this run, finished" in train().stdout
-
-
-def test_a_run_that_has_nothing_to_go_on_from_begins_with_the_data_there_are(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interrupt(monkeypatch)
-    shutil.rmtree(here / "run" / "checkpoint")
-    assert train(label="shape").exit_code == 0
-    assert_refused(train())
-
-
-def test_a_note_that_is_damaged_is_said_to_be(here: Path) -> None:
-    assert train().exit_code == 0
-    (here / "run" / NOTE).write_text("[]")
-    result = train()
-    assert isinstance(result.exception, ValueError)
-    assert "--fresh" in str(result.exception)
-    assert train("--fresh").exit_code == 0
-
-
 def test_another_file_of_human_labels_is_another_run(here: Path) -> None:
     clean = load_digits().train.labels
     for name, shift in (("one", 1), ("two", 2)):
@@ -203,16 +155,6 @@ def test_another_file_of_human_labels_is_another_run(here: Path) -> None:
     shutil.copy("one.npz", "copy.npz")
     assert "holds this run, finished" in train_human("copy.npz").stdout
     assert_refused(train_human("two.npz"))
-
-
-@pytest.mark.slow
-def test_two_processes_refuse_it_too(here: Path) -> None:
-    assert train().exit_code == 0
-    before = contents(here / "run")
-    result = labelproof_in_two_processes(*command_line("shape"), here=here)
-    assert result.returncode != 0
-    assert "error: run holds a run on other data" in result.stderr
-    assert contents(here / "run") == before
 
 
 @pytest.mark.parametrize("network", [(), ("--network", "cnn8(width=32)")])

@@ -4,13 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import StopAfter
 from trained import labelproof
 from typer.testing import Result
-
-from labelproof.training.runner import DeviceMemoryError
-from labelproof.tuning.space import import_optuna
-from labelproof.verbs import tune as command
 
 QUICK = ("--network", "mlp(hidden=16,depth=1,batch_norm=true)", "--epochs", "2", "--folds", "1")
 NOISY = ("--noise", "symmetric:0.4", "--learning-rate", "0.1")
@@ -42,12 +37,6 @@ def test_a_search_lists_its_trials_and_says_what_it_chose(finished: tuple[Path, 
     assert "guessing would with 10.0%" in result.stdout
 
 
-def test_progress_is_on_the_error_stream(finished: tuple[Path, Result]) -> None:
-    result = finished[1]
-    assert "1 of 3  ce  agrees with" in result.stderr
-    assert "1 of 3" not in result.stdout
-
-
 def test_the_next_command_trains_what_was_chosen(
     finished: tuple[Path, Result], tmp_path: Path
 ) -> None:
@@ -63,13 +52,6 @@ def test_the_next_command_trains_what_was_chosen(
     # The precision is resolved in a record.
     for name in same.keys() - {"precision", "loss"}:
         assert record["configuration"][name] == same[name], name
-
-
-def test_the_same_command_has_nothing_to_do(finished: tuple[Path, Result]) -> None:
-    again = tune_digits(finished[0])
-    assert again.exit_code == 0
-    assert again.stderr == ""
-    assert again.stdout == finished[1].stdout
 
 
 def test_another_search_is_refused_in_one_line(finished: tuple[Path, Result]) -> None:
@@ -92,28 +74,6 @@ def test_fresh_starts_anew(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
 
 
-def test_stopped_it_says_what_is_best_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: tuple[Path, Result]
-) -> None:
-    class Stopped(StopAfter):
-        def __init__(self) -> None:
-            super().__init__(50)
-
-        @property
-        def exit_code(self) -> int:
-            return 130
-
-    with monkeypatch.context() as patch:
-        patch.setattr(command, "StopRequest", Stopped)
-        stopped = tune_digits(tmp_path)
-    assert stopped.exit_code == 130
-    assert "Chosen: ce, which" in stopped.stdout
-    assert "Stopped; the same command resumes from" in stopped.stdout
-    again = tune_digits(tmp_path)
-    assert again.exit_code == 0
-    assert again.stdout == finished[1].stdout
-
-
 def test_ones_own_data_leads_to_fit(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     lines = ["width,height,kind"]
@@ -132,29 +92,6 @@ def test_ones_own_data_leads_to_fit(tmp_path: Path) -> None:
     assert words[:3] == ["labelproof", "fit", str(table)]
     assert words[words.index("--label") + 1] == "kind"
     assert words[words.index("--epochs") + 1] == "2"
-
-
-def test_without_optuna_it_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
-    result = tune_digits(tmp_path, trials=30)
-    assert isinstance(result.exception, ImportError)
-    assert "pip install 'labelproof[tune]'" in str(result.exception)
-    monkeypatch.undo()
-    assert import_optuna() is not None
-
-
-def test_too_little_memory_has_its_own_exit_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def exhausted(*_: object, **__: object) -> None:
-        raise DeviceMemoryError("the device is out of memory")
-
-    monkeypatch.setattr(command, "search", exhausted)
-    result = tune_digits(tmp_path)
-    assert result.exit_code == 4
-    assert "out of memory" in result.stderr
 
 
 @pytest.mark.parametrize(

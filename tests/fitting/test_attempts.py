@@ -111,12 +111,6 @@ def test_a_loss_that_was_asked_for_is_kept_and_the_collapse_said_once(tmp_path: 
     assert len(record.curve["epoch"]) == 30
 
 
-def test_a_run_that_learns_is_left_alone(tmp_path: Path) -> None:
-    attempts = fit(tmp_path / "run", "ce", epochs=8)
-    assert attempts.given_up == []
-    assert attempts.said == []  # pyright: ignore[reportAttributeAccessIssue]
-
-
 def test_other_data_are_refused_with_the_name_of_those_there(tmp_path: Path) -> None:
     Attempts({"data": "emb.npz", "fingerprint": "27d1"}, "ce").write(tmp_path)
     with pytest.raises(OtherDataError, match=r"other data: it is of emb\.npz, whose labels, "):
@@ -133,19 +127,6 @@ def test_notes_that_are_damaged_are_said_to_be(tmp_path: Path) -> None:
         read_attempts(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["[1,2]", '"lost"', '{"asked": 1}', '{"asked": {}, "loss": "ce"}'])
-def test_notes_of_something_else_are_said_to_be_damaged(tmp_path: Path, text: str) -> None:
-    (tmp_path / ATTEMPTS).write_text(text)
-    with pytest.raises(ValueError, match=r"not what labelproof writes there .*--fresh"):
-        read_attempts(tmp_path)
-
-
-def test_places_are_kept_and_may_be_missing(tmp_path: Path) -> None:
-    noted = Attempts({}, "ce", places={"data": {"path": "/srv/t.csv", "from_run": "../t.csv"}})
-    noted.write(tmp_path)
-    assert read_attempts(tmp_path) == noted
-
-
 def test_the_same_data_and_labels_at_another_place_are_the_same(tmp_path: Path) -> None:
     asked = {"data": "t.csv", "labels": "reviewed.csv", "seed": 1, "fingerprint": "27d1"}
     Attempts(asked, "ce").write(tmp_path)
@@ -159,9 +140,3 @@ def test_the_same_data_and_labels_at_another_place_are_the_same(tmp_path: Path) 
             ValueError, match=f"holds an audit with other settings .{next(iter(other))}"
         ):
             go_on(tmp_path, moved | other, "ce", kind="an audit")
-
-
-def test_without_a_fingerprint_another_path_is_another_setting(tmp_path: Path) -> None:
-    Attempts({"data": "t.csv"}, "ce").write(tmp_path)
-    with pytest.raises(ValueError, match=r"other settings \(data 't\.csv'\)"):
-        go_on(tmp_path, {"data": "/moved/t.csv", "fingerprint": "27d1"}, "ce")

@@ -8,7 +8,7 @@ from made_images import make_image, write_images
 
 from labelproof.data.image_folder import load_folder
 from labelproof.data.images import ImageFiles, UnreadableImageError
-from labelproof.fitting.pixels import bring_to_memory, bring_to_size, gather_squares, square_side
+from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 
 
 @pytest.fixture
@@ -38,17 +38,6 @@ def test_too_many_for_memory_stay_files_of_that_size(folder: Path) -> None:
     assert min(images[0].shape[1:]) == 32
 
 
-def test_squares_are_the_middle_in_order(folder: Path) -> None:
-    images = load_folder(folder).train.images
-    assert isinstance(images, ImageFiles)
-    smaller = ImageFiles(images.files, mode="RGB", short_side=32)
-    for index, square in enumerate(gather_squares(smaller, 32)):
-        whole = smaller[index]
-        top, left = (whole.shape[1] - 32) // 2, (whole.shape[2] - 32) // 2
-        assert np.array_equal(square, whole[:, top : top + 32, left : left + 32])
-    assert square_side(28) == 32
-
-
 def test_an_image_that_went_bad_is_named(folder: Path) -> None:
     dataset = load_folder(folder)
     (folder / "a" / "2.png").write_bytes(b"gone")
@@ -64,8 +53,3 @@ def test_files_of_one_size_become_an_array_where_they_fit(tmp_path: Path) -> Non
     for index in range(3):
         assert np.array_equal(found.train.array[index], dataset.train.images[index])
     assert bring_to_memory(dataset, memory=3 * 3 * 9 * 12 - 1) is dataset
-
-
-def test_files_of_several_sizes_stay_files_without_a_crop(folder: Path) -> None:
-    dataset = load_folder(folder)
-    assert bring_to_memory(dataset, memory=1 << 20) is dataset

@@ -19,15 +19,6 @@ from labelproof.fitting.recipe import (
 from labelproof.losses import SparseRegularized, parse_loss
 from labelproof.models import make_network
 
-SHAPES = [(1, 3, 3), (1, 8, 8), (3, 16, 16), (1, 28, 28), (3, 7, 28), (3, 32, 32), (3, 40, 40)]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_network_takes_the_images_as_they_are(shape: tuple[int, int, int]) -> None:
-    found = network_for(Inputs("images", shape, 1000, 5))
-    assert "resized" not in found.get("augmentation", "")
-    make_network(found["network"], num_classes=5, input_shape=shape)
-
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_files_and_large_images_are_looked_at_through_crops(fast: bool) -> None:
@@ -78,11 +69,6 @@ def test_files_of_several_sizes_and_large_ones_are_cut(
     assert found["augmentation"] == "resized-crop:48,flip"
 
 
-def test_grey_images_are_not_mirrored() -> None:
-    assert "flip" not in network_for(Inputs("images", (1, 28, 28), 9, 2))["augmentation"]
-    assert "flip" in network_for(Inputs("images", (3, 28, 28), 9, 2))["augmentation"]
-
-
 def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
     recipe = choose_recipe(
         load_digits(), data="my digits", epochs=7, loss="gce(q=0.5)", network=None, seed=3
@@ -115,10 +101,6 @@ def test_the_penalty_grows_alike_over_any_number_of_epochs(
     first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
     assert first < 1 / loss.p
     assert last / first == pytest.approx(sparse.growth, rel=0.01)
-
-
-def test_a_penalty_with_arguments_is_left_alone() -> None:
-    assert complete_loss("ce+sr(tau=0.1)", epochs=3) == "ce+sr(tau=0.1)"
 
 
 def test_hard_images_get_a_penalty_only_with_time_to_learn_first() -> None:

@@ -43,16 +43,6 @@ def test_a_run_that_is_stuck_is_given_up_after_its_patience_and_said_to_be_once(
     assert watch.news == ""
 
 
-def test_what_collapsed_stays_given_up(watch: Watch) -> None:
-    for _ in range(24):
-        see(watch, STUCK)
-    assert see(watch, LEARNS)
-
-
-def test_it_is_measured_by_the_labels_that_are_held_out(watch: Watch) -> None:
-    assert 8 < watch.classes <= 10
-
-
 def test_epochs_before_a_stop_are_remembered_as_far_as_the_run_goes_on_from(
     watch: Watch, tmp_path: Path
 ) -> None:
@@ -68,8 +58,3 @@ def test_a_collapse_before_a_stop_is_known_after_it(watch: Watch, tmp_path: Path
     watch.remember(tmp_path, 30)
     assert watch.news
     assert see(watch, STUCK)
-
-
-def test_a_new_run_has_nothing_to_be_remembered(watch: Watch, tmp_path: Path) -> None:
-    watch.remember(tmp_path, 0)
-    assert watch.curve == {}

@@ -11,7 +11,7 @@ from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles
 from labelproof.noise import NoisyLabels, corrupt, pair_matrix, symmetric_matrix
 from labelproof.report.dataset import finding, write_dataset_page
-from labelproof.report.pictures import heat_picture, picture
+from labelproof.report.page import heat_picture, picture
 
 
 class Page(HTMLParser):

@@ -13,19 +13,22 @@ from labelproof.experiments.grids import GRIDS, Cell, plan
 from labelproof.experiments.presets import Published
 from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import Entry, ResultTable, compare_all, make_table
-from labelproof.report.reproduction import list_missing, list_outside, share_of_cells, summary
+from labelproof.report.page import DATASETS, TABLES
 from labelproof.report.tables import (
     FORMATS,
     SUFFIXES,
     caption,
     finding,
+    list_missing,
+    list_outside,
+    share_of_cells,
     signed,
+    summary,
     table_csv,
     table_html,
     table_latex,
     table_markdown,
 )
-from labelproof.report.titles import DATASETS, TABLES
 
 TABLES_OF_ALL = [(name, dataset) for name, grid in GRIDS.items() for dataset in grid.datasets]
 NASTY = "<b>&\"'|*_%$#{}\\~^</b>"

@@ -38,10 +38,6 @@ def test_a_fold_that_was_begun_is_forgotten(tmp_path: Path) -> None:
     assert (list(trial.curves), trial.finished) == ([0], [0])
 
 
-def test_there_may_be_no_file(tmp_path: Path) -> None:
-    assert read_journal(tmp_path / "none.json", ABOUT) == []
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
-import pytest
 from made_trials import made
 
-from labelproof.tuning.space import coordinates, import_optuna, propose, starts
+from labelproof.tuning.space import coordinates, propose, starts
 
 EPOCHS = 20
 
@@ -58,33 +55,8 @@ def test_every_other_proposal_is_near_one_of_the_best() -> None:
         )
 
 
-def test_trials_of_any_outcome_and_of_other_losses_are_taken() -> None:
-    trials = [
-        *tried(),
-        made(20, [[10.0] * 5], loss="ce+sr(lambda0=9)", epochs=EPOCHS, state="collapsed"),
-        made(21, [[10.0] * 5], loss="ce+sr(lambda0=8)", epochs=EPOCHS, state="failed"),
-        made(22, [[50.0] * 15], loss="gce(q=0.5)", epochs=EPOCHS, state="pruned"),
-        made(23, [[50.0] * 3], loss="gce(q=0.4)", epochs=EPOCHS, state="waiting"),
-        made(24, [[60.0] * EPOCHS], loss="nce+mae"),
-    ]
-    assert coordinates(next_loss(trials), epochs=EPOCHS) is not None
-
-
 def test_hard_data_is_searched_with_weak_penalties() -> None:
     for seed in range(8):
         place = coordinates(next_loss(tried(), seed=seed, classes=100), epochs=EPOCHS)
         assert place is not None
         assert place.get("pull", 0) <= 0.3 * 1.01
-
-
-def test_without_optuna_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ImportError, match=r"pip install 'labelproof\[tune\]'"):
-        import_optuna()
-
-
-def test_optuna_keeps_the_voice_that_it_had() -> None:
-    optuna = import_optuna()
-    before = optuna.logging.get_verbosity()
-    next_loss(tried())
-    assert optuna.logging.get_verbosity() == before

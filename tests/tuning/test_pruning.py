@@ -26,20 +26,10 @@ def test_a_trial_that_is_clearly_behind_is_let_go_after_its_warm_up() -> None:
     assert why == "40.0% after 13 epochs, where the best had 58.0%"
 
 
-def test_a_slow_start_is_forgiven() -> None:
-    slow = [10.0] * 8 + [30.0, 50.0, 57.0, 58.0, 58.0]
-    for length in range(1, len(slow) + 1):
-        assert hopeless(begun(slow[:length]), OTHERS) is None
-
-
 def test_nothing_is_let_go_before_there_is_enough_to_compare_with() -> None:
     assert hopeless(begun([10.0] * 15), OTHERS[:4]) is None
     gone = [made(index, [[58.0] * EPOCHS], state="pruned") for index in range(9)]
     assert hopeless(begun([10.0] * 15), [*OTHERS[:4], *gone]) is None
-
-
-def test_above_the_median_nothing_is_let_go() -> None:
-    assert hopeless(begun([54.5] * 15), OTHERS) is None
 
 
 def test_few_examples_cannot_tell_near_ones_apart() -> None:

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from small_runs import CPU, StopAfter, small, small_digits
 
-from labelproof.data import Dataset, Split
+from labelproof.data import Split
 from labelproof.training import Event
 from labelproof.tuning import Search, Trial, tune
 from labelproof.tuning import search as course_module
-from labelproof.tuning.space import starts
 
 SETTING = small(loss="ce", epochs=2)
 STRONG = "ce+sr(tau=0.5,p=0.1,lambda0=80,rho=1,r=1,normalize=false)"
@@ -30,19 +29,6 @@ def run(**options: Any) -> Search:
 
 def seen(found: Search) -> list[tuple[int, str, str, float | None]]:
     return sorted((trial.number, trial.loss, trial.state, trial.accuracy) for trial in found.tried)
-
-
-def test_it_tries_what_is_known_and_then_what_is_proposed() -> None:
-    found = run(trials=10)
-    by_number = sorted(found.tried, key=lambda trial: trial.number)
-    assert [trial.loss for trial in by_number[:8]] == starts(epochs=2, classes=10)
-    assert [trial.origin for trial in by_number] == ["start"] * 8 + ["search"] * 2
-    assert len({trial.loss for trial in by_number}) == 10
-    assert found.choice is found.tried[0]
-    assert found.choice is not None
-    assert found.configuration == replace(SETTING, loss=found.choice.loss)
-    accuracies = [trial.accuracy or 0.0 for trial in found.tried if trial.state == "complete"]
-    assert accuracies == sorted(accuracies, reverse=True)
 
 
 def test_the_truth_changes_nothing() -> None:
@@ -67,23 +53,6 @@ def test_runs_never_hear_of_the_test_set_or_of_clean_labels() -> None:
     run(trials=2, on_event=listen)
     assert "validation_accuracy" in named
     assert not named & {"test_accuracy", "clean_fitted", "wrong_fitted", "wrong_corrected"}
-
-
-def test_folds_are_trained_one_after_the_other() -> None:
-    started: list[tuple[str, int]] = []
-
-    def listen(event: Event | Trial) -> None:
-        if isinstance(event, Event) and event.kind == "started":
-            started.append((event.job.configuration.loss, event.job.configuration.seed))
-
-    found = run(trials=2, folds=3, on_event=listen)
-    assert started == [(loss, seed) for loss in ("ce", "gce(q=0.7)") for seed in (1, 2, 3)]
-    assert all(sorted(trial.scores) == [0, 1, 2] for trial in found.tried)
-
-
-@pytest.mark.parametrize("folds", [1, 2])
-def test_several_at_once_come_to_the_same(folds: int) -> None:
-    assert seen(run(trials=4, folds=folds)) == seen(run(trials=4, folds=folds, at_once=3))
 
 
 def test_ones_own_losses_come_first() -> None:
@@ -132,13 +101,6 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_end(
     assert seen(again) == seen(undisturbed)
 
 
-def test_a_stopped_search_gives_the_best_so_far() -> None:
-    found = run(trials=10, stop=StopAfter(40))
-    assert found.stopped
-    assert found.choice is not None
-    assert found.choice.accuracy == max(trial.accuracy or 0 for trial in found.tried)
-
-
 def test_a_finished_search_is_not_trained_again_but_can_be_extended(tmp_path: Path) -> None:
     file = tmp_path / "tuning.json"
     run(trials=2, file=file)
@@ -148,18 +110,6 @@ def test_a_finished_search_is_not_trained_again_but_can_be_extended(tmp_path: Pa
     assert kinds == []
     assert len(run(trials=4, file=file).tried) == 4
     assert len(json.loads(file.read_text())["trials"]) == 4
-
-
-def test_the_file_is_written_as_it_goes(tmp_path: Path) -> None:
-    file = tmp_path / "tuning.json"
-    counted: list[int] = []
-
-    def listen(event: Event | Trial) -> None:
-        if isinstance(event, Trial):
-            counted.append(len(json.loads(file.read_text())["trials"]))
-
-    run(trials=3, file=file, on_event=listen)
-    assert counted == [1, 2, 3]
 
 
 def test_when_time_is_up_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,23 +139,3 @@ def test_optuna_is_asked_for_only_where_it_is_needed(monkeypatch: pytest.MonkeyP
     assert run(trials=2).choice is not None
     with pytest.raises(ImportError, match="labelproof"):
         run(trials=30)
-
-
-def small_table() -> Dataset:
-    generator = np.random.default_rng(0)
-    labels = np.arange(90) % 3
-    rows = (generator.normal(size=(90, 4)) + labels[:, None]).astype(np.float32)
-    return Dataset(
-        "table",
-        {"train": Split(rows, labels)},
-        ("a", "b", "c"),
-        (0.0,) * 4,
-        (1.0,) * 4,
-        clean=False,
-    )
-
-
-def test_a_table_is_searched_like_images() -> None:
-    configuration = replace(SETTING, noise="none", network="mlp(hidden=8)", batch_size=16)
-    found = run(dataset=small_table(), configuration=configuration, folds="auto")
-    assert all(len(trial.scores) == 3 for trial in found.tried)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,16 +75,6 @@ def test_the_first_trials_are_different_losses_within_the_ranges(classes: int, e
                 assert value in CHOICES[name]
 
 
-@pytest.mark.parametrize("epochs", [12, 40, 120])
-def test_the_weight_grows_alike_over_any_number_of_epochs(epochs: int) -> None:
-    grown = []
-    for text in starts(epochs=epochs, classes=10)[2:]:
-        loss = parse_loss(text)
-        assert isinstance(loss, SparseRegularized)
-        grown.append(loss.weight_schedule(epochs) / loss.weight_schedule(0))
-    assert grown == pytest.approx([45, 35, 1024, 1024, 52, 1024], rel=0.01)
-
-
 def test_many_classes_begin_with_weak_regularizers() -> None:
     def first_pull(classes: int) -> float:
         place = coordinates(starts(epochs=50, classes=classes)[2], epochs=50)
@@ -109,10 +97,3 @@ def test_hard_data_is_never_allowed_more_than_easy_data(classes: int, plain: flo
 )
 def test_other_losses_have_no_place(loss: str) -> None:
     assert coordinates(loss, epochs=10) is None
-
-
-def test_what_is_beyond_an_edge_is_taken_for_the_edge() -> None:
-    place = coordinates("ce+sr(p=0.1,lambda0=100,tau=0.001,rho=2)", epochs=100)
-    assert place is not None
-    assert (place["pull"], place["tau"], place["growth"]) == (0.6, 0.1, 1024.0)
-    assert math.isfinite(place["growth"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_trials import made
 
-from labelproof.tuning.trial import Trial, last_epochs, settled
+from labelproof.tuning.trial import last_epochs, settled
 
 steady = settings(deadline=None, derandomize=True, max_examples=50)
 curves = st.lists(st.floats(0, 100), min_size=1, max_size=60)
@@ -31,24 +30,11 @@ def test_an_accuracy_counts_folds_by_their_examples() -> None:
     assert trial.trained == 2
 
 
-def test_nothing_is_known_before_a_fold_is_through() -> None:
-    trial = made(0, [[50.0]], epochs=3, state="waiting")
-    assert (trial.accuracy, trial.standard_error, trial.trained) == (None, None, 1)
-
-
 @pytest.mark.parametrize("accuracy", [0.0, 100.0])
 def test_a_perfect_score_is_not_without_error(accuracy: float) -> None:
     error = made(0, [[accuracy]]).standard_error
     assert error is not None
     assert 0 < error < 1
-
-
-@pytest.mark.parametrize("state", ["complete", "waiting", "pruned", "collapsed", "failed"])
-def test_a_trial_comes_back_from_json(state: str) -> None:
-    trial = made(3, [[1.0, 2.0], [3.0]], rows=[10, 11], epochs=2, loss="ce+sr", state=state)
-    trial.why = "so"
-    values = json.loads(json.dumps(trial.as_values()))
-    assert Trial.from_values(values, rows=[10, 11], epochs=2) == trial
 
 
 def test_a_fold_that_was_begun_begins_anew_unless_the_trial_is_over() -> None:

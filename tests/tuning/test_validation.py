@@ -47,19 +47,6 @@ def test_a_large_set_holds_out_one_part(count: int, held: int) -> None:
     assert choose_validation(large, small(noise="none")).rows == [held]
 
 
-def test_what_is_left_out_by_imbalance_stays_out() -> None:
-    configuration = small(imbalance="long-tailed:0.1")
-    used = choose_examples(configuration, small_digits()).used
-    validation = choose_validation(small_digits(), configuration)
-    held = np.concatenate([validation.examples(fold).held for fold in range(3)])
-    np.testing.assert_array_equal(np.sort(held), used)
-
-
-def test_the_spread_is_that_of_the_labels() -> None:
-    validation = choose_validation(load_digits(), small())
-    assert all(9.8 < classes <= 10 for classes in validation.classes)
-
-
 def test_other_noise_is_another_search() -> None:
     prints = [
         choose_validation(small_digits(), small(noise=noise, seed=seed)).fingerprint()

@@ -61,9 +61,6 @@ _LEAST = 1e-6
 def anchor_temperature(logits: NDArray[np.float32]) -> float:
     """The highest temperature at which the surest samples of each class are beyond doubt.
 
-    Args:
-        logits: `(N, C)`.
-
     Example:
         >>> anchor_temperature(np.array([[9.0, 0.0], [0.0, 9.0]], np.float32)) < 2
         True
@@ -97,9 +94,6 @@ class Anchors:
 
 def find_anchors(logits: NDArray[np.float32]) -> Anchors:
     """The samples that a network is surest of: a tenth of each class, or a hundred.
-
-    Args:
-        logits: `(N, C)`.
 
     Example:
         >>> logits = np.linspace(0, 4, 800)[:, None] * np.array([1.0, 0.0])
@@ -272,11 +266,6 @@ def surest(
     predicted: NDArray[np.int64], margin: NDArray[np.floating], share: float | NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Of each predicted class, the share of samples with the largest margins, and at least one.
-
-    Args:
-        predicted: The class that is predicted, `(N)`.
-        margin: By how much it is ahead of the next, `(N)`.
-        share: How many of each class are chosen, between 0 and 1; for all alike, or `(C)`.
 
     Example:
         >>> surest(np.array([0, 0, 0, 0, 1]), np.array([1.0, 4.0, 2.0, 3.0, 0.5]), 0.5)

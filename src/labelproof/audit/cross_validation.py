@@ -86,11 +86,6 @@ class CrossValidation:
 
         A network that collapses under its penalty is let go, and all parts start over with a weaker
         one: what they predict is compared, so they have to be trained alike.
-
-        Args:
-            execution: On which device, and how.
-            at_once: Runs at a time.
-            stop: Asked between steps.
         """
         for job in self.jobs:
             # Whoever was killed between the note of a weaker loss and the removal goes on here.

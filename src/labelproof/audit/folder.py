@@ -9,6 +9,7 @@ review.sqlite decisions, once they are taken
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import os
@@ -153,10 +154,24 @@ class Audit:
 
     def _repr_html_(self) -> str:
         flagged = f"{len(self.findings.suspects):,} of {len(self.findings):,} labels flagged"
+        first = self.suspects.head(10).round(3).map(lambda cell: html.escape(f"{cell}"))
+        if self.kind == "images" and self.dataset is not None:
+            first.insert(0, "image", self._pictures(len(first)))
         return (
             f"<p>{html.escape(self.name)}: {flagged}; wrong: {self.noise_rate.as_percent()}</p>"
-            f"{self.suspects.head(10).to_html(index=False)}"
+            f"{first.to_html(index=False, escape=False)}"
         )
+
+    def _pictures(self, most: int) -> list[str]:
+        """The first suspects as images within a page."""
+        from labelproof.audit.samples import Samples
+
+        samples, pictures = Samples.of(self, self.dataset), []
+        for place in self.findings.suspects[:most].tolist():
+            content, kind = samples.picture(place, side=64)
+            text = base64.b64encode(content).decode()
+            pictures.append(f'<img height="64" src="data:{kind};base64,{text}">')
+        return pictures
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Keep it: `audit.json` last, so that a folder that has it is complete."""
@@ -269,10 +284,6 @@ def mend_suspects(folder: Path, audit: Audit) -> None:
     """Write the table of suspects anew where it is missing or was cut off.
 
     Whoever has changed something in it keeps that.
-
-    Args:
-        folder: The audit's.
-        audit: What is kept there.
     """
     whole = _suspects_file(audit)
     try:

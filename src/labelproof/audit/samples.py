@@ -64,10 +64,6 @@ class Samples:
     def picture(self, place: int, *, side: int) -> tuple[bytes, str]:
         """A sample's image no larger than a square of `side` pixels, and its media type.
 
-        Args:
-            place: Which of the audit's samples.
-            side: Most pixels of its longer side; a small image is exact.
-
         Raises:
             UnreadableImageError: The file has vanished or changed since.
         """
@@ -127,10 +123,6 @@ def _written(cell: Any) -> str:
 
 def mark_rows(table: Path, places: Sequence[str]) -> NDArray[np.uint32]:
     r"""A checksum of each row, by which it is known again after the table was sorted.
-
-    Args:
-        table: The file.
-        places: The rows, such as `line 7`; one that is not there has the mark 0.
 
     Example:
         >>> file = getfixture("tmp_path") / "t.csv"

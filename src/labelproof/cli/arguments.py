@@ -43,8 +43,8 @@ LossFiles = Annotated[
         "--loss-file",
         rich_help_panel="More options",
         metavar="FILE",
-        help="A Python file with losses of your own, LOSSES = {'mine': MyLoss}. Its code is run. "
-        f"Repeatable; {LOSS_FILES} in the environment does the same.",
+        help="A Python file that defines your own losses, LOSSES = {'mine': MyLoss}. Its code "
+        f"runs. Repeatable; {LOSS_FILES} in the environment does the same.",
         show_default=False,
         callback=_make_known,
         is_eager=True,
@@ -54,7 +54,7 @@ LossFiles = Annotated[
 
 
 _MOST = 1000
-"""More runs of one configuration are a slip of the finger."""
+"""More seeds than this are probably a typing mistake."""
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -106,7 +106,7 @@ def split_names(text: str | None) -> list[str]:
 
 
 def is_standard_output(written: str | Path) -> bool:
-    """Whether what was said for `--output` means standard output.
+    """Whether `--output` means stdout.
 
     >>> is_standard_output("-"), is_standard_output("./-"), is_standard_output("table.csv")
     (True, False, False)
@@ -116,11 +116,6 @@ def is_standard_output(written: str | Path) -> bool:
 
 def output_file(written: str, *, example: str, flag: str = "--output") -> Path:
     """The path that `--output` names, or an error before anything is computed for it.
-
-    Args:
-        written: What was said, as it was said: a path forgets the slash at its end.
-        example: What the file could be called, were a folder meant.
-        flag: What it was said with.
 
     Raises:
         ValueError: It is a folder, would be in a file, has the name of a packed file, or is `-`,

@@ -24,19 +24,18 @@ def audit(
         str,
         typer.Argument(
             metavar="PATH|RUN",
-            help="Data of any kind that 'labelproof fit' takes; or the folder of a run, whose own "
-            "network is then asked about its training data.",
+            help="Data as for 'labelproof fit'; or a run's folder, to let its network judge its "
+            "training labels.",
         ),
     ],
     probabilities: Annotated[
         Path | None,
         typer.Option(
-            help="Predictions of a model of your own that was not trained on the label of the "
-            "sample it predicts: a table with a column for each class, or a .npy or .npz file of "
-            "(samples, classes) with the columns in the order of the class names. Rows are in the "
-            "order of the data, unless --id names a column. PATH may then be labels alone: a .npy "
-            "or .txt file of names or class indices, or a table with a column of them.",
-            show_default="networks are trained",
+            help="Out-of-sample predictions of your own model: a table with a column per class, "
+            "or a .npy or .npz file of shape (samples, classes) with columns in the order of the "
+            "class names. Rows are in the order of the data, unless --id names a column. PATH may "
+            "then be labels only: a .npy or .txt file of names or class indices, or a table.",
+            show_default="train networks",
         ),
     ] = None,
     class_names: Annotated[
@@ -44,8 +43,8 @@ def audit(
         typer.Option(
             rich_help_panel=options.MORE,
             metavar="FILE|NAMES",
-            help="With --probabilities: the class of each column, where the labels do not have "
-            "all classes; a file with a name a line, or names with commas between.",
+            help="With --probabilities: the class of each column, if labels lack some classes; a "
+            "file with one name per line, or names separated by commas.",
             show_default="the classes, sorted by name",
         ),
     ] = None,
@@ -54,9 +53,9 @@ def audit(
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="With --probabilities: the column of the table of predictions that names the "
-            "sample of each row, as the column of the same name does in the data, or as the audit "
-            "calls the samples ('line 7', or a path within the folder).",
+            help="With --probabilities: the column of the predictions that identifies the sample, "
+            "by the column of the same name in the data, or by the audit's sample names ('line 7', "
+            "or a path within the folder).",
             show_default="rows are in the order of the data",
         ),
     ] = None,
@@ -70,16 +69,15 @@ def audit(
         int | None,
         typer.Option(
             min=2,
-            help="Parts the data are cut into; each is predicted by a network that was trained on "
-            "the others.",
+            help="Folds of the cross-validation.",
             show_default="5 below 10,000 samples, else 3",
         ),
     ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
-            help="What the networks minimise; 'labelproof losses' lists all.",
-            show_default="gce, set for the number of classes",
+            help="The loss; 'labelproof losses' lists all.",
+            show_default="gce, adapted to the class sizes",
         ),
     ] = None,
     loss_file: LossFiles = None,
@@ -108,7 +106,7 @@ def audit(
         bool,
         typer.Option(
             "--dry-run",
-            help="Write nothing; say what would be done and, on a CPU, how long it may take.",
+            help="Write nothing; print the plan and, on a CPU, the estimated time.",
         ),
     ] = False,
 ) -> None:
@@ -120,16 +118,16 @@ def audit(
 
         labelproof audit customers.csv --label churned
 
-    Networks are trained by cross-validation with a loss that wrong labels do not mislead, so each
-    sample is judged by one that has not seen its label. Quicker, since nothing is trained: the word
-    of a network that 'labelproof fit' left, or of a model of any other framework:
+    The audit trains networks by cross-validation with a robust loss, so that each label is judged
+    by a network that has not seen it. Faster, without training: a run of 'labelproof fit', or the
+    predictions of any other model:
 
         labelproof audit photos-fit
 
         labelproof audit photos/ --probabilities predictions.csv
 
-    What comes out: suspects.csv, and report.html to look at. 'labelproof review' then goes through
-    the suspects one by one. Stopped in the middle, the same command goes on.
+    It writes suspects.csv and report.html. Go through the suspects with 'labelproof review'. If
+    interrupted, the same command resumes.
     """
     reporter = Terminal()
     plan = plan_audit(
@@ -166,7 +164,7 @@ def audit(
 
 
 def _read_names(names: str | None) -> list[str] | None:
-    """Class names: a file with a name a line, or names with commas between."""
+    """Class names: a file with one name per line, or names separated by commas."""
     if names is None:
         return None
     file = os.path.expanduser(names)

@@ -60,8 +60,8 @@ def bench(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Rows to train, separated by spaces or commas, such as 'CE CE+SR'; a loss as text "
-            "is one too, such as 'gce(q=0.5)+sr'.",
+            help="Rows to train, separated by spaces or commas, such as 'CE CE+SR'; also a loss as "
+            "text, such as 'gce(q=0.5)+sr'.",
             show_default="the paper's",
         ),
     ] = None,
@@ -73,9 +73,9 @@ def bench(
         ),
     ] = None,
     records: Annotated[
-        Path, typer.Option(help="Where records are kept, one small file a run.")
+        Path, typer.Option(help="Folder of the records, one small file per run.")
     ] = Path("records"),
-    runs: Annotated[Path, typer.Option(help="Where runs under way keep their checkpoints.")] = Path(
+    runs: Annotated[Path, typer.Option(help="Folder of unfinished runs.")] = Path(
         "labelproof-runs"
     ),
     at_once: Annotated[
@@ -83,19 +83,18 @@ def bench(
         typer.Option(
             min=0,
             help="Runs at a time on the device; with Ray, on each GPU.",
-            show_default="what fills a GPU; 1 elsewhere",
+            show_default="enough to fill a GPU; else 1",
         ),
     ] = 0,
     keep_runs: Annotated[
         bool,
-        typer.Option("--keep-runs", help="Keep the weights of finished runs too."),
+        typer.Option("--keep-runs", help="Keep the weights of finished runs."),
     ] = False,
     epochs: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Train every run for so many epochs instead: a rehearsal. It is in the record's "
-            "configuration, so no table takes it for the paper's.",
+            help="Train every run for this many epochs, as a test; tables do not use such records.",
             show_default="the paper's",
         ),
     ] = None,
@@ -103,57 +102,52 @@ def bench(
         float | None,
         typer.Option(
             min=0,
-            help="Stop after this time. A run that would not be finished by then is not begun, as "
-            "soon as it is known how long one takes; what is under way at the end is saved.",
+            help="Stop after this time and save unfinished runs. Once it is known how long a run "
+            "takes, no run starts that would not finish in time.",
             show_default="no limit",
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="auto takes the fastest there is; or cpu, cuda, cuda:1, mps.")
+        str, typer.Option(help="auto (the fastest available), cpu, cuda, cuda:1 or mps.")
     ] = "auto",
-    engine: Annotated[
-        str, typer.Option(help="local is this process; ray is the workers of a Ray cluster.")
-    ] = "local",
+    engine: Annotated[str, typer.Option(help="local: this process; ray: a Ray cluster.")] = "local",
     address: Annotated[
         str | None,
         typer.Option(
             help="The Ray cluster: auto, or HOST:PORT.",
-            show_default="one of its own, on this machine",
+            show_default="a temporary one on this machine",
         ),
     ] = None,
     cpus_per_run: Annotated[
-        int, typer.Option(min=1, help="CPU cores, and as many threads, of each run with Ray.")
+        int, typer.Option(min=1, help="With Ray: CPU cores and threads of each run.")
     ] = 1,
     data_root: Root = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List what would be trained, and train nothing.")
+        bool, typer.Option("--dry-run", help="Train nothing; list what would be trained.")
     ] = False,
 ) -> None:
-    """Train the runs of tables that have no record yet, several at once on a GPU.
+    """Train the runs of the paper's tables that have no record yet, several at once on a GPU.
 
     The whole table of symmetric noise on MNIST, three seeds:
 
         labelproof bench symmetric --dataset mnist --seeds 1,2,3
 
-    Every run becomes a small file of configuration, curve and versions under --records, which is
-    all that 'labelproof table' reads. Stopped or killed, the same command goes on: finished runs
-    are not trained again, those under way continue from their last checkpoint: a stop writes one,
-    and else there is one every half minute or so. A run never goes on with other data. Records can
-    be moved between machines and merged by copying them into one folder, in whatever folders there.
+    Every run leaves a small record of its configuration, curve and versions under --records, which
+    is all that 'labelproof table' reads. If interrupted, the same command resumes: finished runs
+    are not trained again, others continue from their last checkpoint, never on different data. To
+    merge the records of several machines, copy them into one folder.
 
-    See first what it would do, and which runs are begun; or rehearse a cell for one epoch, which
-    takes a few minutes on a CPU:
+    See the plan first, or test one cell for one epoch, which takes a few minutes on a CPU:
 
         labelproof bench symmetric --dataset mnist --dry-run
 
         labelproof bench symmetric --dataset mnist --methods CE --columns 0.8 --epochs 1
 
-    Several tables one after the other, on a machine that is yours for an hour; the exit code is 75
-    if runs are left:
+    Several tables within an hour; the exit code is 75 if runs are left:
 
         labelproof bench symmetric asymmetric --dataset cifar10 --minutes 55
 
-    Over the machines of a Ray cluster, from one of them:
+    On a Ray cluster, from one of its machines:
 
         labelproof bench symmetric --dataset mnist --engine ray --address auto
     """
@@ -319,9 +313,6 @@ class TimeLimit:
     runs of its kind, they are begun in any case; so are all that an engine asks for before it has
     done anything.
 
-    Args:
-        stop: Knows when the time is over.
-
     Example:
         >>> from labelproof.training.configuration import Configuration
         >>> long, short = (Job(Configuration("mnist", epochs=epochs)) for epochs in (50, 5))
@@ -382,9 +373,6 @@ def _kind(job: Job) -> Hashable:
 
 class BenchData:
     """Gives the examples of a configuration; each dataset is read once.
-
-    Args:
-        root: Where datasets are, or `None` for the usual place.
 
     Example:
         >>> BenchData(None)(Configuration("digits", noise="symmetric:0.4")).dataset.name
@@ -452,11 +440,6 @@ def resolved(configuration: Configuration, device: torch.device) -> Configuratio
 
 def foreseen_name(configuration: Configuration, *, engine: str, device: str) -> str:
     """The name of a run's record before anything is begun.
-
-    Args:
-        configuration: Of the run.
-        engine: One of `ENGINES`.
-        device: As it was asked for.
 
     Example:
         >>> foreseen_name(Configuration("mnist"), engine="local", device="cuda")

@@ -19,22 +19,23 @@ def compare(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FOLDER...", help="Folders of runs or of records, with all below them, or runs."
+            metavar="FOLDER...", help="Runs, or folders of runs or records, with subfolders."
         ),
     ],
     format: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(COMPARISONS)}.", show_default="as --output is called, else markdown"
+            help=f"{', '.join(COMPARISONS)}.",
+            show_default="by the ending of --output, else markdown",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="A file to write it to.", show_default="none: print it")
+        Path | None, typer.Option(help="The file to write.", show_default="stdout")
     ] = None,
 ) -> None:
-    """Compare runs: what they differ in, and what they come to, over their seeds.
+    """Compare runs: their settings and their accuracy over seeds.
 
-    Two losses with three seeds each, on data of your own:
+    Two losses with three seeds each, on your own data:
 
         for seed in 1 2 3; do for loss in ce ce+sr; do
           labelproof train --data photos/ --loss $loss --seed $seed --output runs/$loss-$seed
@@ -42,11 +43,11 @@ def compare(
 
         labelproof compare runs/
 
-    Runs that differ in nothing but the seed are one row: mean, standard deviation and number of
-    seeds, of the accuracy after the last epoch. Beside it are the settings that other rows have
-    otherwise, and how far a row is behind the first one of the same data and noise, seed by seed.
-    Where the data have no test part the accuracy is that on held-out labels, which may be wrong
-    themselves. Runs that are not finished are left out, and named on the error stream.
+    Runs that differ only in their seed form one row: mean and standard deviation of the accuracy
+    after the last epoch, and the number of seeds. The row also has the settings in which rows
+    differ, and the difference to the best row on the same data and noise, paired by seed. Without a
+    test split the accuracy is on held-out labels, which may be wrong themselves. Unfinished runs
+    are left out and listed on stderr.
     """
     chosen = choose_format(format, output, COMPARISONS)
     records = read_records(*folders)

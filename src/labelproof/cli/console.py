@@ -30,7 +30,7 @@ TIME_IS_UP = 75
 """Try again later: the system's `EX_TEMPFAIL`."""
 
 EXIT_CODES = (
-    "Exit codes: 0 finished; 2 something given is wrong; 3 training diverged: the loss is NaN; "
+    "Exit codes: 0 finished; 2 invalid argument or data; 3 training diverged: the loss is NaN; "
     "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
 )
 """For the help of commands that train."""
@@ -40,16 +40,12 @@ _LENIENT = ("fit", "audit")
 
 
 def warn(text: str) -> None:
-    """Say on the error stream what someone may want to do something about."""
+    """Print a warning on stderr."""
     say(Console(stderr=True), f"warning: {text}", style="yellow")
 
 
 def for_flags(message: str, *, command: str = "") -> str:
-    """A message of the library's as who uses the program needs it: with flags, not arguments.
-
-    Args:
-        message: The library's.
-        command: Which command was run; some leave out what cannot be read unless told not to.
+    """Rewrite a message of the library for the command line: flags instead of arguments.
 
     >>> for_flags("mend them, or leave them out with on_error='skip'")
     'mend them, or leave them out with --skip-unreadable'
@@ -63,7 +59,7 @@ def for_flags(message: str, *, command: str = "") -> str:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Inside, warnings become lines on the error stream, without the code they come from."""
+    """Inside, warnings become lines on stderr, without their source code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -74,7 +70,7 @@ def told() -> Iterator[None]:
 
 
 class Terminal(Reporter):
-    """Tells a person: results and progress on standard output, warnings on the error stream."""
+    """Prints results and progress on stdout and warnings on stderr."""
 
     def __init__(self, console: Console | None = None):
         super().__init__(console or Console(), aside=Console(stderr=True))
@@ -85,7 +81,7 @@ class Terminal(Reporter):
 
 
 def is_mistake(error: Exception) -> bool:
-    """Whether an error says in a line what is wrong with what was asked for."""
+    """Whether an error is a user's mistake that one line explains."""
     from labelproof.training.checkpoint import LaterFormatError
     from labelproof.training.run_folder import FolderInUseError
 

@@ -1,4 +1,4 @@
-"""`labelproof data`: which datasets there are, get them, and see that they are right."""
+"""`labelproof data`: list, download and verify the published datasets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Root = Annotated[
         "--data-root",
         rich_help_panel="More options",
         envvar=ROOT_VARIABLE,
-        help="Folder of all datasets that have a name.",
+        help="Folder of the published datasets.",
         show_default="the user's cache folder",
     ),
 ]
@@ -60,15 +60,15 @@ Root = Annotated[
 
 @app.callback()
 def data() -> None:
-    """List, download and verify the datasets that have a name; show any of them, or your own."""
+    """List, download and verify the published datasets; show any of them, or your own."""
 
 
 @app.command("list")
 def list_datasets(root: Root = None) -> None:
-    """List the datasets that have a name, and where each is or how to get it.
+    """List the published datasets, and where each is or how to get it.
 
-    A dataset that lies in the layout of its publisher is found: the binary or the python version of
-    CIFAR, as a folder or as the archive; MNIST's four files, gzipped or not.
+    labelproof reads the publishers' layouts: the binary or the python version of CIFAR, as a folder
+    or an archive; MNIST's four files, gzipped or not.
     """
     console = Console()
     folder = data_root(root)
@@ -89,13 +89,13 @@ def list_datasets(root: Root = None) -> None:
 
 @app.command()
 def download(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Datasets to get.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Datasets to download.")],
     root: Root = None,
     mirror: Annotated[
         str | None,
         typer.Option(
             envvar=MIRROR_VARIABLE,
-            help="Address to fetch from in the publisher's place; MIRROR/NAME/FILE is asked for.",
+            help="Address to download from instead, as MIRROR/NAME/FILE.",
             show_default="the publisher",
         ),
     ] = None,
@@ -103,11 +103,10 @@ def download(
         float, typer.Option(min=1, help="Seconds to wait for an answer before trying again.")
     ] = 30.0,
 ) -> None:
-    """Get datasets from their publishers, unless they are there and right already.
+    """Download datasets from their publishers, unless they are present and verified.
 
-    Every file is checked by its SHA-256 before it is used. After Ctrl-C or a lost connection, the
-    same command downloads the files that are missing. Proxies are taken from the environment
-    (https_proxy, no_proxy).
+    Every file must match its SHA-256. After Ctrl-C or a lost connection, the same command downloads
+    the missing files. Proxies come from the environment (https_proxy, no_proxy).
     """
     console = Console()
     datasets = [known_dataset(name) for name in names]
@@ -127,14 +126,14 @@ def download(
 def verify(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Datasets to verify; else all that are there."),
+        typer.Argument(metavar="NAME", help="Datasets to verify; all that are present by default."),
     ] = None,
     root: Root = None,
 ) -> None:
     """Compare datasets with what was published: counts, sizes and SHA-256.
 
-    What is read is written back in the publisher's own format and its checksum taken, so that every
-    version and compression can be verified. Exits with 1 if anything is off.
+    Each dataset is written back in the publisher's format in memory, so that every version and
+    compression can be verified. The exit code is 1 if anything differs.
     """
     console = Console()
     folder = data_root(root)
@@ -241,7 +240,7 @@ def show(
     noise: Annotated[
         str,
         typer.Option(
-            help="Wrong labels to put on it: symmetric:RATE, asymmetric:RATE, pair:RATE, "
+            help="Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
             "instance:RATE, human:WHICH or none."
         ),
     ] = "none",
@@ -252,13 +251,13 @@ def show(
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(help="The column of a table that holds the labels.", show_default="found"),
+        typer.Option(help="The label column of a table.", show_default="by its name"),
     ] = None,
     skip_unreadable: Annotated[
         bool,
         typer.Option(
             "--skip-unreadable",
-            help="Leave out images, rows and cells that cannot be used, and say so.",
+            help="Leave out unusable images, rows and cells, with a warning.",
         ),
     ] = False,
     data_root: Root = None,
@@ -267,12 +266,11 @@ def show(
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
 ) -> None:
-    """Draw a page about a dataset: its images, its classes, and the noise put on its labels.
+    """Write a page about a dataset: its images, its classes, and the noise added to its labels.
 
-    Says first how many labels are wrong, as it came out and not as it was asked for. The page
-    shows images with their given and true labels, the classes before and after, and the noise
-    matrix. Of a table of numbers and categories no page is drawn: its columns and classes are
-    listed.
+    The command prints the actual share of wrong labels. The page shows images with their given and
+    true labels, the class counts before and after, and the noise matrix. For a table, the command
+    lists columns and classes instead.
     """
     console = Console()
     spec = parse_noise(noise)

@@ -37,7 +37,7 @@ def demo(
     noise: Annotated[
         str,
         typer.Option(
-            help="Wrong labels: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."
+            help="Label noise: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."
         ),
     ] = SETTING.noise,
     epochs: Annotated[
@@ -46,17 +46,15 @@ def demo(
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
     loss: Annotated[
         list[str] | None,
-        typer.Option(help="A loss of your own as a further row, such as 'gce(q=0.7)'; repeatable."),
+        typer.Option(help="A loss to add as a row, such as 'gce(q=0.7)'; repeatable."),
     ] = None,
     output: Annotated[Path, typer.Option(help="Folder for the page and the runs.")] = Path(
         "labelproof-demo"
     ),
     processes: Annotated[
-        int, typer.Option(min=0, help="Runs at a time; 0 takes one for each core.")
+        int, typer.Option(min=0, help="Runs at a time; 0 means one per core.")
     ] = 0,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Train again even where a run is finished.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Train finished runs again.")] = False,
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser at the end.")
     ] = True,

@@ -29,46 +29,45 @@ def evaluate(
     data: Annotated[
         str | None,
         typer.Option(
-            help="A dataset's name or path, with classes of the run; some may be missing.",
-            show_default="what the run was trained on",
+            help="A dataset's name or path, with the run's classes; some may be missing.",
+            show_default="the run's own",
         ),
     ] = None,
     label: Annotated[
         str | None,
         typer.Option(
-            help="The column with the labels, for a table of features or of images.",
+            help="The label column of a table.",
             show_default="the one that the run learned from, or that is found",
         ),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
-            help=f"{LABELS} About the training part, which data without parts are as a whole.",
-            show_default="what the run was told, else the data's own",
+            help=f"{LABELS} For the training split, or data without splits.",
+            show_default="as in training",
         ),
     ] = None,
     split: Annotated[
-        str, typer.Option(help="Which part of the dataset: test, train, or another it has.")
+        str, typer.Option(help="The split: test, train, or another of the dataset.")
     ] = "test",
-    format: Annotated[str, typer.Option(help="text, or json for programs.")] = "text",
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
     data_root: Root = None,
     skip_unreadable: SkipUnreadable = False,
     network: Factory = None,
 ) -> None:
-    """Measure a trained network: accuracy, that of each class, and what is taken for what.
+    """Evaluate a run: accuracy, accuracy of each class, and confusions.
 
-    For example, on the test images of the dataset that it was trained on:
+    On the test split of its dataset:
 
         labelproof evaluate labelproof-runs/digits-ce-s1-0123abcd
 
-    On data of your own whose labels you have gone through:
+    On other data with reviewed labels:
 
         labelproof evaluate photos-fit --data new/ --labels reviewed.csv
 
-    Labels are the dataset's own: noise that was put on the training labels is not put on these. The
-    interval is Wilson's of 95%. The network computes in float32, so the last digit may differ from
-    the training's own.
+    Labels are the dataset's own, without added noise. The interval is Wilson's at 95%. Evaluation
+    uses float32, so the last digit may differ from training.
     """
     choose("format", format, _FORMATS)
     with told():

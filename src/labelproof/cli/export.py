@@ -47,12 +47,11 @@ def export(
 
         labelproof export labelproof-runs/digits-ce-s1-0123abcd --output digits.onnx
 
-    The network takes pixels as they are in image files: uint8 from 0 to 255 of shape (N, C, H, W),
-    for any N. How images of another size are brought there is printed, and stored in the file.
-    Normalisation is inside. It gives logits of shape (N, classes); the names of the
-    classes are stored in the file, as JSON under the key labelproof. A network for a table takes
-    rows of numbers: that JSON names them in order under features, and says under columns how they
-    are made.
+    The network takes uint8 pixels from 0 to 255 of shape (N, C, H, W), for any N, and returns
+    logits of shape (N, classes). Normalisation is inside. The command prints how to resize other
+    images. The file stores that and the class names as JSON under the key labelproof. A network for
+    a table takes rows of numbers: the JSON lists them in order under features, and how to make them
+    under columns.
 
     ONNX needs two more packages: pip install 'labelproof\[onnx]'.
     """

@@ -25,9 +25,14 @@ from labelproof.experiments.embeddings import (
 from labelproof.experiments.published_data import is_of_published_data
 from labelproof.experiments.tables import open_records
 from labelproof.ranges import choose
-from labelproof.report.feature_figures import draw_embeddings
-from labelproof.report.paper_figures import FIGURES, SUFFIXES, draw_figure, save_figure
-from labelproof.report.titles import DATASETS
+from labelproof.report.page import DATASETS
+from labelproof.report.paper_figures import (
+    FIGURES,
+    SUFFIXES,
+    draw_embeddings,
+    draw_figure,
+    save_figure,
+)
 from labelproof.verbs.run import load_run
 
 __all__ = ["figure"]

@@ -1,4 +1,4 @@
-"""`labelproof fit`: from one's own data to a trained network, with nothing to know but the path."""
+"""`labelproof fit`: train on your own data, given its path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fit(
             metavar="PATH",
             help="A folder of images with a folder for each class, a table of image files and "
             "labels, a table of features with a label column (.csv, .tsv, .jsonl, .csv.gz, "
-            ".parquet), a file of arrays (.npz), or a dataset's name.",
+            ".parquet, .xlsx), a file of arrays (.npz), or a dataset's name.",
         ),
     ],
     label: options.Label = None,
@@ -40,10 +40,10 @@ def fit(
     loss: Annotated[
         str | None,
         typer.Option(
-            help="What is minimised, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
-            "all. auto tries several on a part of the labels that is held out, which takes many "
-            "times as long (see 'labelproof tune').",
-            show_default="ce+sr, set for the length of the training",
+            help="The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists all. auto "
+            "tries several on held-out labels, which takes many times as long (see 'labelproof "
+            "tune').",
+            show_default="ce+sr, adapted to the data and the number of epochs",
         ),
     ] = None,
     loss_file: LossFiles = None,
@@ -67,7 +67,7 @@ def fit(
         typer.Option(
             "--balanced",
             rich_help_panel=options.MORE,
-            help="Let every class count the same, however many examples it has.",
+            help="Give every class the same total weight.",
         ),
     ] = False,
     validation: Annotated[
@@ -76,7 +76,7 @@ def fit(
             rich_help_panel=options.MORE,
             min=0.01,
             max=0.5,
-            help="Share of the training examples that is held out to validate on.",
+            help="Share of the training examples to hold out for validation.",
         ),
     ] = 0.1,
     noise: options.Rehearsal = None,
@@ -88,7 +88,7 @@ def fit(
         bool,
         typer.Option(
             "--audit/--no-audit",
-            help="Ask the network at the end which labels are wrong, and write a page about it.",
+            help="At the end, let the network flag wrong labels, and write a report.",
         ),
     ] = True,
     output: Annotated[
@@ -109,9 +109,9 @@ def fit(
         ),
     ] = False,
 ) -> None:
-    """Train on your own data, of whose labels an unknown share is wrong.
+    """Train on your own data, when an unknown share of its labels is wrong.
 
-    A folder of images, or a spreadsheet saved as CSV:
+    A folder of images, or a table:
 
         labelproof fit photos/
 
@@ -119,16 +119,15 @@ def fit(
 
         labelproof fit photos/ --labels reviewed.csv
 
-    A network and a way to train it are chosen by what the data are and how many. The loss is
-    robust to wrong labels. A tenth is held out, and how well its labels are predicted is told with
-    an interval. At the end the network says which labels it takes for wrong, with a page to look
-    at. The folder that is left has all that is needed to use the network:
+    Network and settings follow from the kind and size of the data. The loss is robust to wrong
+    labels. A tenth of the examples is held out for validation. At the end the network flags labels
+    that look wrong and writes a report. Use the folder it leaves to predict and to review:
 
         labelproof predict photos-fit new-photos/
 
         labelproof review photos-fit
 
-    Stopped in the middle, the same command goes on from the last checkpoint.
+    If interrupted, the same command resumes from the last checkpoint.
     """
     reporter = Terminal()
     plan = plan_fit(

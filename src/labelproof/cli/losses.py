@@ -22,11 +22,11 @@ def losses(
     ] = None,
     loss_file: LossFiles = None,
 ) -> None:
-    """List the losses and how they are written, or check one.
+    """List the losses and their arguments, or check one.
 
-    Losses add up and take factors: 10*nce+0.1*mae. An n in front normalises: nce, nfl, ngce. +sr
-    puts sparse regularization on everything to its left: gce(q=0.7)+sr(tau=0.5,p=0.1). +clip clips
-    the logits for everything to its left: ce+clip(delta=1).
+    Losses can be summed with factors: 10*nce+0.1*mae. A leading n normalises: nce, nfl, ngce. +sr
+    adds sparse regularization to everything on its left: gce(q=0.7)+sr(tau=0.5,p=0.1). +clip clips
+    the logits for everything on its left: ce+clip(delta=1).
     """
     console = Console()
     if text is not None:

@@ -105,9 +105,6 @@ def standard_output(*, goes_on: bool) -> Iterator[None]:
     goes on without its lines, after one on the error stream: who reads a log must not be able to
     end it. A loss of the error stream ends nothing.
 
-    Args:
-        goes_on: Whether there is something to do that is worth it when no one takes the lines.
-
     Raises:
         SystemExit: The reader of a result has ended.
         OSError: The result cannot be written.
@@ -156,7 +153,7 @@ def _close_for_good() -> None:
 
 
 class _Watched(io.FileIO):
-    """Bytes on their way out; where they get nowhere, that is told.
+    """A byte stream that reports when it can no longer be written.
 
     Attributes:
         over: Whether nothing is to be said of it any more.

@@ -1,4 +1,4 @@
-"""Options that several commands share; rare ones stand in a panel of their own in the help."""
+"""Options that several commands share; rare ones are in a panel of their own in the help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from labelproof.models.text import NETWORKS
 
 MORE = "More options"
-_FITS = "what fits the data"
+_FITS = "chosen by the data"
 
 LABELS = (
     "A table with the columns sample and label that replaces the data's own labels, such as "
@@ -33,43 +33,47 @@ Labels = Annotated[Path | None, _option(LABELS, "--labels", default="the data's 
 Drop = Annotated[
     list[str] | None,
     _option(
-        "A column that is not a feature; repeatable.", "--drop", metavar="COLUMN", default=False
+        "A column of a table to ignore; repeatable.", "--drop", metavar="COLUMN", default=False
     ),
 ]
 Group = Annotated[
     str | None,
     _option(
         "A column that says which samples belong together, such as a patient: they are never split "
-        "apart. It is not a feature.",
+        "apart. The column is not a feature.",
         metavar="COLUMN",
         default=False,
         more=True,
     ),
 ]
 Decimal = Annotated[
-    str, _option("The decimal point of numbers in a table, such as ',' for 3,14.", more=True)
+    str, _option("The decimal separator of numbers in a table, such as ',' for 3,14.", more=True)
 ]
 Thousands = Annotated[
     str | None,
     _option(
-        "The separator of thousands in a table, such as '.' for 1.000.", default=False, more=True
+        "The thousands separator of numbers in a table, such as '.' for 1.000.",
+        default=False,
+        more=True,
     ),
 ]
 Network = Annotated[
     str | None,
     _option(
         f"{', '.join(NETWORKS)}, with arguments such as 'cnn4(width=12)'; timm/NAME and "
-        "torchvision/NAME are pretrained; package.module:factory is your own, whose code is run.",
+        "torchvision/NAME are pretrained; package.module:factory is your own and runs your code.",
         default=_FITS,
     ),
 ]
 Epochs = Annotated[int | None, _option("Passes over the training examples.", default=_FITS)]
-BatchSize = Annotated[int | None, _option("Examples in a step.", default=_FITS, more=True)]
-LearningRate = Annotated[float | None, _option("Of the first epoch.", default=_FITS, more=True)]
+BatchSize = Annotated[int | None, _option("Examples per step.", default=_FITS, more=True)]
+LearningRate = Annotated[
+    float | None, _option("Learning rate of the first epoch.", default=_FITS, more=True)
+]
 Augmentation = Annotated[
     str | None,
     _option(
-        "What is done to training images: crop:PIXELS, flip, rotation:DEGREES, resized-crop:SIDE, "
+        "Augmentation of training images: crop:PIXELS, flip, rotation:DEGREES, resized-crop:SIDE, "
         "jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE joined by commas; or none.",
         default=_FITS,
         more=True,
@@ -78,24 +82,24 @@ Augmentation = Annotated[
 Rehearsal = Annotated[
     str | None,
     _option(
-        "Wrong labels to put on the data first, such as symmetric:0.4: a rehearsal on data whose "
-        "labels are right.",
+        "Label noise to add first, such as symmetric:0.4, to test on data with correct labels.",
         default=False,
         more=True,
     ),
 ]
 Seed = Annotated[
-    int | None, _option("Of the noise, the weights, the order and augmentation.", default="1")
+    int | None,
+    _option("Seed of the noise, the weights, the order of examples and augmentation.", default="1"),
 ]
-Device = Annotated[str, _option("auto takes the fastest there is; or cpu, cuda, cuda:1, mps.")]
-Fresh = Annotated[bool, _option("Remove what is in --output first, and start anew.", "--fresh")]
+Device = Annotated[str, _option("auto (the fastest available), cpu, cuda, cuda:1 or mps.")]
+Fresh = Annotated[bool, _option("Remove what is in --output and start over.", "--fresh")]
 Workers = Annotated[
     int | None,
     _option(
-        "Processes that decode images which do not fit in memory.",
+        "Processes that decode images that do not fit in memory.",
         min=0,
         metavar="N",
-        default="one for each core, at most 16",
+        default="one per core, at most 16",
         more=True,
     ),
 ]
@@ -106,7 +110,7 @@ HumanLabels = Annotated[
 ImageMemory = Annotated[
     int | None,
     _option(
-        "Megabytes that decoded images may take; beyond, they are decoded anew in every epoch.",
+        "Megabytes for decoded images; beyond that, images are decoded again in every epoch.",
         min=0,
         metavar="N",
         default="400, 4000 with a GPU",
@@ -116,7 +120,7 @@ ImageMemory = Annotated[
 Strict = Annotated[
     bool,
     _option(
-        "Refuse data of which some examples cannot be used, instead of leaving them out.",
+        "Refuse data with unusable examples instead of leaving them out.",
         "--strict",
         more=True,
     ),
@@ -124,7 +128,7 @@ Strict = Annotated[
 SkipUnreadable = Annotated[
     bool,
     _option(
-        "Leave out images that cannot be read and rows without a label, and say so.",
+        "Leave out unreadable images and rows without a label, with a warning.",
         "--skip-unreadable",
         more=True,
     ),
@@ -132,10 +136,10 @@ SkipUnreadable = Annotated[
 Factory = Annotated[
     str | None,
     _option(
-        "Allow the code of the run's own network to be run, by naming it.",
+        "Name the run's own network to allow its code to run.",
         "--network",
         metavar="PACKAGE.MODULE:FACTORY",
-        default="no code is run",
+        default="no code runs",
         more=True,
     ),
 ]

@@ -28,28 +28,28 @@ def predict(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            help="Image files, folders of images (with all below them), tables that name image "
-            "files, or .npy and .npz arrays; for a run on a table, tables.",
+            help="Image files, folders of images (with subfolders), tables of image files, or .npy "
+            "and .npz arrays; for a run on a table, tables.",
         ),
     ],
     output: Annotated[
         str | None,
         typer.Option(
             metavar="PATH",
-            help="The CSV file to write; - is standard output.",
-            show_default="standard output",
+            help="The CSV file to write; - is stdout.",
+            show_default="stdout",
         ),
     ] = None,
     all_classes: Annotated[
-        bool, typer.Option("--all", help="The probability of every class, a column for each.")
+        bool, typer.Option("--all", help="Write the probability of every class.")
     ] = False,
     identify: Annotated[
         str | None,
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="A column of the tables to write beside each prediction, such as customer_id, so "
-            "that both can be joined.",
+            help="A column of the tables to write beside each prediction, such as customer_id, as "
+            "a join key.",
             show_default="none",
         ),
     ] = None,
@@ -57,8 +57,8 @@ def predict(
         bool,
         typer.Option(
             "--skip-unreadable",
-            help="Exit with 0 also where images cannot be read; in tables, take cells that are not "
-            "numbers for missing.",
+            help="Exit with 0 even if images cannot be read; in tables, treat cells that are not "
+            "numbers as missing.",
         ),
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
@@ -72,16 +72,14 @@ def predict(
 
         labelproof predict customers-fit new-customers.csv --id customer_id
 
-    For a run that was trained on a table, the files are tables with the same columns, in any order,
-    with or without labels; the column row says which line of the file it is.
+    A run on a table takes tables with the same columns in any order, with or without labels. A run
+    on images also takes tables of image paths, relative to the table. For tables, the output column
+    row has the line number.
 
-    For a run on images, a table may name the image files, relative to where it is; again the column
-    row says which line of it a prediction is for.
-
-    Images are turned to grey or colour as the run's were, and resized and cut to the size of its
-    network. Arrays are (N, H, W), (N, H, W, C) or (N, C, H, W), of bytes or of numbers from 0 to 1;
-    for them the table has a column index too. An image that cannot be read is named in a warning
-    and left out, and the exit code is 1.
+    Images are converted to grey or colour as in training, resized and cropped to the network's
+    size. Arrays are (N, H, W), (N, H, W, C) or (N, C, H, W), of bytes or of numbers from 0 to 1;
+    the output column index numbers them. Unreadable images are skipped with a warning, and the exit
+    code is 1.
     """
     file = (
         None

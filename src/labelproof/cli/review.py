@@ -17,37 +17,35 @@ __all__ = ["review"]
 
 def review(
     folder: Annotated[
-        Path, typer.Argument(metavar="AUDIT|RUN", help="An audit's folder, or a run's with one.")
+        Path,
+        typer.Argument(metavar="AUDIT|RUN", help="The folder of an audit, or of a run with one."),
     ],
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port to serve on; 0 takes a free one.")
-    ] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     open_page: Annotated[
         bool,
         typer.Option(
             "--open/--no-open",
             help="Open the page in a browser. Other users of this machine may then see its address "
-            "among the programs that run, and with it open the review.",
+            "in the process list, and open the review with it.",
         ),
     ] = True,
     data: Annotated[
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Where the data are now, if they have been moved since the audit.",
-            show_default="where they were",
+            help="Where the data is, if it moved since the audit.",
+            show_default="where it was",
         ),
     ] = None,
     export: Annotated[
         Path | None,
         typer.Option(
-            help="Write what was decided to this CSV file, - for standard output, and serve "
-            "nothing.",
+            help="Write the decisions to this CSV file (- for stdout) instead of serving.",
             show_default="none",
         ),
     ] = None,
 ) -> None:
-    """Look at the suspects of an audit in the browser, and decide with a key each.
+    """Review the suspects of an audit in the browser, one key per decision.
 
     For example:
 
@@ -55,15 +53,15 @@ def review(
 
         labelproof review photos-audit --export reviewed.csv
 
-    K keeps a label, A accepts the suggestion, C gives another class, U leaves the sample out of the
-    training as unsure, Z takes the last decision back. Each decision is on the disk before the next
-    sample is shown; Ctrl-C ends the review, and the same command goes on with it.
+    K keeps the label, A accepts the suggestion, C chooses another class, U leaves the sample out of
+    training as unsure, Z undoes the last decision. Each decision is saved at once; Ctrl-C ends the
+    review, and the same command resumes it.
 
-    The exported table has a line for every sample: sample, given, label, decision. The label of one
-    that is left out as unsure is empty there.
+    The exported table has one row per sample: sample, given, label, decision. Unsure samples have
+    an empty label.
 
-    Only this machine's browser can reach it. From another machine, forward the port under the same
-    number: ssh -L 8000:127.0.0.1:8000 HOST, and review with --port 8000 there.
+    The server accepts connections from this machine only. From another machine, forward the port
+    under the same number: ssh -L 8000:127.0.0.1:8000 HOST, and use --port 8000 there.
     """
     reporter = Terminal()
     with told():

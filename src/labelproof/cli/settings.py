@@ -1,4 +1,4 @@
-"""From flags, a file and a preset to the configuration of a run.
+"""Build the configuration of a run from flags, a file and a preset.
 
 Flags come before the file, the file before the preset, the preset before the defaults.
 """
@@ -102,11 +102,6 @@ def choose_configuration(
     values: Mapping[str, Any], *, preset: str | None, look: Callable[[], Dataset]
 ) -> Configuration:
     """The configuration that settings ask for, with a preset or defaults that fit the data.
-
-    Args:
-        values: Settings that were given.
-        preset: One of `PRESETS`, or `None`.
-        look: Gives the dataset; only called where its name says too little.
 
     Example:
         >>> values = {"data": "cifar10", "loss": "ce+sr", "noise": "symmetric:0.6", "epochs": 3}

@@ -24,8 +24,7 @@ from labelproof.experiments.tables import (
     open_records,
 )
 from labelproof.ranges import choose, suggest
-from labelproof.report.reproduction import SUMMARIES
-from labelproof.report.tables import FORMATS, SUFFIXES
+from labelproof.report.tables import FORMATS, SUFFIXES, SUMMARIES
 from labelproof.training.files import write_text
 
 __all__ = ["choose_dataset", "choose_format", "of_other_data", "table", "write_or_print"]

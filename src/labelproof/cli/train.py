@@ -47,16 +47,16 @@ def train(
     noise: Annotated[
         str | None,
         typer.Option(
-            help="Wrong labels to put on it: symmetric:RATE, asymmetric:RATE, pair:RATE, "
-            "instance:RATE or human:WHICH. With --preset paper, as the authors' code puts them.",
+            help="Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
+            "instance:RATE or human:WHICH. With --preset paper, as in the authors' code.",
             show_default=False,
         ),
     ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
-            help="What is minimised, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
-            "all. With --preset paper, a name of the paper's tables stands for its settings.",
+            help="The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
+            "all. With --preset paper, a name from the paper's tables takes its settings.",
             show_default="ce; CE+SR with --preset paper",
         ),
     ] = None,
@@ -106,7 +106,7 @@ def train(
         str | None,
         typer.Option(
             rich_help_panel=options.MORE,
-            help=f"How it is learned: {', '.join(ALGORITHMS)}, with arguments.",
+            help=f"The algorithm: {', '.join(ALGORITHMS)}, with optional arguments.",
             show_default=False,
         ),
     ] = None,
@@ -114,7 +114,7 @@ def train(
         float | None,
         typer.Option(
             rich_help_panel=options.MORE,
-            help="Share of the training examples to hold out and measure on.",
+            help="Share of the training examples to hold out for validation.",
             show_default=False,
         ),
     ] = None,
@@ -127,7 +127,7 @@ def train(
         typer.Option(
             "--compile/--no-compile",
             rich_help_panel=options.MORE,
-            help="Whether network and loss are compiled, which takes a minute at the start.",
+            help="Compile network and loss, which takes a minute at the start.",
             show_default="on CUDA",
         ),
     ] = None,
@@ -138,7 +138,7 @@ def train(
             min=0,
             metavar="SECONDS",
             rich_help_panel=options.MORE,
-            help="Time between two checkpoints; 0 writes one after every epoch.",
+            help="Seconds between checkpoints; 0 writes one after every epoch.",
         ),
     ] = 30.0,
     data_root: Root = None,
@@ -149,7 +149,7 @@ def train(
         typer.Option(
             "--tensorboard",
             rich_help_panel=options.MORE,
-            help="Write TensorBoard's event files into the folder.",
+            help="Write TensorBoard event files to the folder.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -157,28 +157,28 @@ def train(
         typer.Option(
             "--dry-run",
             rich_help_panel=options.MORE,
-            help="Train nothing; print all settings as a file that --config reads.",
+            help="Train nothing; print all settings as a file for --config.",
         ),
     ] = False,
 ) -> None:
-    """Train a network, also where many labels are wrong, and keep all there is to know about it.
+    """Train a network with every setting under your control, and keep a record of the run.
 
     The paper's setting, sparse regularization on CIFAR-10 with 60% wrong labels:
 
         labelproof train --data cifar10 --noise symmetric:0.6 --loss ce+sr --preset paper
 
-    Something to try at once:
+    A quick first run:
 
         labelproof train --data digits --noise symmetric:0.4 --loss ce+sr --epochs 20
 
-    On data of your own, with labels that you have gone through:
+    Your own data, with reviewed labels:
 
         labelproof train --data photos/ --labels reviewed.csv --loss ce+sr
 
-    Stopped in the middle, by Ctrl-C or by a crash, the same command resumes from the last
-    checkpoint, to the same result. A run that is finished is not trained again, and a run never
-    resumes on different data or labels. Options override --set, --set overrides --config, that
-    --preset, that the defaults. Several GPUs:
+    After Ctrl-C or a crash, the same command resumes from the last checkpoint, with the same
+    result. A finished run is not trained again, and a run never resumes on different data or
+    labels. Options override --set, which overrides --config, which overrides --preset. Several
+    GPUs:
 
         torchrun --nproc-per-node 4 -m labelproof train --data cifar10
     """
@@ -236,9 +236,6 @@ def train(
 
 class Scalars:
     """Writes each epoch's metrics, under `tensorboard/` of the run's folder.
-
-    Args:
-        folder: The run's.
 
     Raises:
         ImportError: TensorBoard is not installed.

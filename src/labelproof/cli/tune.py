@@ -28,12 +28,12 @@ def tune(
     trials: Annotated[int, typer.Option(min=1, help="How many settings to try.")] = 20,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0, help="Begin nothing after so long.", show_default="no limit"),
+        typer.Option(min=0, help="Start no run after this time.", show_default="no limit"),
     ] = None,
     loss: Annotated[
         list[str] | None,
         typer.Option(
-            help="A loss of your own to try first, such as 'nce+mae'; repeatable.",
+            help="A loss to try first, such as 'nce+mae'; repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -42,9 +42,8 @@ def tune(
         int,
         typer.Option(
             min=0,
-            help="Parts that are held out in turn, each setting trained once for each; 1 holds out "
-            "a single part.",
-            show_default="3 below 10,000 examples, 1 from there on",
+            help="Folds of the cross-validation of each setting; 1 holds out a single part.",
+            show_default="3 below 10,000 examples, else 1",
         ),
     ] = 0,
     prune: Annotated[
@@ -52,7 +51,7 @@ def tune(
         typer.Option(
             "--prune/--no-prune",
             rich_help_panel=options.MORE,
-            help="Whether settings that are clearly behind are abandoned early.",
+            help="Stop settings early that are clearly behind.",
         ),
     ] = True,
     label: options.Label = None,
@@ -69,7 +68,7 @@ def tune(
     noise: options.Rehearsal = None,
     seed: options.Seed = None,
     at_once: Annotated[
-        int, typer.Option(min=1, help="Runs at a time, which fill a GPU; more take more memory.")
+        int, typer.Option(min=1, help="Runs at a time, to fill a GPU; more need more memory.")
     ] = 1,
     device: options.Device = "auto",
     output: Annotated[
@@ -78,23 +77,22 @@ def tune(
     fresh: options.Fresh = False,
     data_root: Root = None,
 ) -> None:
-    """Choose the loss and its hyperparameters for data with wrong labels, without any clean ones.
+    """Choose the loss and its hyperparameters without clean labels.
 
-    A part of the examples is held out with the labels it came with, wrong ones among them. Each
-    setting is trained on the rest, and the one that agrees best with the part held out is chosen.
-    First come settings that are known to be good, then what Optuna makes of their results, which
-    comes with the package's extra 'tune'.
+    The search holds out some examples with their noisy labels, trains each setting on the rest and
+    chooses the one that agrees best with the held-out labels. It starts with settings that are
+    known to work and continues with Optuna's proposals (extra 'tune').
 
         labelproof tune photos/ --trials 20
 
         labelproof tune photos/ --labels reviewed.csv
 
-    See how well that works where the truth is known:
+    Test it on data with known labels:
 
         labelproof tune digits --noise symmetric:0.4 --trials 10 --epochs 20
 
-    Stopped by Ctrl-C it says what is best so far, and the same command goes on from its file; so it
-    does with more --trials.
+    Ctrl-C prints the best setting so far. The same command resumes from its file, also with more
+    --trials.
     """
     reporter = Terminal()
     with ending(reporter):

@@ -94,13 +94,6 @@ def go_on(
 ) -> Attempts:
     """What a folder has of the same settings, or a new beginning.
 
-    Args:
-        folder: Where it would be.
-        asked: What is asked for now, by name, with the data's `fingerprint`.
-        loss: The loss of a new beginning.
-        name: The file in the folder that tells.
-        kind: What the folder holds: `a run` or `an audit`.
-
     Raises:
         OtherDataError: The folder's is of other data.
         ValueError: It is of other settings.
@@ -224,10 +217,6 @@ _RUNS = "labelproof-runs"
 def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
     """Where data are, as a run's folder notes it: their whole path, and the way from the folder.
 
-    Args:
-        path: The data, seen from the working directory.
-        folder: The run's.
-
     Example:
         >>> noted = note_place("/srv/data/cust.csv", Path("/srv/cust-fit"))
         >>> noted["path"], noted["from_run"]
@@ -245,11 +234,6 @@ def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
 def note_places(data: str, labels: Path | None, folder: Path) -> dict[str, dict[str, str]]:
     """Where what a run reads is, for whoever reads it again; a dataset's name is no place.
 
-    Args:
-        data: A path, or a dataset's name.
-        labels: The file of labels that stand in place of the data's own.
-        folder: The run's.
-
     >>> note_places("mnist", None, Path("run")), list(note_places("t.csv", None, Path("run")))
     ({}, ['data'])
     """
@@ -262,11 +246,6 @@ def places_of(path: str, folder: Path, noted: Mapping[str, str] | None = None) -
 
     The way from the run's folder leads to the data wherever both were moved together. The working
     directory comes last: it may have other data of the same name.
-
-    Args:
-        path: The data, as the run was told of them.
-        folder: The run's.
-        noted: What `note_place` gave; an earlier version noted nothing.
 
     Example:
         >>> noted = {"path": "/srv/t.csv", "from_run": "../t.csv"}

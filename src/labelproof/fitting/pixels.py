@@ -11,19 +11,23 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles
 
-__all__ = ["bring_to_memory", "bring_to_size", "gather_squares", "square_side"]
+__all__ = ["bring_to_memory", "bring_to_size", "square_side"]
 
 _ROUND = 256
+
+Progress: TypeAlias = Callable[[int, int], None]
+Cut: TypeAlias = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 
 
 def square_side(crop: int) -> int:
@@ -36,7 +40,7 @@ def square_side(crop: int) -> int:
 
 
 def bring_to_size(
-    dataset: Dataset, crop: int, *, memory: int, progress: Callable[[int, int], None] | None = None
+    dataset: Dataset, crop: int, *, memory: int, progress: Progress | None = None
 ) -> Dataset:
     """The same dataset with its image files at the size that crops of `crop` pixels need.
 
@@ -44,88 +48,63 @@ def bring_to_size(
         dataset: One whose images are files that are decoded when they are asked for.
         crop: Side of what the network sees.
         memory: Bytes that all images may take; beyond, they stay files.
-        progress: Told, as images are brought to memory, how many there are and how many in all.
+        progress: Told how many images are decoded, and how many there are.
     """
-    side = square_side(crop)
-    sources = {
-        name: split.images
-        for name, split in dataset.splits.items()
-        if isinstance(split.images, ImageFiles)
+    side, channels = square_side(crop), dataset.input_shape[0]
+    smaller = {
+        name: ImageFiles(source.files, mode=source.mode, short_side=side)
+        for name, source in _sources(dataset).items()
     }
-    total = sum(len(source) for source in sources.values())
-    channels = dataset.input_shape[0]
-    resident = total * channels * side * side <= memory
-    splits: dict[str, Split] = {}
-    done = 0
-    for name, split in dataset.splits.items():
-        if name not in sources:
-            splits[name] = split
-            continue
-        smaller = ImageFiles(sources[name].files, mode=sources[name].mode, short_side=side)
-        if not resident:
-            splits[name] = replace(split, images=smaller)
-            continue
-        pixels = np.empty((len(smaller), channels, side, side), dtype=np.uint8)
-        for index, square in enumerate(gather_squares(smaller, side)):
-            pixels[index] = square
-            done += 1
-            if progress is not None and (done % _ROUND == 0 or done == total):
-                progress(done, total)
-        splits[name] = replace(split, images=pixels)
-    return replace(dataset, splits=splits)
-
-
-def bring_to_memory(
-    dataset: Dataset, *, memory: int, progress: Callable[[int, int], None] | None = None
-) -> Dataset:
-    """The same dataset with its image files as arrays, where all of a split have one size.
-
-    Args:
-        dataset: One that is trained on without crops of another size.
-        memory: Bytes that all images may take; beyond, they stay files.
-        progress: Told, as images are brought to memory, how many there are and how many in all.
-    """
-    sources = {
-        name: split.images
-        for name, split in dataset.splits.items()
-        if isinstance(split.images, ImageFiles)
-    }
-    shapes = {name: (len(source), *source[0].shape) for name, source in sources.items()}
+    shapes = {name: (len(source), channels, side, side) for name, source in smaller.items()}
     if sum(math.prod(shape) for shape in shapes.values()) > memory:
+        return _with_images(dataset, smaller)
+    return _decode(dataset, smaller, shapes, lambda image: _middle(image, side), progress)
+
+
+def bring_to_memory(dataset: Dataset, *, memory: int, progress: Progress | None = None) -> Dataset:
+    """The same dataset with its image files as arrays, where all of a split have one size."""
+    sources = _sources(dataset)
+    shapes = {name: (len(source), *source[0].shape) for name, source in sources.items()}
+    fits = sum(math.prod(shape) for shape in shapes.values()) <= memory
+    # One size is asked for last, since that opens every file.
+    if not fits or not all(source.one_size for source in sources.values()):
         return dataset
-    # Asked last, since it opens every file.
-    if not all(source.one_size for source in sources.values()):
-        return dataset
-    total = sum(len(source) for source in sources.values())
-    splits = dict(dataset.splits)
-    done = 0
+    return _decode(dataset, sources, shapes, lambda image: image, progress)
+
+
+def _sources(dataset: Dataset) -> dict[str, ImageFiles]:
+    return {
+        name: split.images
+        for name, split in dataset.splits.items()
+        if isinstance(split.images, ImageFiles)
+    }
+
+
+def _with_images(dataset: Dataset, images: Mapping[str, Any]) -> Dataset:
+    changed = {name: replace(dataset.splits[name], images=images[name]) for name in images}
+    return replace(dataset, splits={**dataset.splits, **changed})
+
+
+def _decode(
+    dataset: Dataset,
+    sources: Mapping[str, ImageFiles],
+    shapes: Mapping[str, tuple[int, ...]],
+    cut: Cut,
+    progress: Progress | None,
+) -> Dataset:
+    total, done = sum(len(source) for source in sources.values()), 0
+    pixels = {name: np.empty(shape, dtype=np.uint8) for name, shape in shapes.items()}
     for name, source in sources.items():
-        pixels = np.empty(shapes[name], dtype=np.uint8)
-        for index, image in enumerate(_gather(source, lambda image: image)):
-            pixels[index] = image
+        for index, image in enumerate(_gather(source, cut)):
+            pixels[name][index] = image
             done += 1
             if progress is not None and (done % _ROUND == 0 or done == total):
                 progress(done, total)
-        splits[name] = replace(dataset.splits[name], images=pixels)
-    return replace(dataset, splits=splits)
+    return _with_images(dataset, pixels)
 
 
-def gather_squares(images: ImageFiles, side: int) -> Iterator[NDArray[np.uint8]]:
-    """The square in the middle of each image, in order, decoded by several threads.
-
-    Args:
-        images: Their shorter sides have `side` pixels.
-        side: Of the squares.
-
-    Raises:
-        UnreadableImageError: An image cannot be decoded; the message names it.
-    """
-    return _gather(images, lambda image: _middle(image, side))
-
-
-def _gather(
-    images: ImageFiles, cut: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
-) -> Iterator[NDArray[np.uint8]]:
+def _gather(images: ImageFiles, cut: Cut) -> Iterator[NDArray[np.uint8]]:
+    """Each image, cut, in order; several threads decode them."""
     # Threads are enough: the decoders let go of the interpreter while they work.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 16)) as pool:
         indices = iter(range(len(images)))

@@ -448,10 +448,6 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
     A network that is not for such inputs, an augmentation of rows or one that leaves images of
     different sizes as they are, noise that cannot be put on these labels.
 
-    Args:
-        dataset: What is to be learned from.
-        configuration: How.
-
     Raises:
         ValueError: It cannot be done; the message says why.
 

@@ -1,4 +1,4 @@
-"""An audit's page: how many labels are wrong, which ones, and how that was found out."""
+"""The report of an audit: how many labels are wrong, which ones, and the method."""
 
 from __future__ import annotations
 
@@ -20,25 +20,22 @@ from labelproof.report.audit_gallery import (
     list_samples,
     look_at,
 )
-from labelproof.report.audit_tables import (
-    confusion_counts,
-    confusion_rows,
-    confusions,
-    noise_rows,
-    off_diagonal,
-)
 from labelproof.report.audit_words import (
     agreement,
     caution,
     commands,
     confused_most,
+    confusion_counts,
+    confusion_rows,
+    confusions,
     finding,
     how,
     limits,
+    noise_rows,
+    off_diagonal,
 )
 from labelproof.report.figures import Curve, draw_curves
-from labelproof.report.page import render_page
-from labelproof.report.pictures import heat_picture
+from labelproof.report.page import heat_picture, render_page
 from labelproof.training.files import write_text
 from labelproof.training.metrics import MEMORY
 
@@ -74,14 +71,13 @@ _MEMORIES: Mapping[str, str] = dict(
 def write_audit_page(
     path: Path, audit: Audit, samples: Samples, *, limit_bytes: int = 9_000_000
 ) -> Path:
-    """Write the page of an audit: the finding in words, tables, and the suspects to look at.
+    """Write the report of an audit: findings, tables and suspects.
 
     Args:
-        path: Where the page goes; it needs nothing beside it.
-        audit: What was found.
-        samples: Its samples, by which suspects are seen; see `open_samples`.
-        limit_bytes: How large the page may become by pictures. Suspects for which there is no room
-            are listed by name.
+        path: The file; the page is self-contained.
+        audit: The audit.
+        samples: Its samples; see `open_samples`.
+        limit_bytes: Size limit of the pictures. Further suspects are listed by name.
 
     Example:
         >>> import numpy as np

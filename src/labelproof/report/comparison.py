@@ -1,4 +1,4 @@
-"""Runs side by side, as Markdown, LaTeX and CSV."""
+"""Comparisons of runs as Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from labelproof.experiments.comparison import Compared
-from labelproof.report.loss_labels import loss_labels
+from labelproof.report.figures import loss_labels
 from labelproof.report.tables import align_markdown, latex_table, signed
 
 __all__ = ["COMPARISONS", "comparison_csv", "comparison_latex", "comparison_markdown"]
@@ -17,7 +17,7 @@ _NUMBERS = ("measured_on", "mean", "std", "n", "difference", "difference_std", "
 
 
 def comparison_markdown(compared: Sequence[Compared]) -> str:
-    """As Markdown, aligned so that it can be read as it is.
+    """As aligned Markdown.
 
     Example:
         >>> runs = [Compared({"loss": "ce"}, "test", {1: 80.0, 2: 82.0}, 0.2)]

@@ -1,30 +1,51 @@
-"""Pictures as inline SVG that follow the page into light and dark."""
+"""Figures of one or several panels: curves, scatters, their styles and legends."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from labelproof.experiments.curves import Panel
+from labelproof.losses import format_loss, parse_loss
+
 __all__ = [
     "CLASS_COLORS",
+    "NO_RECORDS",
     "PALETTE",
     "SOFT",
     "Curve",
     "Scatter",
+    "Styles",
+    "count_rows",
     "draw_curves",
+    "draw_panels",
     "draw_scatters",
+    "legend_below",
+    "legend_inside",
+    "loss_labels",
+    "make_handles",
+    "make_places",
+    "method_styles",
     "plot_curve",
+    "remark_on",
     "soften",
+    "wrap_to",
 ]
 
 # Colours that keep their contrast on white and on near-black, and differ for the colour-blind
@@ -147,3 +168,261 @@ def _to_svg(figure: Figure, description: str) -> str:
     svg = re.sub(r'"#([^"]+)"', rf'"#{unique}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{unique}-\1)", svg)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{description}" ', 1)
+
+
+NO_RECORDS = "no records yet"
+
+_FAMILIES = ("CE", "FL", "GCE", "SCE", "APL", "NLNL")
+
+
+def count_rows(panels: Sequence[Panel], columns: int) -> int:
+    """Rows that panels fill.
+
+    >>> count_rows([Panel("a", [], 50)] * 5, 2)
+    3
+    """
+    return -(-len(panels) // columns)
+
+
+def make_places(figure: Figure, panels: Sequence[Panel], columns: int) -> list[Axes]:
+    """One for each panel; what is left of the last row stays empty."""
+    axes = list(figure.subplots(count_rows(panels, columns), columns, squeeze=False).flat)
+    for left in axes[len(panels) :]:
+        left.set_axis_off()
+    return axes[: len(panels)]
+
+
+Styles = Mapping[str, tuple[str, bool]]
+"""For each line's name its colour, and whether it is dashed."""
+
+
+def method_styles(panel: Panel) -> Styles:
+    """A method and its regularised form share a colour; the plain one is dashed.
+
+    >>> from labelproof.experiments.curves import Line
+    >>> method_styles(Panel("a", [Line("CE", []), Line("CE+SR", [])], epochs=3))
+    {'CE': ('#0072b2', True), 'CE+SR': ('#0072b2', False)}
+    """
+    plain = {
+        line.name: re.sub(r"\+sr(\([^()]*\))?$", "", line.name, flags=re.IGNORECASE)
+        for line in panel.lines
+    }
+    known = {base: PALETTE[_FAMILIES.index(base)] for base in plain.values() if base in _FAMILIES}
+    others = [base for base in dict.fromkeys(plain.values()) if base not in known]
+    free = [color for color in CLASS_COLORS if color not in known.values()]
+    colors = known | {base: free[at % len(free)] for at, base in enumerate(others)}
+    return {name: (colors[base], base == name) for name, base in plain.items()}
+
+
+def draw_panels(
+    places: Sequence[Axes],
+    panels: Sequence[Panel],
+    styles: Styles,
+    *,
+    limits: tuple[float, float] | None = None,
+) -> None:
+    """Draw each panel in its place; one without records says so.
+
+    Args:
+        places: As many as panels.
+        panels: What is drawn.
+        styles: Of all lines.
+        limits: Of what is measured, where they are known.
+    """
+    nowhere = _missing_everywhere(panels)
+    for axes, panel in zip(places, panels, strict=True):
+        for line in panel.lines:
+            if line.seeds:
+                color, dashed = styles[line.name]
+                curve = Curve(line.name, line.seeds, 0, dashed)
+                plot_curve(axes, curve, color=color)
+        title = wrap_to(_width(axes), panel.title, size=11.5)
+        axes.set(title=title, xlabel="epoch", xlim=(0, panel.epochs))
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        if limits:
+            axes.set_ylim(*limits)
+        axes.grid(alpha=0.25)
+        soften(axes)
+        # What no panel has is said once, beside the legend.
+        missing = [name for name in panel.missing if name not in nowhere]
+        if len(panel.missing) == len(panel.lines):
+            axes.set(yticks=[])
+            axes.grid(visible=False)
+            _note(axes, 0.5, NO_RECORDS, size=11)
+        elif missing:
+            without = wrap_to(_width(axes), f"without {', '.join(missing)}", size=8)
+            _note(axes, 0.07, without, size=8)
+
+
+def _width(axes: Axes) -> float:
+    """Inches that a panel will have, about, of which its ticks take some."""
+    specification = axes.get_subplotspec()
+    columns = specification.get_gridspec().ncols if specification else 1
+    figure = axes.get_figure()
+    width = figure.get_figwidth() if isinstance(figure, Figure) else 0.0
+    return width / columns - 0.4
+
+
+def _missing_everywhere(panels: Sequence[Panel]) -> set[str]:
+    """What to say beside the legend; where nothing is there at all, the panels say so."""
+    missing = set.intersection(*(set(panel.missing) for panel in panels))
+    return missing if len(missing) < len(panels[0].lines) else set()
+
+
+def make_handles(styles: Styles) -> list[Line2D]:
+    """Entries of a legend.
+
+    >>> [handle.get_label() for handle in make_handles({"CE": ("#0072b2", True)})]
+    ['CE']
+    """
+    return [
+        Line2D([], [], color=color, linestyle=(0, (4, 2)) if dashed else "solid", label=name)
+        for name, (color, dashed) in styles.items()
+    ]
+
+
+def remark_on(panels: Sequence[Panel]) -> str:
+    """What there is to say about lines in all panels; beside their names there is no room.
+
+    >>> from labelproof.experiments.curves import Line
+    >>> remark_on([Panel("a", [Line("CE", [[50.0] * 3]), Line("FL", [])], epochs=3)])
+    'no records yet: FL'
+    """
+    nowhere = _missing_everywhere(panels)
+    if not nowhere:
+        return ""
+    names = [line.name for line in panels[0].lines if line.name in nowhere]
+    return f"{NO_RECORDS}: {', '.join(names)}"
+
+
+def _note(axes: Axes, height: float, text: str, *, size: float) -> None:
+    note = axes.text(0.5, height, text, transform=axes.transAxes, ha="center", va="center")
+    note.set(color=SOFT, fontsize=size)
+    note.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1.5})
+
+
+_CALL = re.compile(r"([A-Za-z_]\w*)(@[0-9a-f]{6})?\(([^()]*)\)")
+_VERSION = re.compile(r"@[0-9a-f]{6}\b")
+
+
+def loss_labels(methods: Sequence[str]) -> list[str]:
+    """Short names of methods: without arguments that have their defaults, and without versions.
+
+    Methods that would be called the same keep what they differ in.
+
+    Args:
+        methods: Rows of the tables, and losses as records have them.
+
+    Example:
+        >>> loss_labels(["CE+SR", format_loss(parse_loss("gce(q=0.5)+sr(p=0.01)"))])
+        ['CE+SR', 'gce(q=0.5)+sr(p=0.01)']
+        >>> loss_labels(["mine@0a1b2c"]), loss_labels(["mine@0a1b2c", "mine@3f9c21"])
+        (['mine'], ['mine@0a1b2c', 'mine@3f9c21'])
+    """
+    plain = [_CALL.sub(_without_defaults, method) for method in methods]
+    short = [_VERSION.sub("", name) for name in plain]
+    alike = Counter(dict(zip(methods, short, strict=True)).values())
+    return [name if alike[name] == 1 else full for name, full in zip(short, plain, strict=True)]
+
+
+def _without_defaults(call: re.Match[str]) -> str:
+    name, version, arguments = call[1], call[2] or "", call[3].split(",")
+    usual = _usual_arguments(name)
+    kept = ",".join(argument for argument in arguments if argument not in usual)
+    return f"{name}{version}({kept})" if kept else f"{name}{version}"
+
+
+def _usual_arguments(name: str) -> list[str]:
+    try:
+        written = format_loss(parse_loss("ce+sr" if name == "sr" else name))
+    except ValueError:  # a row of the tables, or a loss of someone's own that is not here
+        return []
+    found = _CALL.search(written)
+    return found[3].split(",") if found else []
+
+
+_NOTE_SIZE = 9
+_ROW = 0.25
+"""Inches that a line of a legend takes."""
+
+
+def legend_below(figure: Figure, handles: Sequence[Line2D], *, note: str, columns: int) -> None:
+    """Put a legend under all panels, in as many columns as the width has room for.
+
+    Where it needs more than two lines the figure grows by the others, so that panels stay as large
+    as they are.
+
+    Args:
+        figure: Whose.
+        handles: Its entries; their labels are folded where one alone is too wide.
+        note: What is said above the entries, if anything.
+        columns: At most so many.
+
+    Example:
+        >>> figure = Figure((4, 3))
+        >>> handles = [Line2D([], [], label=f"a method with a long name {n}") for n in range(4)]
+        >>> legend_below(figure, handles, note="", columns=4)
+        >>> figure.legends[0]._ncols
+        1
+    """
+    width = figure.get_figwidth()
+    for handle in handles:
+        handle.set_label(wrap_to(width - 1, str(handle.get_label()), size=11))
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for wanted in range(min(columns, len(handles)), 0, -1):
+        legend = figure.legend(
+            handles=handles, loc="outside lower center", ncols=wanted, frameon=False
+        )
+        _say(legend, wrap_to(width - 0.5, note, size=_NOTE_SIZE))
+        if wanted == 1 or legend.get_window_extent(renderer).width <= 0.98 * figure.bbox.width:
+            lines = [str(handle.get_label()).count("\n") + 1 for handle in handles]
+            height = sum(max(lines[at : at + wanted]) for at in range(0, len(lines), wanted))
+            figure.set_figheight(figure.get_figheight() + _ROW * max(height - 2, 0))
+            return
+        legend.remove()
+
+
+def legend_inside(axes: Axes, handles: Sequence[Line2D], *, note: str, width: float) -> None:
+    """Put a legend in the place of a panel.
+
+    Args:
+        axes: The place, in which nothing is drawn then.
+        handles: Its entries.
+        note: What is said above them, if anything.
+        width: Of the place, in inches.
+    """
+    axes.set_axis_off()
+    legend = axes.legend(handles=handles, loc="center", frameon=False)
+    _say(legend, wrap_to(width, note, size=_NOTE_SIZE))
+
+
+def wrap_to(width: float, text: str, *, size: float) -> str:
+    """Fold a text that is wider than so many inches in letters of a size, as far as can be guessed.
+
+    >>> print(wrap_to(2, "no records yet: SCE, APL, NLNL, GCE+SR", size=9))
+    no records yet: SCE, APL,
+    NLNL, GCE+SR
+    >>> print(wrap_to(2, "gce(q=0.5)+sr(tau=0.5,p=0.01,lambda0=5)", size=9))
+    gce(q=0.5)+sr(tau=0.5,
+    p=0.01,lambda0=5)
+    """
+    letters = max(int(width * 72 / (0.6 * size)), 10)
+    words = textwrap.wrap(text, letters, break_long_words=False)
+    return "\n".join(line for word in words for line in _break(word, letters))
+
+
+def _break(word: str, letters: int) -> list[str]:
+    """A word in lines: a loss as text has no spaces, and is better broken between its arguments."""
+    lines = [""]
+    for part in re.split(r"(?<=[,+])", word):
+        if len(lines[-1] + part) <= letters or not lines[-1]:
+            lines[-1] += part
+        else:
+            lines.append(part)
+    return [line[at : at + letters] for line in lines for at in range(0, len(line), letters)]
+
+
+def _say(legend: Legend, note: str) -> None:
+    if note:
+        legend.set_title(note, prop=FontProperties(size=_NOTE_SIZE))
+        legend.get_title().set(color=SOFT, multialignment="center")

@@ -1,21 +1,35 @@
-"""Pages that stand alone: one template, everything in it, whatever is shown escaped."""
+"""Self-contained pages from templates, with everything escaped."""
 
 from __future__ import annotations
 
+import base64
+import io
 from pathlib import Path
 
 import jinja2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
+from labelproof.data.images import as_picture
 from labelproof.training.files import write_text
 
-__all__ = ["render_page", "templates", "write_page"]
+__all__ = [
+    "DATASETS",
+    "TABLES",
+    "heat_picture",
+    "picture",
+    "render_page",
+    "templates",
+    "write_page",
+]
 
 
 def write_page(path: Path, template: str, **values: object) -> Path:
-    """Fill in a template of this package and write it, whole or not at all.
+    """Render a template of this package and write it atomically.
 
     Args:
-        path: Where the page goes; it needs nothing beside it.
+        path: The file; the page is self-contained.
         template: The template's file name.
         values: What it shows; a name that the template uses and that is not given is an error.
     """
@@ -24,7 +38,7 @@ def write_page(path: Path, template: str, **values: object) -> Path:
 
 
 def render_page(template: str, **values: object) -> str:
-    """Fill in a template of this package; see `write_page`."""
+    """Render a template of this package; see `write_page`."""
     return templates("labelproof.report").get_template(template).render(**values)
 
 
@@ -37,3 +51,61 @@ def templates(package: str) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+_LARGEST = 160
+# Seen on white and on near-black.
+_INK = (38, 139, 210)
+
+
+def picture(image: NDArray[np.uint8]) -> str:
+    """An image `(C, H, W)` as a data address; a photo is made smaller, a small image is exact.
+
+    >>> picture(np.zeros((1, 8, 8), np.uint8))[:22]
+    'data:image/png;base64,'
+    """
+    pixels = as_picture(image)
+    if max(pixels.size) <= _LARGEST:
+        return _address(pixels, "png")
+    pixels.thumbnail((_LARGEST, _LARGEST))
+    return _address(pixels, "jpeg")
+
+
+def heat_picture(matrix: NDArray[np.float64]) -> str:
+    """A matrix as a data URL, one pixel per entry; zeros are transparent.
+
+    The root of each entry is drawn, so that small ones are seen beside a large diagonal.
+    """
+    pixels = np.empty((*matrix.shape, 4), np.uint8)
+    pixels[..., :3] = _INK
+    pixels[..., 3] = np.rint(255 * np.sqrt(np.clip(matrix, 0, 1)))
+    return _address(Image.fromarray(pixels), "png")
+
+
+def _address(image: Image.Image, kind: str) -> str:
+    stream = io.BytesIO()
+    image.save(stream, kind, **({"quality": 85} if kind == "jpeg" else {"optimize": True}))
+    return f"data:image/{kind};base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+
+
+DATASETS = {
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "webvision": "mini WebVision",
+}
+"""Datasets as people write them."""
+
+TABLES = {
+    "symmetric": "symmetric noise",
+    "asymmetric": "asymmetric noise",
+    "comparison": "other methods",
+    "imbalance": "imbalanced classes",
+    "webvision": "web labels",
+    "beyond": "beyond the paper",
+    "human": "human labels",
+    "sweep-lambda": "the penalty's weight λ",
+    "sweep-tau": "the temperature τ",
+    "sweep-p": "the exponent p",
+}
+"""Tables as people write them."""

@@ -1,4 +1,4 @@
-"""The paper's figures, and one of ours, from records: panels without records say so."""
+"""The paper's figures, drawn from records and embeddings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import matplotlib
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -23,22 +24,37 @@ from labelproof.experiments.curves import (
     sparse_panels,
     sweep_panels,
 )
+from labelproof.experiments.embeddings import MOST_CLASSES, Embedding
 from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.records import RecordStore
-from labelproof.report.figures import PALETTE
-from labelproof.report.legends import legend_below, legend_inside
-from labelproof.report.panels import (
+from labelproof.report.figures import (
+    CLASS_COLORS,
+    PALETTE,
+    SOFT,
     Styles,
     count_rows,
     draw_panels,
+    legend_below,
+    legend_inside,
+    loss_labels,
     make_handles,
     make_places,
     method_styles,
     remark_on,
+    soften,
+    wrap_to,
 )
-from labelproof.report.titles import DATASETS
+from labelproof.report.page import DATASETS
 
-__all__ = ["FIGURES", "SUFFIXES", "FigureKind", "draw_figure", "house_style", "save_figure"]
+__all__ = [
+    "FIGURES",
+    "SUFFIXES",
+    "FigureKind",
+    "draw_embeddings",
+    "draw_figure",
+    "house_style",
+    "save_figure",
+]
 
 SUFFIXES = (".svg", ".png", ".pdf")
 """What a figure can be saved as."""
@@ -244,3 +260,66 @@ def _figure(width: float, height: float, title: str) -> Figure:
     figure = Figure((width, height), layout=layout)
     figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
     return figure
+
+
+_PANEL = 2.7
+"""Inches, of either side."""
+_LINE = 0.2
+"""Inches that a further line of a row's name takes."""
+
+
+def draw_embeddings(
+    embeddings: Sequence[Embedding], *, title: str, class_names: Sequence[str]
+) -> Figure:
+    """Draw embeddings, a row for each method and a column for each noise.
+
+    Args:
+        embeddings: At least one; of the same method and noise, the first.
+        title: Above all.
+        class_names: Of the dataset.
+    """
+    by_place = {(one.method, one.noise): one for one in reversed(embeddings)}
+    methods = list(dict.fromkeys(one.method for one in embeddings))
+    noises = list(dict.fromkeys(one.noise for one in embeddings))
+    labels = [wrap_to(_PANEL - 0.5, label, size=11) for label in loss_labels(methods)]
+    beside = _LINE * max(label.count("\n") for label in labels)
+    with house_style():
+        figure = Figure(
+            (max(_PANEL * len(noises), 6.2) + beside, _PANEL * len(methods) + 1.1),
+            layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06),
+        )
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+        grid = figure.subplots(len(methods), len(noises), squeeze=False)
+        for row, method in enumerate(methods):
+            for column, noise in enumerate(noises):
+                _draw(grid[row, column], by_place.get((method, noise)))
+                if column == 0:
+                    grid[row, column].set_ylabel(labels[row])
+        names = list(class_names)[:MOST_CLASSES]
+        handles = [
+            grid[0, 0].scatter([], [], s=30, color=color, label=name, lw=0)
+            for color, name in zip(CLASS_COLORS, names, strict=False)
+        ]
+        figure.legend(
+            handles=handles,
+            loc="outside lower center",
+            ncols=len(names) if max(map(len, names)) < 3 else 5,
+            frameon=False,
+            handletextpad=0.1,
+            columnspacing=0.9,
+        )
+    return figure
+
+
+def _draw(axes: Axes, embedding: Embedding | None) -> None:
+    axes.set(xticks=[], yticks=[])
+    soften(axes)
+    if embedding is None:
+        axes.text(0.5, 0.5, "no run", transform=axes.transAxes, ha="center", color=SOFT)
+        return
+    for label in range(MOST_CLASSES):
+        points = embedding.points[embedding.labels == label]
+        if len(points):
+            axes.scatter(*points.T, s=7, color=CLASS_COLORS[label], lw=0, rasterized=True)
+    noise = "no noise" if embedding.noise == "none" else embedding.noise.replace(":", " ")
+    axes.set_title(f"{noise}: {embedding.accuracy:.2f}%", fontsize=10)

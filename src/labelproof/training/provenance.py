@@ -1,4 +1,4 @@
-"""What a run was trained on, and what is needed to use its network.
+"""What a run was trained on, and how to use its network.
 
 A configuration holds the data's name and not their content: another label column, another file of
 human labels or corrected rows make a different run that looks the same. So a run's folder keeps a
@@ -52,14 +52,14 @@ class Description:
     """A network and its inputs.
 
     Attributes:
-        network: As text.
-        input_shape: Channels, height and width of what the network sees.
-        class_names: A name for each output.
-        mean: Per-channel mean that is subtracted from pixels scaled to 0..1.
-        std: Per-channel standard deviation that they are divided by.
-        crop: Side of the centre crop that images are brought to, or 0 where they come as they are.
+        network: The network as text.
+        input_shape: Channels, height and width of the network's input.
+        class_names: The name of each output.
+        mean: Per-channel mean of pixels scaled to 0..1.
+        std: Per-channel standard deviation of such pixels.
+        crop: Side of the centre crop of images, or 0 for none.
         columns: How the rows of a table become numbers, as plain values; `None` for images.
-        label: The column of a table that holds the labels.
+        label: The label column of a table.
     """
 
     network: str

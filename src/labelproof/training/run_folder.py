@@ -252,10 +252,10 @@ class FolderInUseError(RuntimeError):
 
 @contextlib.contextmanager
 def owning(folder: Path) -> Iterator[None]:
-    """Be the only process that trains in a folder, for the length of the block.
+    """Lock a folder, so that only this process trains there.
 
-    The lock ends with the process, however that ends. A file system without locks is not checked.
-    What writers that were killed left in the folder is removed.
+    The lock ends with the process. File systems without locks are not checked. Temporary files of
+    killed writers are removed.
 
     Args:
         folder: Where the training writes; made if it does not exist.

@@ -38,9 +38,6 @@ _RISE = 1.15
 def few_classes(classes: float) -> float:
     """Over how many classes predictions spread when they leave out nearly all that there are.
 
-    Args:
-        classes: Over how many classes the labels spread.
-
     Example:
         >>> round(few_classes(10), 2), round(few_classes(2), 2)
         (2.35, 1.15)
@@ -164,10 +161,6 @@ def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
     Only its first fold is judged, against the complete trials at the same epoch of the same fold,
     so all of them are measured on the same examples. It has to be below their median, and also
     below the best of them by more than the standard error of a difference on so few examples.
-
-    Args:
-        trial: The one under way.
-        others: All.
     """
     curve = trial.curves.get(0, {}).get("validation_accuracy", [])
     at = len(curve)
@@ -193,10 +186,6 @@ def _counts(trial: Trial) -> bool:
 
 class Watch:
     """Looks at the epochs of a run for signs of a collapse, and says so once.
-
-    Args:
-        examples: What the run learns from; some are held out.
-        configuration: Its epochs and batch size say how long is given it.
 
     Attributes:
         reason: Why it is given up; empty while it is not.

@@ -147,19 +147,7 @@ def tune(
 
 
 class Course:
-    """A search under way: its trials, whose turn it is, and which runs are to be let go.
-
-    Args:
-        dataset: What to learn from.
-        configuration: What all runs have in common.
-        trials: How many there are to be.
-        seconds: After so long nothing is begun; `None` for no limit.
-        seed: Of the proposals.
-        folds: As `choose_validation` takes it.
-        losses: What is tried first, as canonical text.
-        prune: Whether what is clearly behind is let go.
-        file: Where the trials are kept, and may be found.
-    """
+    """A search under way: its trials, whose turn it is, and which runs are to be let go."""
 
     def __init__(
         self,
@@ -197,16 +185,7 @@ class Course:
     def run(
         self, execution: Execution, *, at_once: int, stop: StopRequest
     ) -> Iterator[Event | Trial]:
-        """Train until all trials are over, the time is, or someone wants it to stop.
-
-        Args:
-            execution: On which device, and how.
-            at_once: Runs at a time.
-            stop: Asked between steps.
-
-        Yields:
-            What happens to each run, and each trial when it is over.
-        """
+        """Train until all trials are over, the time is, or someone wants it to stop."""
         # A trial's later folds are known to be wanted only when its first is through, by when the
         # jobs may have come to an end: so there may be several rounds.
         while not stop.wanted and self._more():

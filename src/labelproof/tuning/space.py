@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import nn
@@ -36,7 +36,6 @@ __all__ = [
     "KINDS",
     "RANGES",
     "Coordinates",
-    "Suggestions",
     "choose_kind",
     "coordinates",
     "default_trials",
@@ -81,18 +80,6 @@ tried."""
 
 _MANY = 20
 """Classes from which on the paper regularises weakly, with an exponent of 0.01."""
-
-
-class Suggestions(Protocol):
-    """What draws a coordinate: an Optuna trial, or whatever answers alike."""
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = ...) -> float:
-        """A number between two bounds."""
-        ...
-
-    def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """One of several."""
-        ...
 
 
 def starts(*, epochs: int, classes: int) -> list[str]:
@@ -165,13 +152,6 @@ def loss_at(place: Coordinates, *, epochs: int) -> str:
 def coordinates(loss: str, *, epochs: int) -> Coordinates | None:
     """Where in the search a loss stands, moved to the nearest edge if it is beyond one.
 
-    Args:
-        loss: As text.
-        epochs: Of each run.
-
-    Returns:
-        The place, or `None` for a loss of a kind that is not searched.
-
     Example:
         >>> coordinates("ce+sr(p=0.1,lambda0=5,rho=1.1)", epochs=40)["pull"]
         0.5
@@ -205,10 +185,6 @@ def strongest(*, classes: int, plain: float | None) -> float:
     The paper's remark in its section 3.1: easy data bears a strong regularizer, hard data a weak
     one. Many classes are hard, and so is what a plain network finds no order in.
 
-    Args:
-        classes: Of the dataset.
-        plain: Noisy validation accuracy of plain cross entropy in percent, once it is known.
-
     Example:
         >>> strongest(classes=10, plain=55.0), strongest(classes=100, plain=8.0)
         (0.6, 0.15)
@@ -222,14 +198,8 @@ def strongest(*, classes: int, plain: float | None) -> float:
     return round(limit, 2)
 
 
-def suggest_coordinates(draw: Suggestions, kind: str, *, limit: float) -> Coordinates:
-    """Draw a place.
-
-    Args:
-        draw: Gives each coordinate.
-        kind: One of `KINDS`.
-        limit: Largest first weight times p, as `strongest` has it.
-    """
+def suggest_coordinates(draw: Any, kind: str, *, limit: float) -> Coordinates:
+    """Draw a place."""
     place: Coordinates = {"kind": kind}
     if kind == "gce":
         return place | {"q": _draw(draw, "q")}
@@ -242,11 +212,6 @@ def suggest_coordinates(draw: Suggestions, kind: str, *, limit: float) -> Coordi
 
 def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) -> Coordinates:
     """A place not far from another: every number up to a factor of two off, seldom a choice.
-
-    Args:
-        place: A good one.
-        generator: It is moved on.
-        limit: Largest first weight times p, as `strongest` has it.
 
     Example:
         >>> there = nearby({"kind": "gce", "q": 0.5}, np.random.default_rng(1), limit=0.6)
@@ -283,12 +248,12 @@ def _inside(name: str, value: float) -> float:
     return min(max(value, low), high)
 
 
-def _draw(draw: Suggestions, name: str) -> float:
+def _draw(draw: Any, name: str) -> float:
     low, high = RANGES[name]
     return draw.suggest_float(name, low, high, log=True)
 
 
-def _choose(draw: Suggestions, name: str) -> Any:
+def _choose(draw: Any, name: str) -> Any:
     return draw.suggest_categorical(name, CHOICES[name])
 
 
@@ -317,13 +282,6 @@ def default_trials() -> int:
 
 def propose(trials: Sequence[Trial], *, number: int, epochs: int, classes: int, seed: int) -> str:
     """A loss that is worth a trial and has not had one.
-
-    Args:
-        trials: All so far, those under way among them.
-        number: Of the trial that it is for.
-        epochs: Of each run.
-        classes: Of the dataset.
-        seed: Of the search.
 
     Raises:
         ImportError: Optuna is not installed.
@@ -373,11 +331,6 @@ def choose_kind(trials: Sequence[Trial], *, epochs: int, seed: int) -> str:
 
     Left to the estimator, which with a dozen trials takes a single one for good, it would be what
     was tried least.
-
-    Args:
-        trials: All so far.
-        epochs: Of each run.
-        seed: Of the draw.
     """
     drawn = as_generator(seed).random()
     best = choose_trial([trial for trial in trials if coordinates(trial.loss, epochs=epochs)])

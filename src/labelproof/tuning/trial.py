@@ -42,10 +42,6 @@ def last_epochs(epochs: int) -> int:
 def settled(accuracies: Sequence[float], *, epochs: int) -> float:
     """The accuracy that a run has come to: the mean over its last few epochs.
 
-    Args:
-        accuracies: One for each epoch so far.
-        epochs: Of the whole run, which decides how many are averaged.
-
     Example:
         >>> settled([10, 50, 54, 56], epochs=20)
         55.0
@@ -203,11 +199,6 @@ class OtherSearchError(ValueError):
 def write_journal(path: Path, trials: Sequence[Trial], about: Mapping[str, Any]) -> None:
     """Write all trials and the choice, whole or not at all.
 
-    Args:
-        path: The file.
-        trials: All so far.
-        about: What is the same for the whole search.
-
     Example:
         >>> file = getfixture("tmp_path") / "tuning.json"
         >>> about = {"configuration": {"epochs": 1}, "validation": {"rows": [9]}}
@@ -228,10 +219,6 @@ def write_journal(path: Path, trials: Sequence[Trial], about: Mapping[str, Any])
 
 def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
     """The trials of an earlier search, or none where there is no file.
-
-    Args:
-        path: The file.
-        about: What is the same for the whole search; the file's must be the same.
 
     Raises:
         OtherSearchError: It holds a search of something else, or no search.

@@ -76,13 +76,6 @@ def choose_validation(
 ) -> Validation:
     """Put the configuration's noise on the labels, if it has any, and cut what comes out.
 
-    Args:
-        dataset: Its labels are taken as they are, right or wrong.
-        configuration: Its noise, imbalance and seed are read.
-        parts: Number of folds, 1 for a single part that is held out; `auto` takes three folds below
-            10,000 examples and a single part from there on.
-        human: The file of human labels, for noise such as `human:worse`.
-
     Example:
         >>> from labelproof.data import load_digits
         >>> noisy = Configuration("digits", noise="symmetric:0.4")

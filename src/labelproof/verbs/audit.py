@@ -360,13 +360,7 @@ def _holds_labels_alone(path: str) -> bool:
 
 
 def _read_given(data: LabelledData, reading: Reading, *, by_position: bool) -> Dataset | Any:
-    """The labels that someone else's predictions are about: a dataset, or labels alone.
-
-    Args:
-        data: As for `audit`; a path may be that of a file of labels.
-        reading: How they are read.
-        by_position: Whether predictions are in the order of the data, so that none may be left out.
-    """
+    """The labels that someone else's predictions are about: a dataset, or labels alone."""
     if isinstance(data, str | os.PathLike) and _holds_labels_alone(os.fspath(data)):
         return read_labels(Path(data).expanduser())
     if isinstance(data, Dataset | tuple):

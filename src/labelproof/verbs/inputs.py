@@ -82,11 +82,6 @@ def name_data(data: LabelledData) -> str:
 def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "raise") -> Dataset:
     """Read data of any kind.
 
-    Args:
-        data: What is given.
-        reading: How a table is read.
-        on_error: What becomes of what cannot be read.
-
     Raises:
         TypeError: It is none of what is taken.
         ValueError: It cannot be read.
@@ -167,17 +162,7 @@ def decode_images(
     share: float = 1.0,
     aside: bool = False,
 ) -> Dataset:
-    """The same dataset with its image files, if it has any, at the size that is looked at.
-
-    Args:
-        dataset: What is to be trained on.
-        configuration: Its augmentation says how large crops are.
-        device: Decides how much memory images may take.
-        reporter: Told how far it is.
-        megabytes: How much they may take, where that is given; beyond, they stay files.
-        share: Which part of all images these are; they may take as much of the memory.
-        aside: Whether it is the beginning of a search.
-    """
+    """The same dataset with its image files, if it has any, at the size that is looked at."""
     crop = parse_augmentation(configuration.augmentation).resized_crop
     if not any(isinstance(each.images, ImageFiles) for each in dataset.splits.values()):
         return dataset
@@ -224,10 +209,6 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
 
     Results among other files are hard to find and to remove, and a mistyped `--output` may be the
     folder of the data.
-
-    Args:
-        folder: Where is to be written; one that is empty, or not there, is right.
-        kind: `a run` or `an audit`.
 
     Raises:
         ValueError: It holds something else, or is `-`, which is standard output elsewhere.

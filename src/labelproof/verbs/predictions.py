@@ -64,18 +64,6 @@ def predict_paths(
     """Predictions for files, some rows at a time.
 
     All tables are read, and all images found, before this returns.
-
-    Args:
-        run: What predicts.
-        paths: For a run on a table, tables or arrays; for a run on images, image files, folders of
-            them, tables that name them, or arrays.
-        identify: A column of the tables to give beside each prediction.
-        on_error: What becomes of cells of a table that are not numbers.
-        on_unreadable: Told why an image cannot be read; it is left out.
-
-    Returns:
-        Tables with the columns `path`, `index` in an array, `row` in a table, the identifier,
-        `label`, `probability` and the probability of each class, such as `p(cat)`.
     """
     if identify is not None and identify.strip().casefold() in _OWN:
         raise ValueError(
@@ -241,13 +229,6 @@ def find_pictures(
     Before the first image comes what `fit` and `audit` warn of, too: files that are not images of a
     kind that is read, and pages that are not looked at.
 
-    Args:
-        paths: Image files, folders, tables that name image files, or files of arrays; looked for at
-            once, read as they are asked for.
-        shape: Channels, height and width of the images that are wanted. Channels decide between
-            grey and colour; sizes only say how the axes of an array are meant.
-        identify: A column of the tables that is given with each picture.
-
     Raises:
         FileNotFoundError: There is no such path.
         ValueError: A folder or a table has no images, or a file no array of images; or a column of
@@ -348,13 +329,7 @@ def _decode(file: _File, *, mode: Mode) -> Picture:
 def from_array(
     images: NDArray[Any], shape: tuple[int, int, int], *, place: str = "data"
 ) -> Iterator[Picture]:
-    """The images of an array, with the channels of `shape`.
-
-    Args:
-        images: As for `as_images`.
-        shape: Channels, height and width of the images that are wanted.
-        place: What the array is called in messages.
-    """
+    """The images of an array, with the channels of `shape`."""
     for index, image in enumerate(as_images(images, shape, place=place)):
         yield Picture(place, str(index), _with_channels(image, shape[0]))
 
@@ -378,12 +353,6 @@ def as_images(
     images: NDArray[Any], shape: tuple[int, int, int] | None = None, *, place: str = "data"
 ) -> NDArray[np.uint8]:
     """Images as `(N, C, H, W)` bytes.
-
-    Args:
-        images: `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, of bytes or of numbers from 0 to 1.
-        shape: Channels, height and width that are expected, which say how the axes are meant where
-            that is open.
-        place: What the array is called in messages.
 
     Example:
         >>> as_images(np.ones((2, 8, 6, 3))).shape

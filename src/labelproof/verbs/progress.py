@@ -92,12 +92,7 @@ class Reporter:
 
 
 def as_reporter(progress: Reporter | Callback | bool | None) -> Reporter:
-    """The reporter that `progress=` asks for.
-
-    Args:
-        progress: `None` is silent, `True` shows bars on a terminal and lines anywhere else, a
-            function is told each event and each line.
-    """
+    """The reporter that `progress=` asks for."""
     if isinstance(progress, Reporter):
         return progress
     if callable(progress):
@@ -146,15 +141,6 @@ class _Shown:
 
 class RunDisplay:
     """A line for each run under way, and a bar for all when there are several.
-
-    Args:
-        console: Where it is shown; a terminal gets bars, anything else plain lines.
-        runs: How many runs there are.
-        epochs: Epochs of all runs together.
-        every_epoch: Whether plain lines come after every epoch, or after every run and once a
-            minute or so; by default the former for a single run, the latter for several.
-        clock: Gives the time in seconds.
-        callback: Told each event that is shown.
 
     Example:
         >>> with RunDisplay(Console(width=100), runs=1, epochs=2) as display:

@@ -88,10 +88,6 @@ def review(
 def export_review(folder: Path, file: Path | None = None) -> tuple[str, str]:
     """The decisions of a review as CSV, and a sentence that counts them.
 
-    Args:
-        folder: An audit's, or a run's with one.
-        file: Where the CSV is written; an earlier export is replaced, and nothing else.
-
     Raises:
         FileNotFoundError: There is no audit, or nothing is decided.
         ValueError: The file is something else, or holds decisions of another review.

@@ -16,12 +16,13 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
 from labelproof.data.table import table_stem
 from labelproof.intervals import wilson_interval
-from labelproof.report.audit_tables import confusion_counts, confusions
 from labelproof.report.audit_words import (
     after_review,
     agreement,
     caution,
     confused_most,
+    confusion_counts,
+    confusions,
     finding,
     hardly_judged,
 )
@@ -135,12 +136,6 @@ def describe_end(
 ) -> str:
     """What the run came to, in words, and what to do next.
 
-    Args:
-        record: Of the finished run.
-        folder: Where it is.
-        dataset: What it learned from.
-        corrected: Whether its labels stand in place of those that the data came with.
-
     Raises:
         ValueError: A file of the run is damaged or missing.
     """
@@ -249,14 +244,7 @@ def already_finished(folder: Path, record: RunRecord) -> str:
 
 
 def stopped(folder: Path, stood: tuple[int, int] | None, *, epochs: int, fresh: bool) -> str:
-    """Where a run stands that was stopped, and how to go on.
-
-    Args:
-        folder: The run's.
-        stood: The epochs that are done and the steps of the next, or nothing.
-        epochs: Of the whole run.
-        fresh: Whether it was started anew.
-    """
+    """Where a run stands that was stopped, and how to go on."""
     if stood is None:
         return "Stopped before the first step; nothing is lost"
     command = "the same command without --fresh" if fresh else "the same command"
@@ -387,12 +375,7 @@ def _again(audit: Audit) -> list[str]:
 
 
 def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:
-    """How right the audit is about labels that were made wrong.
-
-    Args:
-        audit: What was found.
-        true: The true label of every sample of the training split.
-    """
+    """How right the audit is about labels that were made wrong."""
     findings = audit.findings
     actual = true[audit.index]
     wrong = findings.given != actual

@@ -74,14 +74,6 @@ def follow(
 ) -> RunRecord:
     """Train, report how it comes along, and return the record.
 
-    Args:
-        events: What happens to the run, as it happens.
-        job: The run; its folder is one.
-        reporter: Told of it.
-        stop: How it was stopped.
-        fresh: Whether the run was started anew.
-        sink: Takes in the metrics of each epoch.
-
     Raises:
         DivergedError: The loss is not a number.
         DeviceMemoryError: The device has too little memory.

@@ -34,12 +34,7 @@ __all__ = ["TrainingData", "ask_run", "audit_run", "data_place"]
 
 
 class TrainingData:
-    """What a run was trained on, as its folder tells.
-
-    Args:
-        run: The run.
-        root: The folder of the datasets that have a name.
-    """
+    """What a run was trained on, as its folder tells."""
 
     def __init__(self, run: TrainedNetwork, root: str | os.PathLike[str] | None = None):
         self.run = run
@@ -107,12 +102,7 @@ class TrainingData:
             return False
 
     def is_same(self, dataset: Dataset, *, human: Path | None = None) -> bool | None:
-        """Whether data are what the run was trained on; `None` where it has not noted that.
-
-        Args:
-            dataset: The data, read in the same way.
-            human: The file of human labels, for noise such as `human:worse`.
-        """
+        """Whether data are what the run was trained on; `None` where it has not noted that."""
         # What `fit` noted is of the data as they were read. What the training noted beside is of
         # what it was handed, which for `fit` may be decoded images.
         noted = (
@@ -128,12 +118,7 @@ class TrainingData:
         return mark_data(configuration, examples) == noted
 
     def differs(self, dataset: Dataset, data: str) -> bool | None:
-        """Whether data are others than the run was trained on; `None` where that is not known.
-
-        Args:
-            dataset: The data as they are measured: perhaps by other labels than were learned from.
-            data: Where they were read from.
-        """
+        """Whether data are others than the run was trained on; `None` where that is not known."""
         same = self.is_same(replace(dataset, group=self.asked.get("group")))
         if same is None or same:
             return None if same is None else False
@@ -277,17 +262,7 @@ def ask_run(
     reporter: Reporter,
     human: Path | None = None,
 ) -> Audit:
-    """Audit a dataset by what a run that was trained on it says.
-
-    Args:
-        run: The trained network.
-        dataset: The data as they are.
-        prepared: The same with its images at the size that is looked at.
-        place: Where they are.
-        reading: How they were read.
-        reporter: Told that it takes its time.
-        human: The file of human labels, for noise such as `human:worse`.
-    """
+    """Audit a dataset by what a run that was trained on it says."""
     with reporter.working("Looking at the training samples"):
         predictions = predict_trained(run, dataset if prepared is None else prepared, human=human)
     noise = run.configuration.noise

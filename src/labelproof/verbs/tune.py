@@ -164,16 +164,7 @@ def search(
     reporter: Reporter,
     **options: Any,
 ) -> Search:
-    """Search for a loss, and report how it comes along.
-
-    Args:
-        dataset: What to learn from.
-        configuration: What all runs have in common.
-        trials: How many settings are tried.
-        folds: Parts that are held out in turn.
-        reporter: Told of it.
-        options: Of `labelproof.tuning.tune`.
-    """
+    """Search for a loss, and report how it comes along."""
     runs = trials * count_folds(folds, len(dataset.train))
     epochs = runs * configuration.epochs
     with reporter.display(runs=max(runs, 2), epochs=epochs, aside=True) as display:
@@ -212,12 +203,7 @@ def _show(display: RunDisplay, event: Event | Trial) -> None:
 
 
 def describe(found: Search, *, num_classes: int) -> str:
-    """All trials as a table, and the choice in words.
-
-    Args:
-        found: What the search came to.
-        num_classes: Of the dataset.
-    """
+    """All trials as a table, and the choice in words."""
     lines = ["agreement with the labels held out", ""]
     for trial in found.tried:
         lines.append(f"{_measured(trial):>15}  {trial.loss}{_ended(trial)}")
@@ -267,11 +253,6 @@ def _close(trials: Sequence[Trial], choice: Trial) -> int:
 
 def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> str:
     """The command that trains with the choice on all examples.
-
-    Args:
-        found: What the search came to.
-        given: The settings that were asked for, which the next command has to repeat.
-        reading: How the data are read.
 
     Example:
         >>> chosen = Search(Configuration("photos", loss="gce(q=0.7)", epochs=5), (), None)

@@ -137,19 +137,14 @@ def test_a_writer_killed_in_the_middle_leaves_the_decisions_before(path: Path) -
         assert standing(decisions) == {"a": "cat"}
 
 
-@pytest.mark.parametrize(
-    ("choice", "label", "message"),
-    [
-        ("maybe", "cat", "choice: expected one of keep, accept, another, unsure, got 'maybe'"),
-        ("unsure", "cat", "label: expected a class, and none for 'unsure', got 'cat'"),
-        ("keep", None, "label: expected a class, and none for 'unsure', got None"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    decisions: Decisions, choice: str, label: str | None, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        decisions.decide("a", "cat", choice, label)
+def test_what_makes_no_sense_is_refused(decisions: Decisions) -> None:
+    for name, choice, label in (
+        ("choice", "maybe", "cat"),
+        ("label", "unsure", "cat"),
+        ("label", "keep", None),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}: expected"):
+            decisions.decide("a", "cat", choice, label)
     assert decisions.revision == 0
 
 
