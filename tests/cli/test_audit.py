@@ -456,7 +456,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
             )
             stopped = labelproof(*DIGITS, "--output", folder)
         assert stopped.exit_code == 130
-        assert f"Stopped; the same command goes on from {folder}." in stopped.stdout
+        assert f"Stopped; the same command resumes from {folder}." in stopped.stdout
         assert names_in(folder) == {SETTINGS, RUNS}
     again = labelproof(*DIGITS, "--output", folder)
     assert again.exit_code == 0, again.output

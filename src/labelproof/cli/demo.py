@@ -84,7 +84,7 @@ def demo(
         kept = len(runs) - len(unfinished(runs))
         console.print(
             f"\nStopped. {kept} of {len(runs)} runs are finished and kept in {output / 'runs'}; "
-            "the same command goes on from there.",
+            "the same command resumes from there.",
             highlight=False,
         )
         raise typer.Exit(130) from None

@@ -211,7 +211,7 @@ class CrossValidationPlan:
                     attempts.write(folder, SETTINGS)
                 display.show(event)
         if stop.wanted:
-            raise StoppedError(f"Stopped; the same command goes on from {folder}.", stop.exit_code)
+            raise StoppedError(f"Stopped; the same command resumes from {folder}.", stop.exit_code)
         if validation.failure is not None:
             raise validation.failure
         found = conclude(

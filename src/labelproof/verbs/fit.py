@@ -181,7 +181,7 @@ class FitPlan:
         reporter.say(describe(found, num_classes=prepared.num_classes))
         if found.stopped:
             raise StoppedError(
-                f"Stopped; the same command goes on from {self.folder}.", stop.exit_code
+                f"Stopped; the same command resumes from {self.folder}.", stop.exit_code
             )
         return found.configuration.loss
 
