@@ -412,8 +412,6 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
         f"--labels: {run} is a run": [run, "--labels", "r.csv"],
         f"--label: {run} is a run": [run, "--label", "kind"],
         "column": ["one.csv", "--label", "colour"],
-        "nonsense": ["digits", "--network", "nonsense"],
-        "noise rate: ": ["digits", "--noise", "symmetric:7"],
         "nothing.csv": ["digits", "--labels", "nothing.csv"],
     }
     before = set(tmp_path.iterdir())
