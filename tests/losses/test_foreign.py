@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,6 @@ from labelproof.losses import Outputs
 from labelproof.losses.batch import Reduction
 
 REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")
-every_reduction = pytest.mark.parametrize("reduction", REDUCTIONS)
 class_weight = torch.tensor([0.5, 2.0, 0.25, 1.0, 3.0], dtype=torch.float64)
 
 
@@ -38,73 +38,54 @@ def sharp_outputs(logits: Tensor) -> tuple[Tensor, Tensor]:
     return sharp, lp_norm(torch.log_softmax(sharp, dim=1), p=0.1)
 
 
-@every_reduction
-@pytest.mark.parametrize("weight", [None, class_weight], ids=["unweighted", "weighted"])
-@pytest.mark.parametrize("shape", [(6, 5), (4, 5, 3)], ids=str)
-def test_torch_cross_entropy_is_ours(
-    reduction: Reduction, weight: Tensor | None, shape: tuple[int, ...]
-):
-    logits, label = batch(*shape)
-    share = torch.softmax(batch(*shape, seed=1)[0], dim=1)
-    some = torch.where(label == 2, -1, label)
-    for target, normalize in itertools.product((label, some, share), (True, False)):
-        theirs = SparseRegularized(
-            nn.CrossEntropyLoss(weight=weight, ignore_index=-1, reduction=reduction),
-            normalize=normalize,
+def value_and_gradient(loss: nn.Module, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    given = logits.clone().requires_grad_()
+    value = loss(given, target)
+    return value.detach(), torch.autograd.grad(value.sum(), given)[0]
+
+
+def reduced(values: Tensor, reduction: Reduction) -> Tensor:
+    return {"none": values, "mean": values.mean(), "sum": values.sum()}[reduction]
+
+
+def test_torch_cross_entropy_is_ours():
+    for shape, reduction in itertools.product([(6, 5), (4, 5, 3)], REDUCTIONS):
+        logits, label = batch(*shape)
+        share = torch.softmax(batch(*shape, seed=1)[0], dim=1)
+        some = torch.where(label == 2, -1, label)
+        for weight, target, normalize in itertools.product(
+            (None, class_weight), (label, some, share), (True, False)
+        ):
+            settings: Any = {"weight": weight, "ignore_index": -1, "reduction": reduction}
+            theirs = SparseRegularized(nn.CrossEntropyLoss(**settings), normalize=normalize)
+            ours = SparseRegularized(CrossEntropy(**settings), normalize=normalize)
+            assert_close(
+                value_and_gradient(theirs, logits, target), value_and_gradient(ours, logits, target)
+            )
+            assert_close(tuple(theirs.parts(logits, target)), tuple(ours.parts(logits, target)))
+
+
+def test_other_losses_of_torch_stay_their_own():
+    logits, label = batch()
+    several = (batch(seed=1)[0] > 0).double()  # targets that are no distribution
+    sharp, penalty = sharp_outputs(logits)
+    for reduction in REDUCTIONS:
+        theirs = SparseRegularized(nn.CrossEntropyLoss(reduction=reduction))
+        ours = SparseRegularized(CrossEntropy(reduction=reduction))
+        assert_close(
+            tuple(theirs.parts(logits[0], label[0])), tuple(ours.parts(logits[0], label[0]))
         )
-        ours = SparseRegularized(
-            CrossEntropy(weight=weight, ignore_index=-1, reduction=reduction), normalize=normalize
-        )
-        inputs = [logits.clone().requires_grad_() for _ in range(2)]
-        values = theirs(inputs[0], target), ours(inputs[1], target)
-        assert_close(values[0], values[1])
-        slopes = [
-            torch.autograd.grad(value.sum(), source)[0]
-            for value, source in zip(values, inputs, strict=True)
-        ]
-        assert_close(slopes[0], slopes[1])
-        assert_close(tuple(theirs.parts(logits, target)), tuple(ours.parts(logits, target)))
-
-
-@every_reduction
-def test_torch_cross_entropy_of_a_single_example_is_ours(reduction: Reduction):
-    logits, label = batch()
-    theirs = SparseRegularized(nn.CrossEntropyLoss(reduction=reduction))
-    ours = SparseRegularized(CrossEntropy(reduction=reduction))
-    assert_close(theirs(logits[0], label[0]), ours(logits[0], label[0]))
-    assert_close(tuple(theirs.parts(logits[0], label[0])), tuple(ours.parts(logits[0], label[0])))
-
-
-@every_reduction
-def test_label_smoothing_stays_torchs_own(reduction: Reduction):
-    logits, label = batch()
-    base = nn.CrossEntropyLoss(label_smoothing=0.2, reduction=reduction)
-    sharp, penalty = sharp_outputs(logits)
-    expected = {"none": penalty, "mean": penalty.mean(), "sum": penalty.sum()}[reduction]
-    value = SparseRegularized(base, weight=3)(logits, label)
-    assert_close(value, base(sharp, label) + 3 * expected)
-
-
-@every_reduction
-def test_margin_loss(reduction: Reduction):
-    logits, label = batch()
-    base = nn.MultiMarginLoss(p=2, margin=0.7, reduction=reduction)
-    sharp, penalty = sharp_outputs(logits)
-    expected = {"none": penalty, "mean": penalty.mean(), "sum": penalty.sum()}[reduction]
-    value = SparseRegularized(base, weight=3)(logits, label)
-    assert_close(value, base(sharp, label) + 3 * expected)
-
-
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_targets_that_are_no_distribution(reduction: Reduction):
-    logits, _ = batch()
-    several = (batch(seed=1)[0] > 0).double()
-    base = nn.BCEWithLogitsLoss(reduction=reduction)
-    sharp, penalty = sharp_outputs(logits)
-    loss = SparseRegularized(base, weight=3)
-    reduced = penalty.mean() if reduction == "mean" else penalty.sum()
-    assert_close(loss(logits, several), base(sharp, several) + 3 * reduced)
-    assert_close(loss.parts(logits, several).penalty, reduced)
+        for base, target in (
+            (nn.CrossEntropyLoss(label_smoothing=0.2, reduction=reduction), label),
+            (nn.MultiMarginLoss(p=2, margin=0.7, reduction=reduction), label),
+            (nn.BCEWithLogitsLoss(reduction=reduction), several),
+        ):
+            if reduction == "none" and target is several:  # one value for each class
+                continue
+            loss = SparseRegularized(base, weight=3)
+            expected = reduced(penalty, reduction)
+            assert_close(loss(logits, target), base(sharp, target) + 3 * expected)
+            assert_close(loss.parts(logits, target).penalty, expected)
 
 
 def test_targets_of_a_shape_of_their_own():
@@ -141,48 +122,25 @@ def test_epoch_moves_the_penalty_of_a_foreign_base():
     assert_close(parts.total, parts.base + 1.2 * 1.03**30 * parts.penalty)
 
 
-@every_reduction
-@pytest.mark.parametrize(
-    "module",
-    [
-        nn.CrossEntropyLoss(),
+def test_taken_in_a_module_keeps_its_values():
+    logits, label = batch(12, 5)
+    alone = [
         nn.CrossEntropyLoss(ignore_index=1),
         nn.CrossEntropyLoss(ignore_index=0, weight=class_weight),
-        nn.CrossEntropyLoss(label_smoothing=0.2),
         nn.CrossEntropyLoss(label_smoothing=0.2, weight=class_weight),
-        nn.MultiMarginLoss(p=2, margin=0.7),
-        nn.MultiMarginLoss(weight=class_weight),
-    ],
-    ids=[
-        "ce",
-        "ce-ignored",
-        "ce-weighted-ignored",
-        "ce-smooth",
-        "ce-smooth-weighted",
-        "margin",
-        "margin-weighted",
-    ],
-)
-def test_taken_in_a_module_keeps_its_values(module: nn.Module, reduction: Reduction):
-    logits, label = batch(12, 5)
-    module.reduction = reduction  # pyright: ignore[reportArgumentType]
-    assert_close(as_loss(module)(logits, label), module(logits, label))
-
-
-@every_reduction
-@pytest.mark.parametrize(
-    "module",
-    [
+    ]
+    parts = [  # which keep them as a part of a sum, too
+        nn.CrossEntropyLoss(),
         nn.CrossEntropyLoss(weight=class_weight),
         nn.CrossEntropyLoss(label_smoothing=0.2),
+        nn.MultiMarginLoss(p=2, margin=0.7),
         nn.MultiMarginLoss(weight=class_weight),
-    ],
-    ids=["ce-weighted", "ce-smooth", "margin-weighted"],
-)
-def test_as_a_part_a_module_keeps_its_values_too(module: nn.Module, reduction: Reduction):
-    logits, label = batch(12, 5)
-    module.reduction = reduction  # pyright: ignore[reportArgumentType]
-    assert_close((1 * as_loss(module))(logits, label), module(logits, label))
+    ]
+    for module, reduction in itertools.product([*alone, *parts], REDUCTIONS):
+        module.reduction = reduction
+        assert_close(as_loss(module)(logits, label), module(logits, label))
+        if module in parts:
+            assert_close((1 * as_loss(module))(logits, label), module(logits, label))
 
 
 def test_weights_under_smoothing_cannot_be_a_part():
@@ -198,12 +156,12 @@ def test_taken_in_a_module_sees_the_logits_themselves():
     assert_close(each(logits, label), SquaredMarginEach()(logits, label).mean())
 
 
-@pytest.mark.parametrize("ignored", [-100, 0, 3])
-def test_taken_in_every_label_has_its_value(ignored: int):
+def test_taken_in_every_label_has_its_value():
     logits, _ = batch()
-    theirs = as_loss(nn.CrossEntropyLoss(ignore_index=ignored))
-    ours = CrossEntropy(ignore_index=ignored)
-    assert_close(theirs.label_values(Outputs(logits)), ours.label_values(Outputs(logits)))
+    for ignored in (-100, 0, 3):
+        theirs = as_loss(nn.CrossEntropyLoss(ignore_index=ignored))
+        ours = CrossEntropy(ignore_index=ignored)
+        assert_close(theirs.label_values(Outputs(logits)), ours.label_values(Outputs(logits)))
 
 
 def test_taken_in_a_module_adds_and_normalizes():
@@ -243,10 +201,10 @@ def test_one_number_a_batch_cannot_be_taken_in():
         Normalized(SparseRegularized(nn.CrossEntropyLoss()))(logits, label)
 
 
-@pytest.mark.parametrize("wrapper", [as_loss, SparseRegularized, Normalized])
-def test_a_function_is_no_module(wrapper):
-    with pytest.raises(TypeError, match=r"expected a torch.nn.Module, got function"):
-        wrapper(lambda logits, target: logits.sum())
+def test_a_function_is_no_module():
+    for wrapper in (as_loss, SparseRegularized, Normalized):
+        with pytest.raises(TypeError, match=r"expected a torch.nn.Module, got function"):
+            wrapper(lambda logits, target: logits.sum())  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("weigh", [False, True])

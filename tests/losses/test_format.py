@@ -25,9 +25,8 @@ from labelproof import (
     parse_loss,
 )
 from labelproof.losses import LOSSES, PointwiseLoss, WeightedSum
-from labelproof.schedules import Exponential
 
-steady = settings(deadline=None, derandomize=True, max_examples=200)
+steady = settings(deadline=None, derandomize=True, max_examples=120)
 
 numbers = st.one_of(
     st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0, 10.0, 1e-7, 3e20]), st.floats(1e-6, 1e6)
@@ -136,74 +135,55 @@ def test_what_is_written_is_what_was_read(text: str):
     assert values(again) == pytest.approx(values(loss), rel=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ce",
-        "mae",
-        "rce",
-        "rce(A=-4)",
-        "rce(A=-4,clamp=1e-7)",
-        "fl(gamma=0.5)",
-        "fl(gamma=0.5,detach=true)",
-        "gce(q=0.7)",
-        "gce(q=0.01,clamp=1e-7)",
-        "sce(alpha=0.1,beta=1)",
-        "sce(alpha=6,beta=0.1,A=-4,clamp=1e-7)",
-        "phuber(tau=10)",
-        "nl(samples=1)",
-        "nl(samples=110,expected=true,clamp=1e-5)",
-        "nce",
-        "nfl(gamma=0.5,detach=true)",
-        "ngce(q=0.7)",
-        "normalized(nce)",
-        "normalized(ce+mae)",
-        "10*nce+0.1*mae",
-        "0*ce+mae",
-        "1e20*ce+1e-5*mae",
-        "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)",
-        "ce+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)",
-        "ce+sr(tau=1,p=0.1,lambda0=1.2,rho=1.03,r=2,normalize=true,tau_rho=0.9,tau_min=0.2)",
-        "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,smoothing=0.1)",
-        "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,lambda_max=4)",
-    ],
-)
-def test_these_are_written_as_they_are_read(text: str):
-    assert format_loss(parse_loss(text)) == text
+FULL = "sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true"
+SAME = f"""
+ce mae rce rce(A=-4) rce(A=-4,clamp=1e-7) fl(gamma=0.5) fl(gamma=0.5,detach=true) gce(q=0.7)
+gce(q=0.01,clamp=1e-7) sce(alpha=0.1,beta=1) sce(alpha=6,beta=0.1,A=-4,clamp=1e-7) phuber(tau=10)
+nl(samples=1) nl(samples=110,expected=true,clamp=1e-5) nce nfl(gamma=0.5,detach=true) ngce(q=0.7)
+normalized(nce) normalized(ce+mae) 10*nce+0.1*mae 0*ce+mae 1e20*ce+1e-5*mae ce+{FULL})
+ce+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)
+ce+sr(tau=1,p=0.1,lambda0=1.2,rho=1.03,r=2,normalize=true,tau_rho=0.9,tau_min=0.2)
+ce+{FULL},smoothing=0.1) ce+{FULL},lambda_max=4)
+"""
 
 
-SHORT = "sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)"
+def test_these_are_written_as_they_are_read():
+    for text in SAME.split():
+        assert format_loss(parse_loss(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("nfl", "nfl(gamma=0.5)"),
-        ("2*(ce+3*mae)", "2*ce+6*mae"),
-        ("(ce+mae)+rce", "ce+mae+rce"),
-        ("normalized(ce)", "nce"),
-        ("normalized(1*ce)", "nce"),
-        ("normalized((ce))", "nce"),
-        ("1*ce", "ce"),
-        ("ce+mae+sr", f"ce+mae+{SHORT}"),
-        ("ce+sr+mae", f"ce+{SHORT}+mae"),
-        ("mae+(ce+sr)", f"mae+(ce+{SHORT})"),
-        ("2*(ce+sr)", f"2*(ce+{SHORT})"),
-        ("(ce+sr)+(ce+sr)", f"ce+{SHORT}+(ce+{SHORT})"),
-        ("normalized(ce+sr)", f"normalized(ce+{SHORT})"),
-        ("(ce+sr)+sr", f"(ce+{SHORT})+{SHORT}"),
-        ("((ce+sr)+mae)+sr", f"(ce+{SHORT}+mae)+{SHORT}"),
-        ("2*(ce+sr)+sr", f"2*(ce+{SHORT})+{SHORT}"),
-        ("ce+clip+sr", f"ce+clip(delta=1)+{SHORT}"),
-        ("(ce+clip+sr)+clip", f"(ce+clip(delta=1)+{SHORT})+clip(delta=1)"),
-        ("mae+(ce+clip)", "mae+(ce+clip(delta=1))"),
-        ("epsce(m=1e5)", "epsce(m=100000)"),
-        ("gce(clamp=none)", "gce(q=0.7)"),
-    ],
-)
-def test_the_shortest_form_that_says_everything(text: str, written: str):
-    assert format_loss(parse_loss(text)) == written
-    assert format_loss(parse_loss(written)) == written
+SHORT = f"{FULL})"
+
+
+SHORTEST = [
+    ("nfl", "nfl(gamma=0.5)"),
+    ("2*(ce+3*mae)", "2*ce+6*mae"),
+    ("(ce+mae)+rce", "ce+mae+rce"),
+    ("normalized(ce)", "nce"),
+    ("normalized(1*ce)", "nce"),
+    ("normalized((ce))", "nce"),
+    ("1*ce", "ce"),
+    ("ce+mae+sr", f"ce+mae+{SHORT}"),
+    ("ce+sr+mae", f"ce+{SHORT}+mae"),
+    ("mae+(ce+sr)", f"mae+(ce+{SHORT})"),
+    ("2*(ce+sr)", f"2*(ce+{SHORT})"),
+    ("(ce+sr)+(ce+sr)", f"ce+{SHORT}+(ce+{SHORT})"),
+    ("normalized(ce+sr)", f"normalized(ce+{SHORT})"),
+    ("(ce+sr)+sr", f"(ce+{SHORT})+{SHORT}"),
+    ("((ce+sr)+mae)+sr", f"(ce+{SHORT}+mae)+{SHORT}"),
+    ("2*(ce+sr)+sr", f"2*(ce+{SHORT})+{SHORT}"),
+    ("ce+clip+sr", f"ce+clip(delta=1)+{SHORT}"),
+    ("(ce+clip+sr)+clip", f"(ce+clip(delta=1)+{SHORT})+clip(delta=1)"),
+    ("mae+(ce+clip)", "mae+(ce+clip(delta=1))"),
+    ("epsce(m=1e5)", "epsce(m=100000)"),
+    ("gce(clamp=none)", "gce(q=0.7)"),
+]
+
+
+def test_the_shortest_form_that_says_everything():
+    for text, written in SHORTEST:
+        assert format_loss(parse_loss(text)) == written
+        assert format_loss(parse_loss(written)) == written
 
 
 def test_every_name_is_written_with_its_own():
@@ -234,9 +214,8 @@ def sparse(**options) -> SparseRegularized:
     return SparseRegularized(CrossEntropy(), **options)
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
+def test_what_has_no_text_is_refused_rather_than_bent():
+    for loss in (
         sparse(weight=cosine(1, 2, epochs=10)),
         sparse(weight=lambda epoch: 1.0),
         sparse(temperature=cosine(1, 0.5, epochs=10)),
@@ -247,23 +226,9 @@ def sparse(**options) -> SparseRegularized:
         SparseRegularized(nn.CrossEntropyLoss()),
         as_loss(nn.CrossEntropyLoss()),
         Focal() + as_loss(nn.MultiMarginLoss()),
-    ],
-    ids=[
-        "weight-cosine",
-        "weight-function",
-        "temperature-cosine",
-        "weight-minimum",
-        "temperature-maximum",
-        "temperature-every",
-        "vector",
-        "foreign-base",
-        "foreign",
-        "foreign-term",
-    ],
-)
-def test_what_has_no_text_is_refused_rather_than_bent(loss: Loss):
-    with pytest.raises(ValueError, match=r"loss: .* text form"):
-        format_loss(loss)
+    ):
+        with pytest.raises(ValueError, match=r"loss: .* text form"):
+            format_loss(loss)
 
 
 def test_a_constant_weight_takes_the_pace_of_the_temperature():
@@ -271,18 +236,15 @@ def test_a_constant_weight_takes_the_pace_of_the_temperature():
     assert values(parse_loss(format_loss(loss))) == pytest.approx(values(loss))
 
 
-@pytest.mark.parametrize(
-    ("schedule", "temperature"),
-    [
+def test_a_temperature_that_does_not_grow_is_a_constant():
+    for schedule, temperature in (
         (exponential(0.5, growth=1, minimum=0.1), "0.5"),
         (exponential(0.5, growth=1, minimum=0.8), "0.8"),
         (exponential(0.5, growth=1, every=3, maximum=0.4), "0.4"),
-    ],
-)
-def test_a_temperature_that_does_not_grow_is_a_constant(schedule: Exponential, temperature: str):
-    written = f"ce+sr(tau={temperature},p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)"
-    assert format_loss(sparse(temperature=schedule)) == written
-    assert format_loss(parse_loss(written)) == written
+    ):
+        written = f"ce+sr(tau={temperature},p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)"
+        assert format_loss(sparse(temperature=schedule)) == written
+        assert format_loss(parse_loss(written)) == written
 
 
 def test_a_floor_above_a_temperature_that_does_not_grow_holds():

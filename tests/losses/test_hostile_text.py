@@ -56,44 +56,43 @@ UNICODE = [
 ]
 
 
-@pytest.mark.parametrize("text", [*CODE, *UNICODE], ids=ascii)
-def test_code_and_look_alikes(text: str):
-    with pytest.raises(LossSyntaxError):
-        parse_loss(text)
+def test_code_and_look_alikes():
+    for text in (*CODE, *UNICODE):
+        with pytest.raises(LossSyntaxError):
+            parse_loss(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(" * 100_000,
-        "(" * 100_000 + "ce" + ")" * 100_000,
-        "normalized(" * 10_000 + "ce" + ")" * 10_000,
-        "2*(" * 10_000 + "ce" + ")" * 10_000,
-        "ce" * 100_000,
-        "ce(" + "q=1," * 100_000 + ")",
-        "9" * 100_000 + "*ce",
-        " " * 1_000_000,
-        "+" * 100_000,
-        "ce" + "+sr" * 2_000,
-        "+".join(["ce"] * 1_000),
-        "+".join(["ce"] * 101),
-        "(" * 40 + "ce" + "+ce+ce+ce)" * 40,
-        "0." + "1" * 50 + "*ce",
-        "gce(q=0." + "0" * 50 + ")",
-        "1e" + "9" * 50 + "*ce",
-    ],
-    ids=lambda text: f"{text[:12]}-{len(text)}",
-)
-def test_too_much_of_anything(text: str):
-    with pytest.raises(LossSyntaxError):
-        parse_loss(text)
+TOO_MUCH = [
+    "(" * 100_000,
+    "(" * 100_000 + "ce" + ")" * 100_000,
+    "normalized(" * 10_000 + "ce" + ")" * 10_000,
+    "2*(" * 10_000 + "ce" + ")" * 10_000,
+    "ce" * 100_000,
+    "ce(" + "q=1," * 100_000 + ")",
+    "9" * 100_000 + "*ce",
+    " " * 1_000_000,
+    "+" * 100_000,
+    "ce" + "+sr" * 2_000,
+    "+".join(["ce"] * 1_000),
+    "+".join(["ce"] * 101),
+    "(" * 40 + "ce" + "+ce+ce+ce)" * 40,
+    "0." + "1" * 50 + "*ce",
+    "gce(q=0." + "0" * 50 + ")",
+    "1e" + "9" * 50 + "*ce",
+]
 
 
-@pytest.mark.parametrize("text", ["ce+" * 5 + "cx" * 5_000, " " * 50_000 + "cx", "ce)" * 5_000])
-def test_an_error_in_a_long_text_can_still_be_read(text: str):
-    with pytest.raises(LossSyntaxError) as caught:
-        parse_loss(text)
-    assert len(str(caught.value)) < 1_000
+def test_too_much_of_anything():
+    for text in TOO_MUCH:
+        with pytest.raises(LossSyntaxError):
+            parse_loss(text)
+
+
+def test_an_error_in_a_long_text_can_still_be_read():
+    for text in ("ce+" * 5 + "cx" * 5_000, " " * 50_000 + "cx", "ce)" * 5_000):
+        with pytest.raises(LossSyntaxError) as caught:
+            parse_loss(text)
+        assert len(str(caught.value)) < 1_000
 
 
 def test_a_long_but_honest_sum_is_read():

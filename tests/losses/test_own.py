@@ -80,52 +80,47 @@ def test_several_files_are_known_at_once(
         known_losses()
 
 
-@pytest.mark.parametrize(
-    ("parts", "problem"),
-    [
-        ((HEAD, TAYLOR), "expected a table of its losses"),
-        ((HEAD, TAYLOR, "LOSSES = [Taylor]"), "expected a table of its losses"),
-        ((HEAD, TAYLOR, "LOSSES = {}"), "expected a table of its losses"),
-        ((HEAD, TAYLOR, 'LOSSES = {"Taylor": Taylor}'), "small letters"),
-        ((HEAD, TAYLOR, 'LOSSES = {"gce": Taylor}'), "'gce' is a name of the package's own"),
-        ((HEAD, TAYLOR, 'LOSSES = {"apl": Taylor}'), "'apl' is a name of the package's own"),
-        ((HEAD, TAYLOR, 'LOSSES = {"nce": Taylor}'), "how 'ce' is written normalised"),
-        (
-            (HEAD, TAYLOR, 'LOSSES = {"a": Taylor, "na": Taylor}'),
-            "how 'a' is written normalised",
-        ),
-        ((HEAD, 'LOSSES = {"mine": torch.nn.MSELoss}'), "a class derived from"),
-        ((HEAD, TAYLOR, 'LOSSES = {"mine": Taylor()}'), "a class derived from"),
-        ((HEAD, TAYLOR.replace("terms=2", "terms"), TABLE), "terms needs a default"),
-        ((HEAD, TAYLOR.replace("terms=2", "terms='two'"), TABLE), "terms has to be a number"),
-        ((HEAD, TAYLOR.replace("self.terms =", "self.number ="), TABLE), "store its argument"),
-        (
-            (HEAD, TAYLOR.replace(", **settings", "").replace("**settings", ""), TABLE),
-            r"has to take \*\*settings",
-        ),
-        (
-            (HEAD, TAYLOR.replace("terms=2", "terms=2, reduction='mean'"), TABLE),
-            r"reduction should come as \*\*settings",
-        ),
-        ((HEAD, "x = 1 / 0"), "line 5: ZeroDivisionError"),
-        ((HEAD, "import there_is_no_such_module"), "line 5: ModuleNotFoundError"),
-        ((HEAD, "class"), "SyntaxError"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(
-    tmp_path: Path, parts: tuple[str, ...], problem: str
-) -> None:
-    path = write(tmp_path / "mine.py", *parts)
-    with pytest.raises(ValueError, match=problem) as refused:
-        load_losses(path)
-    assert str(refused.value).startswith(str(path))
+UNUSABLE: list[tuple[tuple[str, ...], str]] = [
+    ((HEAD, TAYLOR), "expected a table of its losses"),
+    ((HEAD, TAYLOR, "LOSSES = [Taylor]"), "expected a table of its losses"),
+    ((HEAD, TAYLOR, "LOSSES = {}"), "expected a table of its losses"),
+    ((HEAD, TAYLOR, 'LOSSES = {"Taylor": Taylor}'), "small letters"),
+    ((HEAD, TAYLOR, 'LOSSES = {"gce": Taylor}'), "'gce' is a name of the package's own"),
+    ((HEAD, TAYLOR, 'LOSSES = {"apl": Taylor}'), "'apl' is a name of the package's own"),
+    ((HEAD, TAYLOR, 'LOSSES = {"nce": Taylor}'), "how 'ce' is written normalised"),
+    (
+        (HEAD, TAYLOR, 'LOSSES = {"a": Taylor, "na": Taylor}'),
+        "how 'a' is written normalised",
+    ),
+    ((HEAD, 'LOSSES = {"mine": torch.nn.MSELoss}'), "a class derived from"),
+    ((HEAD, TAYLOR, 'LOSSES = {"mine": Taylor()}'), "a class derived from"),
+    ((HEAD, TAYLOR.replace("terms=2", "terms"), TABLE), "terms needs a default"),
+    ((HEAD, TAYLOR.replace("terms=2", "terms='two'"), TABLE), "terms has to be a number"),
+    ((HEAD, TAYLOR.replace("self.terms =", "self.number ="), TABLE), "store its argument"),
+    (
+        (HEAD, TAYLOR.replace(", **settings", "").replace("**settings", ""), TABLE),
+        r"has to take \*\*settings",
+    ),
+    (
+        (HEAD, TAYLOR.replace("terms=2", "terms=2, reduction='mean'"), TABLE),
+        r"reduction should come as \*\*settings",
+    ),
+    ((HEAD, "x = 1 / 0"), "line 5: ZeroDivisionError"),
+    ((HEAD, "import there_is_no_such_module"), "line 5: ModuleNotFoundError"),
+    ((HEAD, "class"), "SyntaxError"),
+]
 
 
-@pytest.mark.parametrize("name", ["nothing.py", "mine.txt", "."])
-def test_a_file_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    for number, (parts, problem) in enumerate(UNUSABLE):
+        path = write(tmp_path / f"mine{number}.py", *parts)
+        with pytest.raises(ValueError, match=problem) as refused:
+            load_losses(path)
+        assert str(refused.value).startswith(str(path))
     write(tmp_path / "mine.txt", HEAD, TAYLOR, TABLE)
-    with pytest.raises(ValueError, match=r"no such file|a Python file"):
-        load_losses(tmp_path / name)
+    for name in ("nothing.py", "mine.txt", "."):
+        with pytest.raises(ValueError, match=r"no such file|a Python file"):
+            load_losses(tmp_path / name)
 
 
 def test_the_page_shows_its_own_losss_version(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from labelproof import (
     MeanAbsoluteError,
     NegativeLearning,
     Normalized,
-    PartiallyHuberizedCrossEntropy,
     ReverseCrossEntropy,
     SparseRegularized,
     SymmetricCrossEntropy,
@@ -28,62 +27,28 @@ from labelproof import (
 )
 from labelproof.losses import (
     LOSSES,
-    AsymmetricGeneralizedCrossEntropy,
-    EpsilonCrossEntropy,
     EpsilonFocal,
     LogitClip,
-    NormalizedNegativeCrossEntropy,
     PointwiseLoss,
-    TaylorCrossEntropy,
     WeightedSum,
 )
 
 SPELLINGS: dict[str, Callable[[], Loss]] = {
-    "ce": CrossEntropy,
-    "fl": Focal,
-    "fl(gamma=0.5,detach=true)": lambda: Focal(0.5, detach=True),
-    "mae": MeanAbsoluteError,
-    "rce": ReverseCrossEntropy,
-    "rce(A=-4)": lambda: ReverseCrossEntropy(-4),
-    "rce(A=-4,clamp=1e-7)": lambda: ReverseCrossEntropy(-4, clamp=1e-7),
-    "gce": GeneralizedCrossEntropy,
-    "gce(q=0.01,clamp=1e-7)": lambda: GeneralizedCrossEntropy(0.01, clamp=1e-7),
-    "gce(clamp=none)": GeneralizedCrossEntropy,
-    "sce(alpha=0.1,beta=1)": lambda: SymmetricCrossEntropy(0.1, 1),
     "sce(alpha=6,beta=0.1,A=-4,clamp=1e-7)": lambda: SymmetricCrossEntropy(
         6, 0.1, log_zero=-4, clamp=1e-7
     ),
-    "phuber(tau=10)": lambda: PartiallyHuberizedCrossEntropy(10),
-    "nl(expected=true)": lambda: NegativeLearning(expected=True),
-    "agce(a=4,q=0.2)": lambda: AsymmetricGeneralizedCrossEntropy(4, 0.2),
-    "nagce": lambda: Normalized(AsymmetricGeneralizedCrossEntropy()),
-    "taylor(terms=6)": lambda: TaylorCrossEntropy(6),
-    "5*nce+5*negce": lambda: 5 * Normalized(CrossEntropy()) + 5 * NormalizedNegativeCrossEntropy(),
-    "0.01*epsce(m=1e5)+10*mae": lambda: 0.01 * EpsilonCrossEntropy(1e5) + 10 * MeanAbsoluteError(),
+    "gce(clamp=none)": GeneralizedCrossEntropy,
     "epsfl(m=9,gamma=2,clamp=1e-8)": lambda: EpsilonFocal(9, 2, clamp=1e-8),
-    "ce+clip": lambda: LogitClip(CrossEntropy()),
     "nce+mae+clip(delta=0.5)+sr": lambda: SparseRegularized(
         LogitClip(Normalized(CrossEntropy()) + MeanAbsoluteError(), 0.5)
     ),
     "ce+sr+clip(delta=2)+mae": lambda: (
         LogitClip(SparseRegularized(CrossEntropy()), 2) + MeanAbsoluteError()
     ),
-    "nce": lambda: Normalized(CrossEntropy()),
-    "nfl": lambda: Normalized(Focal()),
     "nfl(gamma=0.5,detach=true)": lambda: Normalized(Focal(0.5, detach=True)),
-    "ngce(q=0.7)": lambda: Normalized(GeneralizedCrossEntropy(0.7)),
-    "nmae": lambda: Normalized(MeanAbsoluteError()),
-    "nrce": lambda: Normalized(ReverseCrossEntropy()),
-    "nnl(expected=true)": lambda: Normalized(NegativeLearning(expected=True)),
-    "10*nce+0.1*mae": lambda: 10 * Normalized(CrossEntropy()) + 0.1 * MeanAbsoluteError(),
-    "nce+rce": lambda: Normalized(CrossEntropy()) + ReverseCrossEntropy(),
     "2*(ce+3*mae)": lambda: 2 * CrossEntropy() + 6 * MeanAbsoluteError(),
-    "normalized(ce+mae)": lambda: Normalized(CrossEntropy() + MeanAbsoluteError()),
     "ce+sr": lambda: SparseRegularized(CrossEntropy()),
-    "ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1)": lambda: SparseRegularized(
-        CrossEntropy(), 0.5, 0.1, exponential(1.2, growth=1.03)
-    ),
-    "gce(q=0.7)+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)": lambda: (
+    "gce+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)": lambda: (
         SparseRegularized(
             GeneralizedCrossEntropy(0.7),
             0.1,
@@ -102,15 +67,13 @@ SPELLINGS: dict[str, Callable[[], Loss]] = {
         CrossEntropy(), weight=exponential(1, growth=2, maximum=3)
     ),
     "ce+sr(smoothing=0.1)": lambda: SparseRegularized(CrossEntropy(), vector=0.1),
-    "10*nce+0.1*mae+sr(p=0.01)": lambda: SparseRegularized(
-        10 * Normalized(CrossEntropy()) + 0.1 * MeanAbsoluteError(), p=0.01
-    ),
     "mae+(ce+sr)": lambda: MeanAbsoluteError() + SparseRegularized(CrossEntropy()),
     "ce+sr+mae": lambda: SparseRegularized(CrossEntropy()) + MeanAbsoluteError(),
     "0.5*(ce+sr)": lambda: 0.5 * SparseRegularized(CrossEntropy()),
     "(ce+sr)+sr(p=0.5)": lambda: SparseRegularized(SparseRegularized(CrossEntropy()), p=0.5),
     "normalized(ce+sr)": lambda: Normalized(SparseRegularized(CrossEntropy())),
 }
+"""What the catalogue's texts leave open: the names of arguments, and what binds to what."""
 
 
 def same(left: Loss, right: Loss) -> bool:
@@ -129,9 +92,9 @@ def same(left: Loss, right: Loss) -> bool:
     return True
 
 
-@pytest.mark.parametrize("text", SPELLINGS)
-def test_every_spelling(text: str):
-    assert same(parse_loss(text), SPELLINGS[text]())
+def test_every_spelling():
+    for text, make in SPELLINGS.items():
+        assert same(parse_loss(text), make()), text
 
 
 def test_negative_learning_draws_unless_told_otherwise():
@@ -282,16 +245,15 @@ MISTAKES: list[tuple[str, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "position", "problem"), MISTAKES)
-def test_an_error_points_at_its_place(text: str, position: int, problem: str):
-    with pytest.raises(LossSyntaxError) as caught:
-        parse_loss(text)
-    message, shown, caret = str(caught.value).splitlines()
-    assert problem in message
-    assert shown == f"  {text}"
-    assert caret == " " * (2 + position) + "^"
-    assert caught.value.position == position
-    assert caught.value.text == text
+def test_an_error_points_at_its_place():
+    for text, position, problem in MISTAKES:
+        with pytest.raises(LossSyntaxError) as caught:
+            parse_loss(text)
+        message, shown, caret = str(caught.value).splitlines()
+        assert problem in message, text
+        assert shown == f"  {text}"
+        assert caret == " " * (2 + position) + "^", text
+        assert (caught.value.position, caught.value.text) == (position, text)
 
 
 def test_an_error_shows_broken_lines_as_one():
@@ -310,7 +272,7 @@ def test_an_error_is_a_value_error_that_travels():
     assert twin.position == 0
 
 
-@pytest.mark.parametrize("text", [None, 3, b"ce", ["ce"], CrossEntropy()])
-def test_only_text_is_read(text):
-    with pytest.raises(TypeError, match="text: expected a string"):
-        parse_loss(text)
+def test_only_text_is_read():
+    for text in (None, 3, b"ce", ["ce"], CrossEntropy()):
+        with pytest.raises(TypeError, match="text: expected a string"):
+            parse_loss(text)  # pyright: ignore[reportArgumentType]

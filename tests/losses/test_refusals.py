@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -83,6 +84,7 @@ OUT_OF_RANGE: list[tuple[Callable[..., Loss], str, list[Any]]] = [
     (regularized, "weight", [-1, nan, math.inf]),
     (regularized, "clamp", [0, 1]),
     (CrossEntropy, "reduction", ["average", None, "batchmean"]),
+    (CrossEntropy, "ignore_index", [1.5]),
     (
         CrossEntropy,
         "weight",
@@ -110,39 +112,23 @@ OF_ANOTHER_KIND: list[tuple[Callable[..., Loss], str, list[Any]]] = [
     (regularized, "normalize", [1, None]),
     (regularized, "vector", ["0.1", True]),
     (CrossEntropy, "check", [1, None]),
+    (NegativeLearning, "samples", [True, "3", None]),
+    (CrossEntropy, "ignore_index", ["1", None]),
 ]
 
 
-def spread(table: list[tuple[Callable[..., Loss], str, list[Any]]]) -> list[Any]:
-    return [
-        pytest.param(make, name, value, id=f"{make.__name__}-{name}-{value}".replace("\n", ""))
-        for make, name, values in table
-        for value in values
-    ]
+def test_a_hyperparameter_out_of_range():
+    for make, name, values in OUT_OF_RANGE:
+        for value in values:
+            with pytest.raises(ValueError, match=rf"{name}.*: expected"):
+                make(**{name: value})
 
 
-@pytest.mark.parametrize(("make", "name", "value"), spread(OUT_OF_RANGE))
-def test_a_hyperparameter_out_of_range(make: Callable[..., Loss], name: str, value: Any):
-    with pytest.raises(ValueError, match=rf"{name}.*: expected"):
-        make(**{name: value})
-
-
-@pytest.mark.parametrize(("make", "name", "value"), spread(OF_ANOTHER_KIND))
-def test_a_hyperparameter_of_another_kind(make: Callable[..., Loss], name: str, value: Any):
-    with pytest.raises(TypeError, match=rf"{name}: expected"):
-        make(**{name: value})
-
-
-@pytest.mark.parametrize("value", [True, "3", None])
-def test_samples_are_counted(value: Any):
-    with pytest.raises((TypeError, ValueError), match="samples: expected"):
-        NegativeLearning(samples=value)
-
-
-@pytest.mark.parametrize("value", [1.5, "1", None])
-def test_an_ignored_index_is_whole(value: Any):
-    with pytest.raises((TypeError, ValueError), match="ignore_index: expected"):
-        CrossEntropy(ignore_index=value)
+def test_a_hyperparameter_of_another_kind():
+    for make, name, values in OF_ANOTHER_KIND:
+        for value in values:
+            with pytest.raises(TypeError, match=rf"{name}: expected"):
+                make(**{name: value})
 
 
 def test_an_argument_nobody_takes():
@@ -150,19 +136,17 @@ def test_an_argument_nobody_takes():
         CrossEntropy(gamma=2)  # pyright: ignore[reportCallIssue]
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: CrossEntropy(torch.ones(3)), r"CrossEntropy: .* weight=tensor"),  # pyright: ignore
-        (lambda: regularized(tau=0.5), "'tau'.*temperature="),
-        (lambda: regularized(lambda0=1), "'lambda0'.*weight="),
-        (lambda: regularized(reduction="sum"), r"'reduction'.*base.*CrossEntropy\(reduction"),
-        (lambda: regularized(gamma=1), "'gamma'"),
-    ],
-)
-def test_the_argument_that_was_meant_is_named(make: Callable[[], Loss], message: str):
-    with pytest.raises(TypeError, match=message):
-        make()
+def test_the_argument_that_was_meant_is_named():
+    for options, message in (
+        ({"tau": 0.5}, "'tau'.*temperature="),
+        ({"lambda0": 1}, "'lambda0'.*weight="),
+        ({"reduction": "sum"}, r"'reduction'.*base.*CrossEntropy\(reduction"),
+        ({"gamma": 1}, "'gamma'"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            regularized(**options)
+    with pytest.raises(TypeError, match=r"CrossEntropy: .* weight=tensor"):
+        CrossEntropy(torch.ones(3))  # pyright: ignore
 
 
 def test_a_signature_spells_the_settings_out():
@@ -191,82 +175,60 @@ def careful() -> list[Loss]:
     return losses
 
 
-every_door = pytest.mark.parametrize("loss", careful(), ids=["plain", "regularized", "sum"])
 label = torch.tensor([0, 2])
 logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]])
 
 
-@every_door
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([[1.0, 2.0]], r"logits: expected a tensor, got list"),
-        (logits.long(), r"logits: expected a floating-point tensor, got torch.int64"),
-        (logits.to(torch.complex64), r"logits: expected a floating-point tensor"),
-        (torch.tensor(1.0), r"logits: expected shape \(C\), \(N, C\)"),
-        (torch.zeros(0), r"logits: expected at least one class, got shape \(0,\)"),
-        (torch.zeros(2, 0), r"logits: expected at least one class, got shape \(2, 0\)"),
-        (torch.zeros(0, 0), r"logits: expected at least one class, got shape \(0, 0\)"),
-        (torch.zeros(0, 3), r"target: expected shape \(0,\) .* got \(2,\)"),
-        (torch.tensor([[0, 0, 0], [0, nan, 0]]), r"logits: .* 1 of 6 .* index \(1, 1\)"),
-        (torch.tensor([[math.inf, 0, 0], [0, nan, 0]]), r"logits: .* 2 of 6 .* index \(0, 0\)"),
-    ],
-)
-def test_logits_that_cannot_be_meant(loss: Loss, given: Any, message: str):
-    for call in (loss, loss.per_example):
+BAD_LOGITS: list[tuple[Any, str]] = [
+    ([[1.0, 2.0]], r"logits: expected a tensor, got list"),
+    (logits.long(), r"logits: expected a floating-point tensor, got torch.int64"),
+    (logits.to(torch.complex64), r"logits: expected a floating-point tensor"),
+    (torch.tensor(1.0), r"logits: expected shape \(C\), \(N, C\)"),
+    (torch.zeros(0), r"logits: expected at least one class, got shape \(0,\)"),
+    (torch.zeros(2, 0), r"logits: expected at least one class, got shape \(2, 0\)"),
+    (torch.zeros(0, 0), r"logits: expected at least one class, got shape \(0, 0\)"),
+    (torch.zeros(0, 3), r"target: expected shape \(0,\) .* got \(2,\)"),
+    (torch.tensor([[0, 0, 0], [0, nan, 0]]), r"logits: .* 1 of 6 .* index \(1, 1\)"),
+    (torch.tensor([[math.inf, 0, 0], [0, nan, 0]]), r"logits: .* 2 of 6 .* index \(0, 0\)"),
+]
+BAD_TARGETS: list[tuple[Any, str]] = [
+    ([0, 2], r"target: expected a tensor, got list"),
+    (torch.tensor([True, False]), r"target: expected integer .* got torch.bool"),
+    (label.to(torch.complex64), r"target: expected integer .* got torch.complex64"),
+    (torch.tensor([0, 3]), r"target: expected class indices from 0 to 2 .* got 3 at .*\(1,\)"),
+    (torch.tensor([-1, 0]), r"target: expected class indices .* got -1 at index \(0,\)"),
+    (torch.tensor([0, 1, 2]), r"target: expected shape \(2,\) .* got \(3,\)"),
+    (torch.tensor(1), r"target: expected shape \(2,\) .* got \(\)"),
+    (torch.tensor([[0, 2]]), r"target: expected shape \(2,\) .* got \(1, 2\)"),
+    (torch.eye(3)[:2].long(), r"target: .*one-hot.*\.float\(\) or \.argmax"),
+    (torch.tensor([0.0, 2.0]), r"target: a floating-point target .* integer tensor"),
+    (torch.full((2, 4), 0.25), r"target: .* shape \(2, 3\), got \(2, 4\)"),
+    (torch.full((2, 3), 0.5), r"target: expected class probabilities"),
+    (torch.tensor([[2.0, -1.0, 0.0]] * 2), r"target: expected class probabilities"),
+]
+
+
+def test_logits_and_targets_that_cannot_be_meant():
+    calls = [call for loss in careful() for call in (loss, loss.per_example)]
+    for call, (given, message) in itertools.product(calls, BAD_LOGITS):
         with pytest.raises((TypeError, ValueError), match=message):
             call(given, label)
-
-
-@every_door
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([0, 2], r"target: expected a tensor, got list"),
-        (torch.tensor([True, False]), r"target: expected integer .* got torch.bool"),
-        (label.to(torch.complex64), r"target: expected integer .* got torch.complex64"),
-        (torch.tensor([0, 3]), r"target: expected class indices from 0 to 2 .* got 3 at .*\(1,\)"),
-        (torch.tensor([-1, 0]), r"target: expected class indices .* got -1 at index \(0,\)"),
-        (torch.tensor([0, 1, 2]), r"target: expected shape \(2,\) .* got \(3,\)"),
-        (torch.tensor(1), r"target: expected shape \(2,\) .* got \(\)"),
-        (torch.tensor([[0, 2]]), r"target: expected shape \(2,\) .* got \(1, 2\)"),
-        (torch.eye(3)[:2].long(), r"target: .*one-hot.*\.float\(\) or \.argmax"),
-        (torch.tensor([0.0, 2.0]), r"target: a floating-point target .* integer tensor"),
-        (torch.full((2, 4), 0.25), r"target: .* shape \(2, 3\), got \(2, 4\)"),
-        (torch.full((2, 3), 0.5), r"target: expected class probabilities"),
-        (torch.tensor([[2.0, -1.0, 0.0]] * 2), r"target: expected class probabilities"),
-    ],
-)
-def test_targets_that_cannot_be_meant(loss: Loss, given: Any, message: str):
-    for call in (loss, loss.per_example):
+    for call, (given, message) in itertools.product(calls, BAD_TARGETS):
         with pytest.raises((TypeError, ValueError), match=message):
             call(logits, given)
-
-
-@every_door
-def test_a_single_example_out_of_range(loss: Loss):
-    with pytest.raises(ValueError, match=r"target: .* got 3$"):
-        loss(logits[0], torch.tensor(3))
-
-
-@every_door
-@pytest.mark.parametrize(("number", "kind"), [(156, torch.uint8), (65436, torch.uint16)])
-def test_a_small_integer_is_not_taken_for_the_ignored_one(
-    loss: Loss, number: int, kind: torch.dtype
-):
-    with pytest.raises(ValueError, match=rf"target: expected class indices .* got {number} at"):
-        loss(logits, torch.tensor([0, number], dtype=kind))
+    for loss in careful():
+        with pytest.raises(ValueError, match=r"target: .* got 3$"):
+            loss(logits[0], torch.tensor(3))
+        for number, kind in ((156, torch.uint8), (65436, torch.uint16)):  # equal to -100 there
+            with pytest.raises(ValueError, match=rf"target: .* got {number} at"):
+                loss(logits, torch.tensor([0, number], dtype=kind))
+        assert loss(logits, torch.tensor([0, -100])).isfinite()
 
 
 def test_values_are_not_read_unless_asked_for():
     spoiled = torch.tensor([[nan, 0.0, 0.0]])
     assert CrossEntropy()(spoiled, torch.tensor([0])).isnan()
     assert CrossEntropy()(logits, torch.full((2, 3), 0.5)).isfinite()
-
-
-@every_door
-def test_an_ignored_index_is_in_range(loss: Loss):
-    assert loss(logits, torch.tensor([0, -100])).isfinite()
 
 
 def test_a_loss_of_log_probabilities_is_no_base():
@@ -296,17 +258,13 @@ def test_nothing_can_be_ignored_in_class_probabilities():
             loss(logits, torch.softmax(logits, dim=1))
 
 
-@pytest.mark.parametrize("count", [3, 9])
-@pytest.mark.parametrize("kind", ["indices", "probabilities"])
-def test_class_weights_are_as_many_as_the_classes(count: int, kind: str):
-    outputs, label = batch()
-    target: Tensor = label * 0 if kind == "indices" else torch.softmax(outputs, dim=1)
-    for loss in (
-        CrossEntropy(weight=torch.ones(count)),
-        SparseRegularized(CrossEntropy(weight=torch.ones(count))),
-    ):
-        with pytest.raises(ValueError, match="weight"):
-            loss(outputs, target)
+def test_class_weights_are_as_many_as_the_classes():
+    outputs, labels = batch()
+    for count, target in itertools.product((3, 9), (labels * 0, torch.softmax(outputs, dim=1))):
+        base = CrossEntropy(weight=torch.ones(count))
+        for loss in (base, SparseRegularized(base)):
+            with pytest.raises(ValueError, match="weight"):
+                loss(outputs, target)
 
 
 def test_a_normalized_loss_needs_two_classes():
@@ -314,14 +272,11 @@ def test_a_normalized_loss_needs_two_classes():
         Normalized(CrossEntropy())(torch.zeros(2, 1), torch.tensor([0, 0]))
 
 
-@pytest.mark.parametrize("epoch", [-1, nan, math.inf])
-def test_an_epoch_is_counted_from_zero(epoch: float):
-    with pytest.raises(ValueError, match="epoch"):
-        SparseRegularized(CrossEntropy()).set_epoch(epoch)
-
-
-def test_steps_are_counted_from_zero():
+def test_epochs_and_steps_are_counted_from_zero():
     loss = SparseRegularized(CrossEntropy())
+    for epoch in (-1, nan, math.inf):
+        with pytest.raises(ValueError, match="epoch"):
+            loss.set_epoch(epoch)
     with pytest.raises(ValueError, match="steps_per_epoch: expected at least 1, got 0"):
         loss.set_step(1, steps_per_epoch=0)
     with pytest.raises(ValueError, match="epoch"):

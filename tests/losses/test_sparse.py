@@ -115,14 +115,12 @@ def test_schedules_are_followed_by_epoch_and_by_step():
     assert_close(loss(logits, label), fixed(logits, label))
 
 
-@pytest.mark.parametrize("steps_per_epoch", [3, 10, 49, 391])
-def test_the_schedule_of_the_paper_moves_with_every_step(steps_per_epoch: int):
-    loss = SparseRegularized(
-        CrossEntropy(), weight=exponential(1, growth=2, every=1 / steps_per_epoch)
-    )
-    for step in range(90):
-        loss.set_step(step, steps_per_epoch=steps_per_epoch)
-        assert loss.weight == 2.0**step, f"step {step}"
+def test_the_schedule_of_the_paper_moves_with_every_step():
+    for steps in (3, 10, 49, 391):
+        loss = SparseRegularized(CrossEntropy(), weight=exponential(1, growth=2, every=1 / steps))
+        for step in range(90):
+            loss.set_step(step, steps_per_epoch=steps)
+            assert loss.weight == 2.0**step, f"step {step} of {steps}"
 
 
 @pytest.mark.parametrize(
@@ -304,15 +302,12 @@ def test_autocast_leaves_the_loss_in_single_precision():
 
 def test_printing_shows_what_it_is():
     shown = repr(SparseRegularized(CrossEntropy(), p=0.25, clamp=1e-7))
-    assert "CrossEntropy" in shown
-    assert "p=0.25" in shown
-    assert "growth=1.03" in shown
-    assert "clamp=1e-07" in shown
-    assert "vector=None" in shown
-
-
-def test_printing_shows_what_the_output_is_drawn_to():
-    assert "vector=0.2" in repr(SparseRegularized(CrossEntropy(), vector=0.2))
+    for part in ("CrossEntropy", "p=0.25", "growth=1.03", "clamp=1e-07", "vector=None"):
+        assert part in shown
     short, long = torch.tensor([0.75, 0.25]), torch.ones(1000) / 1000
-    assert "vector=[0.75, 0.25]" in repr(SparseRegularized(CrossEntropy(), vector=short))
-    assert "0.001, ...]" in repr(SparseRegularized(CrossEntropy(), vector=long))
+    for vector, part in (
+        (0.2, "vector=0.2"),
+        (short, "vector=[0.75, 0.25]"),
+        (long, "0.001, ...]"),
+    ):
+        assert part in repr(SparseRegularized(CrossEntropy(), vector=vector))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import colorsys
 import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -20,6 +23,13 @@ from labelproof.training.augmentation import (
     gather_images,
     parse_augmentation,
     prepare_images,
+)
+from labelproof.training.colour import (
+    change_brightness,
+    change_contrast,
+    change_hue,
+    change_saturation,
+    jitter,
 )
 from labelproof.training.geometry import choose_boxes
 
@@ -95,14 +105,14 @@ def test_draws_are_uniform_in_their_ranges():
         assert distances_from_uniform(position, 0, 1) < 2
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_the_seed_decides_the_draws(text: str):
-    augmentation = parse_augmentation(text)
-    draws = drawn(augmentation, 50)
-    assert draws.is_contiguous()
-    assert torch.equal(draws, drawn(augmentation, 50))
-    if augmentation.columns:
-        assert not torch.equal(draws, drawn(augmentation, 50, seed=2))
+def test_the_seed_decides_the_draws():
+    for text in TEXTS:
+        augmentation = parse_augmentation(text)
+        draws = drawn(augmentation, 50)
+        assert draws.is_contiguous()
+        assert torch.equal(draws, drawn(augmentation, 50))
+        if augmentation.columns:
+            assert not torch.equal(draws, drawn(augmentation, 50, seed=2))
 
 
 def test_a_step_draws_the_same_whatever_stands_beside_it():
@@ -177,50 +187,27 @@ def test_a_batch_that_was_cut_before_is_finished_the_same(images: Tensor):
     assert torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize("text", ["crop:4,flip,rotation:20", "flip", "rotation:90"])
-def test_draws_that_move_nothing_give_the_images(images: Tensor, text: str):
-    augmentation = parse_augmentation(text)
-    draws = torch.zeros(20, augmentation.num_draws)
-    if "rotation" in augmentation.columns:
-        draws[:, augmentation.columns["rotation"].start] = 1
-    ours = gather_images(images, torch.arange(20), draws, augmentation, mean=MEAN, std=STD)
-    assert torch.equal(ours, prepare_images(images, mean=MEAN, std=STD))
+def test_draws_that_move_nothing_give_the_images(images: Tensor):
+    for text in ("crop:4,flip,rotation:20", "flip", "rotation:90"):
+        augmentation = parse_augmentation(text)
+        draws = torch.zeros(20, augmentation.num_draws)
+        if "rotation" in augmentation.columns:
+            draws[:, augmentation.columns["rotation"].start] = 1
+        ours = gather_images(images, torch.arange(20), draws, augmentation, mean=MEAN, std=STD)
+        assert torch.equal(ours, prepare_images(images, mean=MEAN, std=STD))
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_image_does_not_depend_on_its_batch(images: Tensor, text: str):
+def test_an_image_depends_on_its_draws_alone(images: Tensor, text: str):
     order = torch.randperm(20, generator=torch.Generator().manual_seed(5))
     whole = gathered(images, order, text)
+    side = parse_augmentation(text).resized_crop
+    assert whole.shape == (20, 3, side or 9, side or 11)
+    assert whole.is_contiguous(memory_format=torch.channels_last)
     parts = torch.cat([gathered(images, part, text) for part in order.split([1, 7, 12])])
     assert torch.equal(whole, parts)
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_the_result_is_channels_last(images: Tensor, text: str):
-    side = parse_augmentation(text).resized_crop
-    ours = gathered(images, torch.tensor([5, 5, 2]), text)
-    assert ours.shape == (3, 3, side or 9, side or 11)
-    assert ours.is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_lower_precision_is_rounded_at_the_end(images: Tensor, text: str, dtype: torch.dtype):
-    index = torch.tensor([5, 0, 2])
-    ours = gathered(images, index, text, dtype=dtype)
-    assert ours.dtype == dtype
-    assert torch.equal(ours, gathered(images, index, text).to(dtype))
-
-
-@pytest.mark.parametrize("channels", [1, 2])
-def test_other_numbers_of_channels(channels: int):
-    images = torch.arange(2 * 4 * 4 * channels, dtype=torch.uint8).view(2, 4, 4, channels)
-    augmentation = parse_augmentation("resized-crop:4,crop:1,flip,rotation:10")
-    mean, std = torch.zeros(channels), torch.ones(channels) / 255
-    ours = gather_images(
-        images, torch.tensor([1]), drawn(augmentation, 1), augmentation, mean=mean, std=std
-    )
-    assert ours.shape == (1, channels, 4, 4)
+    for dtype in (torch.bfloat16, torch.float16):  # rounded at the end
+        assert torch.equal(gathered(images, order, text, dtype=dtype), whole.to(dtype))
 
 
 def test_evaluation_normalises_and_takes_the_centre(images: Tensor):
@@ -273,3 +260,160 @@ def test_a_gpu_makes_the_same_images(images: Tensor, text: str):
     )
     # Means of colours are added up in another order; nothing else is.
     assert_close(there.cpu(), here, rtol=0, atol=1e-5 if "jitter" in text else 1e-6)
+
+
+steady = settings(deadline=None, derandomize=True, max_examples=100)
+strengths = st.floats(0, 2)
+augmentations = st.builds(
+    Augmentation,
+    crop=st.integers(0, 9),
+    flip=st.booleans(),
+    rotation=st.floats(0, 180),
+    resized_crop=st.integers(0, 512),
+    jitter=st.tuples(strengths, strengths, strengths, st.floats(0, 0.5)),
+)
+
+
+@steady
+@given(augmentations)
+def test_the_text_is_the_augmentation(augmentation: Augmentation):
+    assert parse_augmentation(str(augmentation)) == augmentation
+
+
+def test_there_is_one_way_to_write_each():
+    for text, canonical in {
+        " NONE ": "none",
+        "crop:0": "none",
+        "rotation:20.0, Flip ,crop: 4.0": "crop:4,flip,rotation:20",
+        "flip,jitter:.4:0.40:0.4:0.2,resized-crop:224": (
+            "resized-crop:224,flip,jitter:0.4:0.4:0.4:0.2"
+        ),
+        "jitter:0:0:0:0.1": "jitter:0:0:0:0.1",
+    }.items():
+        assert str(parse_augmentation(text)) == canonical
+
+
+def test_what_is_refused_is_named():
+    for text, named in {
+        "": "got ''$",
+        "flipp": "did you mean 'flip'",
+        "crop:4,rotate:20": "got 'rotate:20'; did you mean 'rotation'",
+        "crop": "got 'crop'",
+        "flip:1": "got 'flip:1'",
+        "crop:nan": "crop: .*nan",
+        "crop:4,": "got ''",
+        "none,flip": "got 'none'",
+        "jitter:0.4:0.4": "jitter:BRIGHTNESS",
+        "flip,flip": "flip once",
+        "crop:1.5": "crop: .*1.5",
+        "crop:-4": "crop:",
+        "rotation:200": "rotation:",
+        "resized-crop:2.5": "resized-crop:",
+        "jitter:0:0:0:0.6": "hue:",
+        "jitter:-1:0:0:0": "jitter:",
+    }.items():
+        with pytest.raises(ValueError, match=f"^augmentation: .*{named}"):
+            parse_augmentation(text)
+    for given_jitter in ((0.4, 0.4, 0.4), [0.4] * 4, 0.4):
+        with pytest.raises(ValueError, match="jitter: expected four numbers"):
+            Augmentation(jitter=given_jitter)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="flip:"):
+        Augmentation(flip=1)  # pyright: ignore[reportArgumentType]
+
+
+@steady
+@given(augmentations)
+def test_columns_of_the_draws_follow_each_other(augmentation: Augmentation):
+    end = 0
+    for columns in augmentation.columns.values():
+        assert columns.start == end < columns.stop
+        end = columns.stop
+    assert augmentation.num_draws == end
+    assert (end == 0) is (str(augmentation) == "none")
+
+
+GREY = np.array([0.2989, 0.587, 0.114])
+
+
+def photos(count: int = 3, *, channels: int = 3) -> Tensor:
+    images = torch.rand(count, 5, 7, channels, generator=torch.Generator().manual_seed(1))
+    images[0, 0, :4] = torch.tensor([0.0, 1.0, 0.5, 0.25]).view(4, 1)  # black, white and greys
+    return images
+
+
+def column(*factors: float) -> Tensor:
+    return torch.tensor(factors).view(-1, 1, 1, 1)
+
+
+def blended(image: NDArray[np.float64], other: object, factor: float) -> NDArray[np.float64]:
+    return np.clip(factor * image + (1 - factor) * np.asarray(other), 0, 1)
+
+
+def reference(image: NDArray[np.float64], factors: tuple[float, ...]) -> NDArray[np.float64]:
+    brightness, contrast, saturation, hue = factors
+    image = blended(image, 0.0, brightness)
+    image = blended(image, (image @ GREY).mean(), contrast)
+    image = blended(image, (image @ GREY)[..., np.newaxis], saturation)
+    turned = np.empty_like(image)
+    for place in np.ndindex(image.shape[:2]):
+        h, s, v = colorsys.rgb_to_hsv(*image[place])
+        turned[place] = colorsys.hsv_to_rgb((h + hue) % 1, s, v)
+    return turned
+
+
+def test_jitter_is_the_formulas_in_order():
+    images = photos()
+    factors = [(1.3, 0.7, 1.4, -0.2), (0.6, 1.4, 0.0, 0.5), (1.0, 1.0, 2.0, 0.11)]
+    ours = jitter(images, torch.tensor(factors), strengths=(0.4, 0.4, 1.0, 0.5))
+    theirs = [
+        reference(image.double().numpy(), row) for image, row in zip(images, factors, strict=True)
+    ]
+    assert_close(ours.double().numpy(), np.stack(theirs), rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_factors_of_one_change_nothing(channels: int):
+    images = photos(channels=channels)
+    neutral = torch.tensor([[1.0, 1.0, 1.0, 0.0]] * 3)
+    ours = jitter(images, neutral, strengths=(1.0, 1.0, 1.0, 0.5))
+    assert_close(ours, images, rtol=0, atol=1e-6)
+
+
+def test_a_step_of_strength_zero_is_left_out():
+    images = photos()
+    wild = torch.tensor([[3.0, 3.0, 3.0, 0.4]] * 3)
+    assert jitter(images, wild, strengths=(0, 0, 0, 0)) is images
+
+
+def test_limits():
+    images = photos()
+    grey = (images.double().numpy() @ GREY)[..., np.newaxis]
+    assert not change_brightness(images, column(0, 0, 0)).any()
+    flat = change_contrast(images, column(0, 0, 0))
+    assert_close(flat.amax(dim=(1, 2)), flat.amin(dim=(1, 2)), rtol=0, atol=0)
+    assert_close(flat[:, 0, 0, 0].double().numpy(), grey.mean(axis=(1, 2, 3)), rtol=0, atol=1e-6)
+    grey_image = change_saturation(images, column(0, 0, 0)).double().numpy()
+    assert_close(grey_image, np.repeat(grey, 3, axis=3), rtol=0, atol=1e-6)
+
+
+def test_hues_go_around_and_keep_light_and_dark():
+    images = photos()
+    third = change_hue(images, column(1 / 3, 1 / 3, 1 / 3))
+    assert_close(third, images.roll(1, dims=-1), rtol=0, atol=1e-5)
+    turned = change_hue(images, column(0.1, -0.3, 0.5))
+    assert_close(turned.amax(dim=-1), images.amax(dim=-1))
+    assert_close(turned.amin(dim=-1), images.amin(dim=-1), rtol=0, atol=1e-6)
+    assert_close(change_hue(turned, column(-0.1, 0.3, 0.5)), images, rtol=0, atol=1e-5)
+
+
+def test_one_channel_has_brightness_and_contrast_only():
+    images = photos(channels=1)
+    factors = torch.tensor([[1.0, 1.0, 0.2, 0.3]] * 3)
+    assert_close(jitter(images, factors, strengths=(0, 0, 1, 0.5)), images)
+    darker = jitter(images, torch.tensor([[0.5, 1, 1, 0]] * 3), strengths=(0.5, 0, 0, 0))
+    assert_close(darker, images / 2)
+
+
+def test_other_channels_have_no_colours():
+    with pytest.raises(ValueError, match="1 or 3 channels, got 4"):
+        jitter(torch.rand(1, 2, 2, 4), torch.ones(1, 4), strengths=(1, 1, 1, 0))

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import string
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelproof.training import Configuration
+from labelproof.training.configuration import Configuration, LearningRate, parse_learning_rate
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)
 
@@ -155,58 +157,48 @@ def test_a_zero_is_a_zero() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"data": ""}, "data: expected"),
-        ({"noise": "symetric:0.4"}, "noise: .*did you mean 'symmetric'"),
-        ({"noise": "symmetric:2"}, "noise"),
-        ({"loss": "cee"}, "did you mean 'ce'"),
-        ({"loss": "gce(r=0.7)"}, "gce"),
-        ({"algorithm": "co-teching"}, "algorithm: .*did you mean 'co-teaching'"),
-        ({"algorithm": "co-teaching(rat=1)"}, "did you mean 'rate'"),
-        ({"network": "cnn5"}, "network.*did you mean 'cnn"),
-        ({"network": "cnn4(widht=4)"}, "width"),
-        ({"epochs": 0}, "epochs: expected a whole number of at least 1, got 0"),
-        ({"epochs": 2.5}, "epochs: expected a whole number of at least 1, got 2.5"),
-        ({"batch_size": 1}, "batch_size: expected a whole number of at least 2, got 1"),
-        ({"optimizer": "adam"}, "optimizer: .*got 'adam'; did you mean 'adamw'"),
-        ({"learning_rate": 0}, r"learning_rate: expected a number in \(0, "),
-        ({"learning_rate": float("nan")}, "learning_rate: expected a finite number"),
-        ({"schedule": "cosin"}, "schedule: .*did you mean 'cosine'"),
-        ({"momentum": 1.1}, r"momentum: expected a number in \[0, 1\], got 1.1"),
-        ({"momentum": 0, "nesterov": True}, "nesterov: expected a momentum above 0"),
-        ({"optimizer": "adamw", "nesterov": True}, "nesterov: expected it with sgd alone"),
-        ({"optimizer": "adamw", "momentum": 1}, "momentum: expected a number below 1 for adamw"),
-        ({"weight_decay": -1}, r"weight_decay: expected a number in \[0"),
-        ({"clip_norm": -1}, r"clip_norm: expected a number in \[0"),
-        ({"clip_norm": float("inf")}, "clip_norm: expected a finite number"),
-        ({"augmentation": "flipp"}, "augmentation: .*did you mean 'flip'"),
-        ({"precision": "bf17"}, "precision: .*did you mean 'bf16'"),
-        ({"average": 1.5}, r"average: expected a number in \[0, 1\]"),
-        ({"imbalance": "stepp:0.1"}, "imbalance: .*did you mean 'step'"),
-        ({"imbalance": "step:0"}, "imbalance"),
-        ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
-    ],
-    ids=str,
-)
-def test_values_that_cannot_be_meant_are_named(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Configuration(**{"data": "digits", **values})
+REFUSED: dict[str, list[Any]] = {
+    "data": [""],
+    "noise": ["symetric:0.4", "symmetric:2"],
+    "loss": ["cee", "gce(r=0.7)"],
+    "algorithm": ["co-teching", "co-teaching(rat=1)"],
+    "network": ["cnn5", "cnn4(widht=4)"],
+    "epochs": [0, 2.5],
+    "batch_size": [1],
+    "optimizer": ["adam"],
+    "learning_rate": [0, float("nan")],
+    "schedule": ["cosin"],
+    "momentum": [1.1],
+    "weight_decay": [-1],
+    "clip_norm": [-1, float("inf")],
+    "augmentation": ["flipp"],
+    "precision": ["bf17"],
+    "average": [1.5],
+    "imbalance": ["stepp:0.1", "step:0"],
+    "seed": [-1],
+}
 
 
-@pytest.mark.parametrize("field", dataclasses.fields(Configuration), ids=lambda field: field.name)
-def test_values_of_another_type_are_named(field: dataclasses.Field[Any]) -> None:
-    wrong: list[Any] = [None, [1], b"ce"]
-    if field.type == "str":
-        wrong += [3, True]
-    elif field.type == "bool":
-        wrong += [1, "true"]
-    else:
-        wrong += ["3", True]
-    for value in wrong:
-        with pytest.raises(TypeError, match=f"^{field.name}: expected"):
-            Configuration(**{"data": "digits", field.name: value})
+def test_values_that_cannot_be_meant_are_named() -> None:
+    for name, values in REFUSED.items():
+        for value in values:
+            with pytest.raises(ValueError, match=name if name != "loss" else r"ce"):
+                Configuration(**{"data": "digits", name: value})
+    for together, named in (
+        ({"momentum": 0, "nesterov": True}, "nesterov"),
+        ({"optimizer": "adamw", "nesterov": True}, "nesterov"),
+        ({"optimizer": "adamw", "momentum": 1}, "momentum"),
+    ):
+        with pytest.raises(ValueError, match=f"^{named}: expected"):
+            Configuration("digits", **together)
+
+
+def test_values_of_another_type_are_named() -> None:
+    others: dict[Any, list[Any]] = {"str": [3, True], "bool": [1, "true"]}
+    for field in dataclasses.fields(Configuration):
+        for value in [None, [1], b"ce", *others.get(field.type, ["3", True])]:
+            with pytest.raises(TypeError, match=f"^{field.name}: expected"):
+                Configuration(**{"data": "digits", field.name: value})
 
 
 def test_unknown_settings_are_refused_with_the_nearest() -> None:
@@ -224,3 +216,96 @@ def test_a_configuration_stays_as_it_is() -> None:
         configuration.seed = 3  # pyright: ignore[reportAttributeAccessIssue]
     configuration.as_values()["seed"] = 3
     assert configuration.seed == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        ("cosine", lambda t: 0.1 * (1 + math.cos(math.pi * t / 40)) / 2),
+        ("cosine:0.02", lambda t: 0.02 + 0.08 * (1 + math.cos(math.pi * t / 40)) / 2),
+        ("constant", lambda t: 0.1),
+        ("exponential:0.97", lambda t: 0.1 * 0.97**t),
+        ("step:15:0.1", lambda t: 0.1 * 0.1 ** (t // 15)),
+    ],
+)
+def test_every_epochs_rate_is_the_formulas(text: str, formula) -> None:
+    schedule = parse_learning_rate(text).over(0.1, epochs=40)
+    rates = [schedule(epoch) for epoch in range(40)]
+    assert rates == pytest.approx([formula(epoch) for epoch in range(40)], rel=1e-12)
+
+
+factors = st.floats(1e-6, 10)
+
+
+@steady
+@given(
+    st.one_of(
+        st.sampled_from(["cosine", "constant"]).map(LearningRate),
+        st.floats(0, 10).map(lambda floor: LearningRate("cosine", floor=floor)),
+        factors.map(lambda factor: LearningRate("exponential", factor)),
+        st.builds(LearningRate, st.just("step"), factors, st.integers(1, 10**9)),
+    )
+)
+def test_what_is_printed_is_read_as_the_same(rate: LearningRate) -> None:
+    assert parse_learning_rate(str(rate)) == rate
+
+
+def test_schedules_are_brought_to_one_form() -> None:
+    for text, canonical in {
+        " Cosine ": "cosine",
+        "cosine:-0.0": "cosine",
+        "Cosine:1e-3": "cosine:0.001",
+        "EXPONENTIAL:.97": "exponential:0.97",
+        "step:30.0:1": "step:30:1",
+        "exponential:0.97654321": "exponential:0.97654321",
+    }.items():
+        assert str(parse_learning_rate(text)) == canonical
+
+
+def test_other_schedules_are_refused() -> None:
+    for text in (
+        *("", ":", "linear", "cosine:", "cosine:a", "cosine:0.1:2", "constant:0.1", "exponential"),
+        *("exponential:a", "exponential:0.9:1", "step:3", "step:3:0.1:2", "step::0.1"),
+    ):
+        with pytest.raises(ValueError, match=r"^schedule: expected cosine, cosine:FLOOR, constant"):
+            parse_learning_rate(text)
+    for text, named in {
+        "cosin": "did you mean 'cosine'",
+        "cosine:3:4": "got 'cosine:3:4'$",
+        "cosine:-0.1": "schedule floor",
+        "exponential:0": "schedule factor",
+        "exponential:nan": "schedule factor",
+        "step:0:0.1": "schedule epochs",
+        "step:inf:0.1": "schedule epochs",
+    }.items():
+        with pytest.raises(ValueError, match=named):
+            parse_learning_rate(text)
+
+
+@steady
+@given(st.floats(1e-6, 10), st.floats(0, 1), st.integers(1, 300))
+def test_a_cosine_falls_from_the_initial_rate_to_its_floor(
+    initial: float, share: float, epochs: int
+) -> None:
+    floor = share * initial
+    schedule = LearningRate("cosine", floor=floor).over(initial, epochs=epochs)
+    rates = [schedule(epoch) for epoch in range(epochs + 1)]
+    assert rates[0] == pytest.approx(initial)
+    assert rates[-1] == floor
+    assert all(after <= before * (1 + 1e-12) for before, after in pairwise(rates))
+
+
+def test_a_floor_above_the_rate_is_refused_where_both_are_known() -> None:
+    message = r"^schedule: expected a floor of at most the learning rate, 0\.01, got 'cosine:0\.1'$"
+    with pytest.raises(ValueError, match=message):
+        parse_learning_rate("cosine:0.1").over(0.01, epochs=3)
+    with pytest.raises(ValueError, match=message):
+        Configuration("digits", learning_rate=0.01, schedule="cosine:.1")
+    level = Configuration("digits", learning_rate=0.1, schedule="cosine:.1")
+    assert level.schedule == "cosine:0.1"
+
+
+def test_a_floor_of_zero_is_the_same_run_as_none() -> None:
+    without, given = (Configuration("digits", schedule=text) for text in ("cosine", "cosine:0"))
+    assert given == without
+    assert given.name == without.name

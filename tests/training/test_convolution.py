@@ -1,19 +1,35 @@
+"""Convolution kernels: torch's values and gradients, and torch's own where nothing is gained."""
+
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import platform
 import sys
+from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from labelproof.models.text import make_network
 from labelproof.training.kernels.convolution import (
     CONVOLUTIONS,
+    PaddedConv2d,
     default_convolution,
+    pad_convolutions,
     use_convolution,
+)
+from labelproof.training.kernels.winograd import (
+    WinogradConv2d,
+    unfolded_backward,
+    unfolded_forward,
+    winograd_backward,
+    winograd_forward,
 )
 
 
@@ -21,7 +37,7 @@ def kinds(network: nn.Module) -> set[str]:
     return {type(module).__name__ for module in network.modules() if isinstance(module, nn.Conv2d)}
 
 
-def network() -> nn.Module:
+def cnn() -> nn.Module:
     made = make_network(
         "cnn4(width=12)",
         num_classes=5,
@@ -33,7 +49,7 @@ def network() -> nn.Module:
 
 @pytest.mark.parametrize("convolution", CONVOLUTIONS)
 def test_every_kernel_computes_the_same_and_can_be_undone(convolution: str) -> None:
-    plain, other = network(), use_convolution(network(), convolution)
+    plain, other = cnn(), use_convolution(cnn(), convolution)
     images = torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     expected = plain(images)
     torch.testing.assert_close(other(images), expected, rtol=1e-4, atol=1e-4)
@@ -49,7 +65,7 @@ def test_every_kernel_computes_the_same_and_can_be_undone(convolution: str) -> N
 
 
 def test_one_choice_follows_another() -> None:
-    changed = network()
+    changed = cnn()
     seen = []
     for convolution in ("winograd", "padded", "torch", "winograd"):
         seen.append(kinds(use_convolution(changed, convolution)))
@@ -70,7 +86,7 @@ def test_layers_that_are_more_than_a_convolution_are_left_alone() -> None:
 
 def test_an_unknown_kernel_is_named() -> None:
     with pytest.raises(ValueError, match=r"convolution: .*'winogard'; did you mean 'winograd'"):
-        use_convolution(network(), "winogard")
+        use_convolution(cnn(), "winogard")
 
 
 def test_the_default_follows_device_and_precision_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +101,323 @@ def test_the_default_follows_device_and_precision_alone(monkeypatch: pytest.Monk
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert default_convolution(cpu) == "torch"
     assert default_convolution(torch.device("mps")) == "torch"
+
+
+def test_outputs_and_gradients_are_those_of_the_plain_layer() -> None:
+    shapes: list[tuple[int, int, dict[str, Any]]] = [
+        (3, 64, {"padding": 1}),
+        (64, 196, {"padding": 1, "bias": False}),
+        (1, 1, {"stride": 2}),
+        (9, 8, {"dilation": 2, "padding": "same"}),
+        (5, 7, {"padding": (0, 2), "stride": (2, 1)}),
+        (8, 3, {"padding": "valid"}),
+    ]
+    draws = torch.Generator().manual_seed(0)
+    layouts = (torch.contiguous_format, torch.channels_last)
+    for (inward, outward, options), layout in itertools.product(shapes, layouts):
+        plain = nn.Conv2d(inward, outward, 3, **options)
+        padded = pad_convolutions(copy.deepcopy(plain))
+        assert type(padded) is PaddedConv2d
+        outcomes = []
+        for layer in (plain, padded):
+            images = torch.randn(2, inward, 9, 8, generator=draws.manual_seed(1))
+            images = images.to(memory_format=layout).requires_grad_()
+            outputs = layer(images)
+            weight = torch.randn(outputs.shape, generator=draws.manual_seed(2))
+            gradients = torch.autograd.grad((outputs * weight).sum(), [images, *layer.parameters()])
+            outcomes.append([outputs, *gradients])
+        for expected, found in zip(*outcomes, strict=True):
+            assert found.shape == expected.shape
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_calls_of_the_device_have_multiples_of_eight(monkeypatch: pytest.MonkeyPatch) -> None:
+    from labelproof.training.kernels import convolution
+
+    shapes = []
+    convolve = convolution.F.conv2d
+
+    def told(input: torch.Tensor, weight: torch.Tensor, *rest: Any) -> torch.Tensor:
+        shapes.append((input.shape[1], *weight.shape[:2]))
+        return convolve(input, weight, *rest)
+
+    monkeypatch.setattr(convolution.F, "conv2d", told)
+    pad_convolutions(nn.Sequential(nn.Conv2d(3, 12, 3), nn.Conv2d(12, 196, 1)))(
+        torch.zeros(1, 3, 5, 5)
+    )
+    assert shapes == [(8, 16, 8), (16, 200, 16)]
+
+
+def test_gradients_come_with_channels_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[bool] = []
+
+    def look(gradient: torch.Tensor) -> None:
+        orders.append(gradient.is_contiguous(memory_format=torch.channels_last))
+
+    plain = torch.nn.functional.conv2d
+
+    def watched(*arguments: Any) -> torch.Tensor:
+        result = plain(*arguments)
+        result.register_hook(look)
+        return result
+
+    monkeypatch.setattr(torch.nn.functional, "conv2d", watched)
+    layers = nn.Sequential(nn.Conv2d(8, 12, 3, padding=1), nn.BatchNorm2d(12), nn.ReLU())
+    network = pad_convolutions(layers)
+    images = torch.rand(2, 8, 4, 4).contiguous(memory_format=torch.channels_last)
+    result = network(images)
+    result.backward(torch.rand_like(result))
+    assert orders == [True]
+
+
+def test_layers_it_does_not_suit_are_left_alone() -> None:
+    for layer in (
+        nn.Conv2d(8, 16, 3),
+        nn.Conv2d(6, 6, 3, groups=3),
+        nn.Conv2d(3, 5, 3, padding=1, padding_mode="reflect"),
+        nn.ConvTranspose2d(3, 5, 3),
+    ):
+        kind = type(layer)
+        pad_convolutions(nn.Sequential(layer))
+        assert type(layer) is kind
+
+
+steady = settings(deadline=None, derandomize=True, max_examples=30)
+
+KERNELS = {
+    "winograd": (winograd_forward, winograd_backward),
+    "unfolded": (unfolded_forward, unfolded_backward),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels are tested on images that are too small to be worth them."""
+    monkeypatch.setattr("labelproof.training.kernels.winograd._LEAST_WORK", 0)
+
+
+def gradients(layer: nn.Module, images: Tensor) -> list[Tensor]:
+    """Output and all gradients for an upstream gradient that differs everywhere."""
+    images = images.detach().clone(memory_format=torch.preserve_format).requires_grad_()
+    output = layer(images)
+    upstream = torch.randn(output.shape, generator=torch.Generator().manual_seed(9))
+    found = torch.autograd.grad(
+        output, [images, *layer.parameters()], upstream.to(images.dtype).to(output.device)
+    )
+    return [output.detach(), *found]
+
+
+def assert_close(found: list[Tensor], expected: list[Tensor], tolerance: float) -> None:
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.shape == theirs.shape
+        assert mine.dtype == theirs.dtype
+        # By the tensor's own scale: a sum that cancels to nothing has no relative accuracy.
+        scale = float(theirs.abs().max()) + 1e-30
+        assert float((mine - theirs).abs().max()) <= tolerance * scale
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@steady
+@given(
+    number=st.integers(1, 3),
+    channels=st.integers(1, 5),
+    filters=st.integers(1, 6),
+    height=st.integers(1, 11),
+    width=st.integers(1, 11),
+    padding=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    with_bias=st.booleans(),
+    last=st.booleans(),
+)
+def test_kernels_are_the_convolution(
+    kernel: str,
+    number: int,
+    channels: int,
+    filters: int,
+    height: int,
+    width: int,
+    padding: tuple[int, int],
+    with_bias: bool,
+    last: bool,
+):
+    # Some of these shapes the layer leaves to torch; the kernels are right for them all the same.
+    padding = (max(padding[0], (4 - height) // 2), max(padding[1], (4 - width) // 2))
+    forward, backward = KERNELS[kernel]
+    generator = torch.Generator().manual_seed(1)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    images, weight = draw(number, channels, height, width), draw(filters, channels, 3, 3)
+    if last:
+        images = images.to(memory_format=torch.channels_last)
+    bias = draw(filters) if with_bias else None
+    inputs = [tensor.requires_grad_() for tensor in (images, weight, bias) if tensor is not None]
+    expected = F.conv2d(images, weight, bias, padding=padding)
+    with torch.no_grad():
+        output = forward(images, weight, bias, padding)
+    torch.testing.assert_close(output, expected.detach(), atol=1e-11, rtol=0)
+    upstream = draw(*expected.shape)
+    with torch.no_grad():
+        found = backward(images, weight, upstream, padding, (True, True, with_bias))
+    for mine, theirs in zip(found, torch.autograd.grad(expected, inputs, upstream), strict=False):
+        torch.testing.assert_close(mine, theirs, atol=1e-10, rtol=0)
+
+
+def test_float32_agrees_with_torch():
+    torch.manual_seed(0)
+    for channels, filters, height, width, padding in (
+        (64, 48, 16, 16, 1),
+        (41, 33, 17, 13, 1),
+        (16, 10, 14, 14, 0),
+        (20, 20, 7, 9, 2),
+        (3, 64, 15, 11, 1),
+        (1, 32, 14, 14, 0),
+        (16, 8, 9, 12, "same"),
+        (16, 8, 9, 12, "valid"),
+        (16, 8, 9, 12, (2, 0)),
+    ):
+        layer = nn.Conv2d(channels, filters, 3, padding=padding)
+        images = torch.randn(20, channels, height, width)
+        expected = gradients(copy.deepcopy(layer).double(), images.double())
+        found = gradients(use_convolution(layer, "winograd"), images)
+        assert type(layer) is WinogradConv2d
+        assert_close(found, [tensor.float() for tensor in expected], 1e-5)
+
+
+def test_gradients_of_gradients_are_torchs():
+    torch.manual_seed(0)
+    layer = WinogradConv2d(16, 2, 3, padding=1, dtype=torch.float64)
+    images = torch.randn(64, 16, 3, 4, dtype=torch.float64, requires_grad=True)
+    plain = use_convolution(copy.deepcopy(layer), "torch")
+    found = []
+    for each in (layer, plain):
+        first = torch.autograd.grad(each(images).square().sum(), images, create_graph=True)
+        found.append(torch.autograd.grad(first[0].square().sum(), [images, *each.parameters()]))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_other_layers_stay_torchs():
+    images = torch.randn(64, 16, 9, 9)
+    for layer in (
+        nn.Conv2d(16, 8, 3, stride=2, padding=1),
+        nn.Conv2d(16, 8, 3, dilation=2),
+        nn.Conv2d(16, 8, 3, groups=2),
+        nn.Conv2d(16, 8, 5, padding=2),
+        nn.Conv2d(16, 8, (3, 1)),
+        nn.Conv2d(16, 8, 3, padding=1, padding_mode="circular"),
+    ):
+        assert type(use_convolution(layer, "winograd")) is nn.Conv2d
+        expected = gradients(layer, images)
+        layer.__class__ = WinogradConv2d  # even then
+        assert_close(gradients(layer, images), expected, 0)
+
+
+def test_other_inputs_go_to_torch():
+    for images in (
+        torch.randn(16, 12, 12),  # without a batch
+        torch.randn(1, 16, 8, 8),  # a few tiles only
+        torch.randn(64, 16, 2, 2),  # mostly empty tiles
+        torch.randn(0, 16, 8, 8),
+    ):
+        layer = nn.Conv2d(16, 8, 3, padding=1)
+        expected = layer(images)
+        assert torch.equal(use_convolution(layer, "winograd")(images), expected)
+
+
+def test_other_modes_go_to_torch():
+    layer = use_convolution(nn.Conv2d(16, 8, 3, padding=1), "winograd")
+    images = torch.randn(64, 16, 8, 8)
+    plain = use_convolution(copy.deepcopy(layer), "torch")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(layer(images), plain(images))
+    assert torch.equal(layer.bfloat16()(images.bfloat16()), plain.bfloat16()(images.bfloat16()))
+    per_image = torch.func.vmap(plain.float())(images[:, None])
+    torch.testing.assert_close(torch.func.vmap(layer.float())(images[:, None]), per_image)
+
+
+@pytest.fixture
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.Conv2d(16, 16, 3, padding=1, bias=False),
+        nn.Conv2d(16, 16, 3, stride=2),
+        nn.Flatten(),
+        nn.LazyLinear(4),
+    )
+
+
+def test_only_the_suitable_layers_change_and_change_back(network: nn.Module):
+    types = [type(module) for module in network.modules()]
+    assert use_convolution(network, "winograd") is network
+    swapped = [type(module) for module in network.modules()]
+    assert [place for place, kind in enumerate(swapped) if kind is WinogradConv2d] == [1, 4]
+    use_convolution(network, "torch")
+    assert [type(module) for module in network.modules()] == types
+
+
+def test_evaluation_without_gradients(network: nn.Module):
+    images = torch.randn(16, 3, 8, 8)
+    network(images)
+    network.eval()
+    expected = network(images)
+    use_convolution(network, "winograd")
+    with torch.no_grad():
+        first = network(images)
+    with torch.inference_mode():
+        second = network(images)
+    assert not first.requires_grad
+    assert torch.equal(first, second)
+    torch.testing.assert_close(first, expected.detach(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_batch_larger_than_what_is_computed_at_once():
+    torch.manual_seed(0)
+    layer = nn.Conv2d(16, 4, 3, padding=1)
+    images = torch.randn(67, 16, 32, 32)  # two full chunks and a rest
+    expected = gradients(copy.deepcopy(layer).double(), images.double())
+    found = gradients(use_convolution(layer, "winograd"), images)
+    assert_close(found, [tensor.float() for tensor in expected], 1e-5)
+
+
+def test_what_is_frozen_gets_no_gradient():
+    for frozen, channels in itertools.product(("weight", "bias", "images"), (3, 16)):
+        layer = WinogradConv2d(channels, 8, 3, padding=1)
+        images = torch.randn(16, channels, 8, 8, requires_grad=frozen != "images")
+        if frozen != "images":
+            layer.get_parameter(frozen).requires_grad_(False)
+        layer(images).sum().backward()
+        found = {name: each.grad is not None for name, each in layer.named_parameters()}
+        found["images"] = images.grad is not None
+        assert found == {name: name != frozen for name in found}
+
+
+def test_same_bytes_every_time():
+    torch.manual_seed(0)
+    layer = WinogradConv2d(32, 24, 3, padding=1)
+    images = torch.randn(40, 32, 16, 16)
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(gradients(layer, images), gradients(layer, images), strict=True)
+    )
+
+
+def test_outputs_are_channels_last_whatever_came():
+    images = torch.randn(16, 16, 9, 9)
+    layer = WinogradConv2d(16, 8, 3)
+    for form in (torch.contiguous_format, torch.channels_last):
+        assert layer(images.to(memory_format=form)).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_layers_with_little_to_do_are_left_to_torch(monkeypatch: pytest.MonkeyPatch):
+    layer = use_convolution(nn.Conv2d(16, 16, 3, padding=1), "winograd")
+    images = torch.randn(64, 16, 8, 8, generator=torch.Generator().manual_seed(0))
+    fast = layer(images)
+    monkeypatch.undo()
+    plain = layer(images)
+    assert type(fast.grad_fn).__name__ == "_ConvolutionBackward"
+    assert type(plain.grad_fn).__name__ == "ConvolutionBackward0"
+    torch.testing.assert_close(fast, plain, atol=1e-4, rtol=1e-4)

@@ -76,9 +76,8 @@ def test_infinities_and_nans_pass_as_they_do_in_torch() -> None:
         torch.testing.assert_close(fusible(images), plain(images), equal_nan=True, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(
-    "layer",
-    [
+def test_other_layers_are_left_alone() -> None:
+    for layer in (
         nn.MaxPool2d(3),
         nn.MaxPool2d(2, stride=1),
         nn.MaxPool2d(2, padding=1),
@@ -86,21 +85,9 @@ def test_infinities_and_nans_pass_as_they_do_in_torch() -> None:
         nn.MaxPool2d(2, ceil_mode=True),
         nn.MaxPool2d(2, return_indices=True),
         nn.ReLU(inplace=True),
-        nn.ReLU6(),
-    ],
-    ids=str,
-)
-def test_other_layers_are_left_alone(layer: nn.Module) -> None:
-    kind = type(layer)
-    assert type(make_fusible(layer)) is kind
-
-
-def test_a_network_keeps_its_weights_and_their_names() -> None:
-    network = make_network("cnn8(width=4,hidden=8)", num_classes=3, input_shape=(3, 8, 8))
-    before = copy.deepcopy(network.state_dict())
-    after = make_fusible(network).state_dict()
-    assert list(after) == list(before)
-    assert all(torch.equal(after[name], before[name]) for name in before)
+    ):
+        kind = type(layer)
+        assert type(make_fusible(layer)) is kind
 
 
 def test_the_compilers_options_are_known_to_it_and_for_these_layers_alone() -> None:

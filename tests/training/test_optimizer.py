@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -57,25 +56,20 @@ def reference_optimizer(configuration: Configuration, network: nn.Module) -> tor
     )
 
 
-@pytest.mark.parametrize("clip_norm", [0.0, 2.0, 1e6])
-@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize(
     "rule",
     [
-        {"momentum": 0.0},
-        {"momentum": 0.9},
-        {"momentum": 0.9, "nesterov": True},
-        {"optimizer": "adamw"},
-        {"optimizer": "adamw", "momentum": 0.0},
+        {"momentum": 0.0, "weight_decay": 0.1, "clip_norm": 2.0},
+        {"momentum": 0.9, "weight_decay": 0.1, "clip_norm": 1e6},
+        {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "clip_norm": 2.0},
+        {"momentum": 0.9, "weight_decay": 0.0, "clip_norm": 0.0},
+        {"optimizer": "adamw", "weight_decay": 0.1, "clip_norm": 2.0},
+        {"optimizer": "adamw", "momentum": 0.0, "weight_decay": 0.0, "clip_norm": 0.0},
     ],
     ids=str,
 )
-def test_twenty_steps_are_torchs(
-    rule: dict[str, Any], weight_decay: float, clip_norm: float
-) -> None:
-    configuration = small(
-        learning_rate=0.05, weight_decay=weight_decay, clip_norm=clip_norm, **rule
-    )
+def test_twenty_steps_are_torchs(rule: dict[str, Any]) -> None:
+    configuration = small(learning_rate=0.05, **rule)
     mine, theirs = Odd(), Odd()
     optimizer = Optimizer(configuration, mine)
     reference = reference_optimizer(configuration, theirs)
@@ -88,8 +82,8 @@ def test_twenty_steps_are_torchs(
         update(optimizer, mine, given)
         for name, parameter in theirs.named_parameters():
             parameter.grad = given[name].clone()
-        if clip_norm:
-            nn.utils.clip_grad_norm_(theirs.parameters(), clip_norm)
+        if rule["clip_norm"]:
+            nn.utils.clip_grad_norm_(theirs.parameters(), rule["clip_norm"])
         reference.step()
     for name, expected in theirs.state_dict().items():
         size = float(expected.abs().max())
@@ -98,8 +92,7 @@ def test_twenty_steps_are_torchs(
         )
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize(("momentum", "weight_decay"), [(0.0, 0.0), (0.9, 0.1)])
 def test_torchs_kernel_is_the_rule(momentum: float, weight_decay: float) -> None:
     configuration = small(optimizer="adamw", momentum=momentum, weight_decay=weight_decay)
     mine, theirs = Odd(), Odd()
@@ -182,16 +175,6 @@ def test_parameters_are_views_with_their_names_shapes_strides_and_values() -> No
     assert count <= len(flat.values) < count + 4 * len(flat.parameters)
 
 
-def test_what_is_loaded_in_place_is_in_the_flat_tensor_and_back() -> None:
-    network = Odd()
-    flat = FlatParameters(network)
-    network.load_state_dict({name: each + 1 for name, each in network.state_dict().items()})
-    expected = flat.gather([parameter.detach() for parameter in flat.parameters])
-    assert torch.equal(flat.values, expected)
-    flat.values.zero_()
-    assert all(not parameter.any() for parameter in network.parameters())
-
-
 def test_gathering_undoes_the_layout_whatever_the_gradients_is() -> None:
     network = Odd()
     flat = FlatParameters(network)
@@ -219,14 +202,6 @@ def test_gaps_between_parameters_stay_zero() -> None:
     assert not optimizer.flat.values[~used].any()
 
 
-def test_a_network_and_its_copy_do_not_share_a_tensor() -> None:
-    network = Odd()
-    flat = FlatParameters(network)
-    twin = copy.deepcopy(network)
-    flat.values.zero_()
-    assert all(parameter.any() for parameter in twin.parameters())
-
-
 def test_frozen_parameters_stay() -> None:
     network = Odd()
     network.first.requires_grad_(False)
@@ -248,9 +223,9 @@ def test_networks_that_cannot_be_trained_so_are_refused() -> None:
             FlatParameters(network)
 
 
-@pytest.mark.parametrize("rule", ["sgd", "adamw"])
-@pytest.mark.parametrize("clip_norm", [0.0, 2.0])
-@pytest.mark.parametrize("bad", [torch.inf, -torch.inf, torch.nan])
+@pytest.mark.parametrize(
+    ("rule", "clip_norm", "bad"), [("sgd", 0.0, torch.inf), ("adamw", 2.0, torch.nan)]
+)
 def test_a_step_that_overflows_is_left_out_and_the_scale_halves(
     rule: str, clip_norm: float, bad: float
 ) -> None:

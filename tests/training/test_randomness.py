@@ -35,26 +35,6 @@ def test_the_derivation_is_pinned() -> None:
     assert derive_seed(1, "order", 3) == 6344472847082523721
 
 
-def test_neighbouring_seeds_give_unrelated_draws() -> None:
-    draws = torch.stack([torch.rand(1000, generator=generator_for(s, "order")) for s in range(20)])
-    related = torch.corrcoef(draws) - torch.eye(20)
-    assert related.abs().max() < 5 / 1000**0.5
-
-
-def test_torchs_own_generator_is_left_alone() -> None:
-    before = torch.random.get_rng_state()
-    torch.rand(3, generator=generator_for(5, "order", 2))
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("epoch", [0, 1, 7])
-def test_an_epochs_draws_need_no_epoch_before_it(epoch: int) -> None:
-    def draw(number: int) -> torch.Tensor:
-        return torch.rand(4, generator=generator_for(1, "order", number))
-
-    assert torch.equal([draw(number) for number in range(epoch + 1)][-1], draw(epoch))
-
-
 def test_runs_that_borrow_the_global_numbers_do_not_move_each_others() -> None:
     torch.manual_seed(3)
     before = torch.get_rng_state()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,16 @@ import torch
 from made_images import make_image, write_images
 from numpy.typing import NDArray
 from PIL import Image
+from safetensors.torch import save
 from torch import Tensor
 
+from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles, UnreadableImageError
+from labelproof.training import Configuration, Job, choose_examples, choose_execution, train_runs
 from labelproof.training.augmentation import Augmentation, draw_augmentation
+from labelproof.training.checkpoint import load_weights
 from labelproof.training.geometry import choose_boxes
+from labelproof.training.runner import fits
 from labelproof.training.streaming import StreamedImages
 
 CUT = Augmentation(resized_crop=10, flip=True)
@@ -164,12 +170,6 @@ def test_images_of_several_shapes_need_a_resized_crop(tmp_path: Path):
         list(stream.batches([0, 1, 2], 2))
 
 
-def test_the_global_generator_is_left_alone(photos: Photos):
-    before = torch.get_rng_state()
-    list(StreamedImages(photos, CUT).batches([0], 1))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_what_cannot_be_streamed_is_refused(photos: Photos):
     stream = StreamedImages(photos, CUT)
     assert list(stream.batches([], 2)) == []
@@ -202,3 +202,73 @@ def test_batches_for_a_gpu_are_pinned_and_their_processes_start_beside_it(photos
         assert torch.equal(torch.cat(batches), next(here))
         with pytest.raises(UnreadableImageError, match=r"^image 8: "):
             list(stream.batches([BROKEN], 1))
+
+
+CONFIGURATION = Configuration(
+    "digits",
+    noise="symmetric:0.3",
+    network="mlp(hidden=16,depth=1)",
+    augmentation="crop:1,flip",
+    epochs=2,
+    batch_size=32,
+)
+
+
+def files(folder: Path, images: np.ndarray) -> ImageFiles:
+    folder.mkdir()
+    for number, image in enumerate(images):
+        Image.fromarray(image[0]).save(folder / f"{number}.png")
+    return ImageFiles([str(folder / f"{number}.png") for number in range(len(images))], mode="L")
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Dataset]:
+    """Some digits as arrays, and the same as files."""
+    whole = load_digits()
+    count = {"train": 150, "test": 40}
+    arrays = {
+        name: Split(split.array[: count[name]], split.labels[: count[name]])
+        for name, split in whole.splits.items()
+    }
+    folder = tmp_path_factory.mktemp("digits")
+    lazy = {
+        name: Split(files(folder / name, split.array), split.labels)
+        for name, split in arrays.items()
+    }
+    return replace(whole, splits=arrays), replace(whole, splits=lazy)
+
+
+def trained(
+    folder: Path, dataset: Dataset, configuration: Configuration, *, workers: int
+) -> tuple[bytes, bytes]:
+    execution = choose_execution("cpu", workers=workers)
+    events = list(
+        train_runs(
+            [Job(configuration, folder)],
+            execution,
+            load=lambda chosen: choose_examples(chosen, dataset),
+        )
+    )
+    assert events[-1].kind == "finished"
+    weights = save(load_weights(folder / "checkpoint"))
+    return weights, (folder / "metrics.jsonl").read_bytes()
+
+
+def test_files_give_the_bytes_of_arrays(tmp_path: Path, digits: tuple[Dataset, Dataset]) -> None:
+    arrays, lazy = digits
+    expected = trained(tmp_path / "arrays", arrays, CONFIGURATION, workers=0)
+    assert trained(tmp_path / "here", lazy, CONFIGURATION, workers=0) == expected
+
+
+@pytest.mark.slow
+def test_other_processes_decode_the_same(tmp_path: Path, digits: tuple[Dataset, Dataset]) -> None:
+    _, lazy = digits
+    resized = replace(CONFIGURATION, augmentation="resized-crop:12,flip,jitter:0.4:0.4:0:0")
+    expected = trained(tmp_path / "here", lazy, resized, workers=0)
+    assert trained(tmp_path / "workers", lazy, resized, workers=2) == expected
+
+
+def test_what_lies_in_memory_is_brought_to_the_device(digits: tuple[Dataset, Dataset]) -> None:
+    arrays, lazy = digits
+    assert fits(arrays, torch.device("cpu"))
+    assert not fits(lazy, torch.device("cpu"))

@@ -1,1 +1,1 @@
-"""What is run to be compared: the paper's settings, and the demo."""
+"""Experiments: the paper's settings, tables and figures, and the demo."""

@@ -1,4 +1,4 @@
-"""Runs of one's own side by side: what they differ in, and what they come to over their seeds."""
+"""Compare runs: their settings and their accuracy over seeds."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ _VERSION = "data version"
 
 @dataclass(frozen=True)
 class Compared:
-    """Runs that differ in nothing but their seeds.
+    """Runs that differ only in their seeds.
 
     Attributes:
-        settings: What they have that others have otherwise, by name; the loss in any case.
-        measured_on: `"test"`, or `"validation"` where the data have no test part: held-out labels,
+        settings: The settings in which runs differ, by name; always the loss.
+        measured_on: `"test"`, or `"validation"` for data without a test split: held-out labels,
             which may be wrong themselves.
         accuracies: By seed, in percent, after the last epoch.
-        noise_rate: The mean share of wrong training labels, where the truth is known.
-        difference: By how much they are ahead of the first of those that were trained on the same,
-            on average over the seeds that both have, and the deviation of that; `None` for the
-            first itself, and without a common seed.
+        noise_rate: The mean share of wrong training labels, if the truth is known.
+        difference: Mean and standard deviation of the difference to the best on the same data and
+            noise, over common seeds; `None` for the best itself, and without common seeds.
     """
 
     settings: Mapping[str, Any]
@@ -62,7 +61,7 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
     """The records of finished runs in some folders, at any depth.
 
     Args:
-        *folders: Folders of runs, of records, or runs themselves.
+        *folders: Runs, or folders of runs or records.
 
     Raises:
         FileNotFoundError: There is no such folder.
@@ -80,7 +79,7 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
 
 
 def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
-    """Folders of runs that were begun and have no record yet.
+    """Folders of unfinished runs.
 
     Args:
         *folders: As for `read_records`.
@@ -98,11 +97,11 @@ def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
 
 
 def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
-    """Put runs that differ in nothing but their seeds together, and name what the others differ in.
+    """Group runs that differ only in their seeds, and name the settings in which groups differ.
 
-    Those of the same data and noise follow each other, the most accurate first. A run that is there
-    twice counts once. Where the data of one name were not the same, as before and after a review,
-    their versions are numbered, in the order of the records.
+    Groups with the same data and noise are adjacent, the most accurate first. Duplicate runs count
+    once. Different versions of data with the same name, as before and after a review, are numbered
+    in the order of the records.
 
     Args:
         records: Of finished runs, from `read_records`.

@@ -1,4 +1,4 @@
-"""Who carries out the runs of a grid: this process, or whatever else gives the same events."""
+"""Engines that train the runs of a grid: this process, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ ENGINES = ("local", "ray")
 
 
 class Engine(Protocol):
-    """Does jobs, wherever that is, and tells what happens to each.
+    """Trains jobs and yields their events.
 
-    Whoever consumes the events need not know which engine they come from. A run that fails is an
-    event, and the others go on; anything else that goes wrong is raised, after what is under way
-    has been saved.
+    A failed run is an event, and the others continue. Any other error is raised after all active
+    runs have been saved.
 
     Example:
         >>> import torch
@@ -46,7 +45,7 @@ class Engine(Protocol):
         load: Callable[[Configuration], Examples],
         stop: StopRequest | None = None,
     ) -> Iterator[Event]:
-        """Do all jobs, and yield what happens to each as it happens.
+        """Train all jobs, and yield events as they happen.
 
         Args:
             jobs: What is to be done.

@@ -156,7 +156,7 @@ def foreign_settings(module: nn.Module) -> LossSettings:
 class ForeignLoss(Loss):
     """A module over (logits, target) that can return one value per example.
 
-    Called by itself it is the module. As a part of another loss it is asked for one value per
+    Called by itself it is the module. As a part of another loss it returns one value per
     example: for the given labels and, where every label's value is needed, once for each class.
 
     Args:
@@ -210,7 +210,7 @@ def _weighs_by_label(module: nn.Module) -> bool:
 
 
 def _per_example(module: nn.Module) -> nn.Module:
-    """A copy that answers for each example; weights and ignored targets are left to who reduces."""
+    """A copy that returns one value per example, without class weights and ignored targets."""
     each = copy.copy(module)
     # A shallow copy shares the buffers' dictionary, and the caller's module stays untouched.
     each._buffers = dict(module._buffers)

@@ -107,7 +107,7 @@ class AsymmetricSquaredError(Loss):
     r"""Asymmetric mean squared error, $\|a e_y - u\|^2 / k$ of $k$ classes.
 
     Args:
-        a: Where the label's probability is drawn to, at least 1, which is plain squared error.
+        a: Target of the label's probability, at least 1, which is plain squared error.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:

@@ -54,7 +54,7 @@ class LossSettings(TypedDict, total=False):
     ignore_index: int
     """Integer target that does not count; -100 unless given."""
     check: bool
-    """Read the values too and refuse NaN logits and bad targets, at the price of a device sync."""
+    """Also read the values and reject NaN logits and bad targets, at the cost of a device sync."""
 
 
 def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
@@ -62,7 +62,7 @@ def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
 
     Args:
         settings: Their names.
-        place: Who was given them.
+        place: The class or function that got them.
         beside: What it takes besides.
 
     Raises:
@@ -154,7 +154,7 @@ class Loss(nn.Module):
         weight = settings.get("weight")
         if weight is not None:
             check_class_weight(weight)
-        # No buffer: who makes a model without memory fills those from a checkpoint, which has no
+        # No buffer: a model made on the meta device fills those from a checkpoint, which has no
         # weights of classes, or else with whatever there is.
         self.class_weight = weight
 
@@ -299,7 +299,7 @@ class Loss(nn.Module):
     def set_step(self, step: int, *, steps_per_epoch: int) -> None:
         """Move the schedules to a training step, counted from 0 over the whole run.
 
-        Schedules are asked at the fraction of an epoch that the step stands for, so the paper's
+        Schedules are evaluated at the step's fraction of an epoch, so the paper's
         schedule moves with every step when its `every` is `1 / steps_per_epoch`.
         """
         if steps_per_epoch < 1:
@@ -340,7 +340,7 @@ class PointwiseLoss(Loss):
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
         for rule in ("value_and_slope", "quick_mean"):
-            # One that is inherited from above another `pointwise` does not speak for this one.
+            # A rule inherited from beyond another `pointwise` belongs to that other one.
             first = next(each for each in cls.__mro__ if {"pointwise", rule} & vars(each).keys())
             if rule not in vars(first):
                 setattr(cls, rule, getattr(PointwiseLoss, rule))
@@ -409,10 +409,10 @@ def sees_label_alone(loss: object) -> TypeIs[PointwiseLoss]:
 
 @functools.cache
 def _inherits(kind: type[PointwiseLoss]) -> bool:
-    """Whether a class computes its values as the class does that speaks for `pointwise`."""
-    speaker = next(each for each in kind.__mro__ if "label_alone" in vars(each))
+    """Whether a class computes its values as the class that defines `label_alone` does."""
+    home = next(each for each in kind.__mro__ if "label_alone" in vars(each))
     rules = ("forward", "reduce_batch", "values", "index_values")
-    return all(getattr(kind, rule) is getattr(speaker, rule) for rule in rules)
+    return all(getattr(kind, rule) is getattr(home, rule) for rule in rules)
 
 
 def _as_one_node(loss: Loss, logits: Proxy, target: Any) -> Any:

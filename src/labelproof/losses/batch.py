@@ -36,7 +36,7 @@ def class_axis(logits: Tensor) -> int:
 
 
 def working_precision(logits: Tensor) -> Tensor:
-    """Lift half precisions to float32; float32 and float64 stay.
+    """Convert half precisions to float32; float32 and float64 stay.
 
     A log-softmax in bfloat16 has three digits, and `exp(p * log u)` has none left.
     """
@@ -64,7 +64,7 @@ def admit(
 ) -> Admitted:
     """Check logits and target and return both with a batch axis, classes on axis 1.
 
-    The logits keep their precision; class probabilities are lifted to the working one.
+    The logits keep their precision; class probabilities are converted to the working one.
 
     Values are read (targets out of range) only where that costs nothing: on the CPU outside a
     compiled graph. `check` reads them everywhere, and the logits too.
@@ -222,7 +222,7 @@ class Outputs:
 
     @property
     def logits(self) -> Tensor:
-        """The logits in working precision, float32 at least, lifted once."""
+        """The logits in working precision, float32 at least, converted once."""
         if self._logits is None:
             self._logits = working_precision(self.raw)
         return self._logits

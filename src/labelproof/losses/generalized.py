@@ -81,7 +81,7 @@ class GeneralizedCrossEntropy(PointwiseLoss):
 
     Args:
         q: Robustness in (0, 1]; towards 0 it is cross entropy, at 1 mean absolute error.
-        clamp: Lift probabilities to at least this value; off unless given.
+        clamp: Floor of the probabilities; off unless given.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:

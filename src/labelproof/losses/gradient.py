@@ -111,7 +111,7 @@ def mean_with_gradient(form: LabelForm, logits: Tensor, target: Tensor) -> Tenso
         target: All of them valid class indices, and none to be ignored.
 
     Returns:
-        `None` where torch has to trace the loss, or nobody asks for a gradient.
+        `None` where torch has to trace the loss, or no gradient is needed.
     """
     wanted = logits.requires_grad and torch.is_grad_enabled() and logits.device.type == "cpu"
     if not (wanted and _is_ours(type(form.base)) and is_plain(logits, target)):

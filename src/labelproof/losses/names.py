@@ -7,7 +7,7 @@ A Python file of the user's has its losses in a table, as this package has:
 The environment variable `LABELPROOF_LOSSES` names the file, so every process of a program knows it.
 Its code is run, so only the user names it, never a record or a run. Written down, such a loss has a
 few digits of its code after its name, `poly@3f9c21`: changed code is another loss, and a result of
-the old code is never taken for one of the new. Whoever types the name may leave the digits out.
+the old code is never taken for one of the new. Typed without the digits, it means the current code.
 """
 
 from __future__ import annotations

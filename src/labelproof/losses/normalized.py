@@ -78,7 +78,7 @@ def _share(own: Tensor, values: Tensor) -> Tensor:
 
 
 _LOG_FLOOR = math.log(1e-7)
-"""Probabilities are lifted to 1e-7, as the authors' code does; below it there is no gradient."""
+"""Floor of the probabilities, as in the authors' code; below it there is no gradient."""
 
 
 class _NormalizedNegative(Loss):
@@ -98,15 +98,15 @@ class _NormalizedNegative(Loss):
         return sum_of_others(values) / values.sum(dim=1, keepdim=True)
 
     def _turned(self, outputs: Outputs) -> Tensor:
-        lifted = outputs.log_probabilities.clamp_min(_LOG_FLOOR)
+        clamped = outputs.log_probabilities.clamp_min(_LOG_FLOOR)
         # At the floor rounding may leave less than 0.
-        return (self._highest - self._active.pointwise(lifted)).clamp_min(0)
+        return (self._highest - self._active.pointwise(clamped)).clamp_min(0)
 
 
 class NormalizedNegativeCrossEntropy(_NormalizedNegative):
     r"""Normalised negative cross entropy, $1 - (A + \log u_y) / \sum_i (A + \log u_i)$.
 
-    Here $A = -\log 10^{-7}$, and probabilities are lifted to at least $10^{-7}$. ANL-CE is
+    Here $A = -\log 10^{-7}$, and probabilities are clamped to at least $10^{-7}$. ANL-CE is
     `5*nce+5*negce`.
 
     Args:

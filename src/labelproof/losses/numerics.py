@@ -99,7 +99,7 @@ def check_clamp(clamp: float | None) -> float | None:
 
 
 def clamp_log_probability(log_probability: Tensor, clamp: float | None) -> Tensor:
-    """Lift log-probabilities to at least `log(clamp)`, with no gradient below it."""
+    """Clamp log-probabilities to at least `log(clamp)`, with no gradient below it."""
     return log_probability if clamp is None else log_probability.clamp_min(math.log(clamp))
 
 

@@ -80,7 +80,7 @@ class SparseRegularized(Loss):
             Start below $1 / p$, or the penalty outweighs learning from the first step.
         normalize: Divide the logits by their l2 norm before the temperature.
         clamp: Floor of $u$ in the penalty, as the reference code has with 1e-7; off unless given.
-        vector: What the output is drawn towards a permutation of. One-hot unless given; a number
+        vector: The output is pushed towards a permutation of it. One-hot unless given; a number
             spreads that share evenly over the other classes, a tensor `(C)` is any fixed vector.
 
     Example:

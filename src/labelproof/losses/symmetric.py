@@ -47,7 +47,7 @@ class ReverseCrossEntropy(PointwiseLoss):
 
     Args:
         log_zero: $A < 0$, which stands for $\log 0$.
-        clamp: Lift each probability to at least this value before it is summed; off unless given.
+        clamp: Floor of each probability before it is summed; off unless given.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
@@ -96,15 +96,15 @@ class ReverseCrossEntropy(PointwiseLoss):
             return super().index_values(outputs, target)
         # The reference sums the clamped probabilities of the other classes, which is more than
         # 1 - u_y by up to clamp * C; summed without the label, so that no digits cancel.
-        lifted = outputs.log_probabilities.exp().clamp_min(self.clamp)
-        return -self.log_zero * others_of_label(lifted, target)
+        clamped = outputs.log_probabilities.exp().clamp_min(self.clamp)
+        return -self.log_zero * others_of_label(clamped, target)
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
         if self.clamp is None:
             return super().label_values(outputs)
-        lifted = outputs.log_probabilities.exp().clamp_min(self.clamp)
-        return -self.log_zero * sum_of_others(lifted)
+        clamped = outputs.log_probabilities.exp().clamp_min(self.clamp)
+        return -self.log_zero * sum_of_others(clamped)
 
 
 def symmetric_cross_entropy(

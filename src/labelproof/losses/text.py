@@ -83,7 +83,7 @@ def parse_loss(
 class _Builder:
     def __init__(self, text: str, losses: Mapping[str, type[Loss]], settings: LossSettings):
         self.text, self.losses, self.settings = text, losses, settings
-        # Whoever writes a loss of their own means it as it is now.
+        # A name without a version means the current code.
         current = {key.partition(VERSION)[0]: family for key, family in losses.items()}
         self.families = {**losses, **current}
 

@@ -71,7 +71,7 @@ class MLP(Network):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits, `(N, num_classes)`."""
-        # Whoever waits for the layers to be called is not passed by.
+        # Hooks on the layers must run.
         layers = None if listened_to(self.body) else linear_layers(self.layers)
         if layers is not None and fits(inputs, layers):
             return chain(inputs.flatten(1), layers)
@@ -89,7 +89,7 @@ _through_relu = torch.ops.aten.threshold_backward.default
 def linear_layers(layers: Iterable[nn.Module]) -> list[nn.Linear] | None:
     """The linear ones among layers that are a flattening, then linear layers with ReLU between.
 
-    `None` where they are anything else, or where someone listens to one of them.
+    `None` where they are anything else, or where one of them has a hook.
 
     >>> linear_layers([nn.Flatten(), nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)])
     [Linear(in_features=3, out_features=4, bias=True), Linear(in_features=4, out_features=2, bias=True)]

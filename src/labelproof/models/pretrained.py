@@ -1,7 +1,7 @@
 """Networks from elsewhere: of timm and torchvision by name, and the user's by their factory.
 
-Neither library is needed otherwise: whoever has one installed can name its networks. The library
-itself downloads and checks the pretrained weights, once, into its own cache.
+Neither library is required: its networks can be named where it is installed. The library itself
+downloads and checks the pretrained weights, once, into its own cache.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def draw_labels(
 def deal_labels(
     clean: NDArray[np.int64], matrix: NDArray[np.float64], generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Give each class exactly its counts of labels, and chance decides only who gets which."""
+    """Give each class exactly its counts of labels; chance decides only which sample gets which."""
     num_classes = len(matrix)
     sizes = np.bincount(clean, minlength=num_classes)
     counts = exact_counts(sizes, matrix, generator)

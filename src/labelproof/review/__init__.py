@@ -1,4 +1,4 @@
-"""Deciding about suspicious labels, one by one, in the browser.
+"""Review suspicious labels in the browser.
 
 `labelproof.review` is this package and a verb as well: called, it serves a review.
 """

@@ -1,4 +1,4 @@
-"""The review as a web application: the page, the samples, and where decisions go.
+"""The web application of a review.
 
 It needs the extra `review`; what does not (decisions, their export) is in files of its own.
 """
@@ -60,9 +60,9 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
     """The review of an audit, for any ASGI server; its page is at `/TOKEN/`.
 
     Args:
-        audit: What is reviewed.
-        samples: How its samples look.
-        decisions: Where decisions are kept.
+        audit: The audit.
+        samples: Renders its samples.
+        decisions: Stores the decisions.
         token: The first part of every path, without which nothing is answered.
     """
     pages = _Pages(audit, samples, decisions)
@@ -275,13 +275,12 @@ _HEADERS = (
 
 
 class Guard:
-    """Lets requests through to an application that name this server and begin with its token.
+    """Forwards only requests that name this server and start with its token.
 
-    The name of the host is checked because a foreign page can have its own name resolve to this
-    machine, and would then be of one origin with the review. The token keeps out other users of
-    this machine, as far as they cannot see how its programs were started, and every page that is
-    not told the address. It is part of the path, and not a cookie, since browsers send a cookie to
-    all ports of a host.
+    The host name is checked against DNS rebinding: a foreign page could let its own name resolve to
+    this machine and share the review's origin. The token keeps out other pages, and other users of
+    this machine unless they can see its command lines. It is in the path rather than a cookie,
+    because browsers send cookies to all ports of a host.
 
     Args:
         application: What is guarded.

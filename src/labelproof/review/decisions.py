@@ -1,4 +1,4 @@
-"""Decisions in a file: each is on the disk when `decide` returns, and none is ever overwritten."""
+"""The decisions of a review in an SQLite file, append-only and durable."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CHOICES = ("keep", "accept", "another", "unsure")
 def plain_choice(
     choice: str, *, given: str, suggested: str, label: str | None = None
 ) -> tuple[str, str | None]:
-    """A choice and the label it comes to, called by the plainest name it has.
+    """Normalise a choice, and return it with its label.
 
-    Choosing the suggested class from a list is accepting the suggestion, and choosing the given one
-    is keeping it: what is counted later should not depend on the key that was pressed.
+    Choosing the suggested class from the list means accepting the suggestion, and choosing the
+    given one means keeping it, whichever key was pressed.
 
     Args:
         choice: One of `CHOICES`.
@@ -86,16 +86,16 @@ _COLUMNS = "number, time, sample, given, choice, label, undoes"
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided about one label, or that a decision was taken back.
+    """A decision about one label, or the undoing of one.
 
     Attributes:
         number: Its place in the order of all decisions, from 1.
-        time: When, in UTC, as ISO 8601 writes it.
+        time: UTC time in ISO 8601.
         sample: The sample's name.
         given: The name of the class that it was labelled with at that time.
         choice: One of `keep`, `accept`, `another`, `unsure`; or `undo`.
         label: The name of the class that it is to have; `None` where that is left open.
-        undoes: The number of the decision that this one takes back.
+        undoes: The number of the decision that this one undoes.
     """
 
     number: int
@@ -110,9 +110,8 @@ class Decision:
 class Decisions:
     """The decisions about the labels of one audit, in an SQLite file.
 
-    A decision is about a sample's name and the label it had, so that it outlasts the audit: where
-    the same data are audited anew it still holds, and where the label has changed it does not.
-    Several threads may use one.
+    A decision refers to a sample's name and given label, so it outlives the audit: it still applies
+    in a new audit of the same data, unless the label has changed. Thread-safe.
 
     Args:
         path: The file; made where it is not there.
@@ -146,7 +145,7 @@ class Decisions:
             raise
 
     def decide(self, sample: str, given: str, choice: str, label: str | None) -> Decision:
-        """Keep a decision; on the disk when this returns.
+        """Store a decision; it is on disk when this returns.
 
         Args:
             sample: The sample's name.
@@ -161,7 +160,7 @@ class Decisions:
             return self._add(sample, given, choice, label, None)
 
     def undo(self) -> Decision | None:
-        """Take the last decision back that still stands; what it was, or `None` without one."""
+        """Undo the last standing decision and return it; `None` if there is none."""
         with self._writing():
             last = self._last()
             if last is not None:
@@ -200,12 +199,12 @@ class Decisions:
         return standing
 
     def history(self) -> list[Decision]:
-        """All that was ever decided and taken back, in order."""
+        """All decisions and undos, in order."""
         return self._read(f"SELECT {_COLUMNS} FROM decisions ORDER BY number")  # noqa: S608
 
     @property
     def revision(self) -> int:
-        """A number that grows with every decision and every one taken back."""
+        """A number that grows with every decision and undo."""
         with self._turn, self._explained():
             return self._file.execute("SELECT MAX(number) FROM decisions").fetchone()[0] or 0
 

@@ -1,4 +1,4 @@
-"""The outcome of a review as a table: what every label is to be."""
+"""Export the decisions of a review as a table of labels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ COLUMNS = ("sample", "given", "label", "decision")
 
 
 def export_csv(audit: Audit, decisions: Decisions) -> str:
-    """All samples of an audit, in the order of the data, with the label each is to have.
+    """All samples of an audit, in the order of the data, with their labels after the review.
 
-    A sample nobody decided about keeps its label and has no decision. One that is left open
-    (`unsure`) has no label: nothing should be learned from it. Those that were left out of the
-    audit by an earlier file come last, still without a label.
+    An undecided sample keeps its label and has no decision. An `unsure` one has no label, so that
+    training leaves it out. Samples that an earlier file left out come last, still without a label.
 
     Args:
         audit: The samples.
@@ -81,10 +80,10 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
 
 
 def refuse_loss(file: Path, text: str, decided: Set[str]) -> None:
-    r"""Refuse to replace an export whose corrections the new one does not know.
+    r"""Refuse to overwrite an export that has corrections this review does not know.
 
-    Two reviews of the same data, one after the other or of two audits, may be written to one file.
-    Whoever replaces the one by the other takes back what was decided there.
+    Two reviews of the same data may be exported to one file; overwriting one with the other would
+    lose its decisions.
 
     Args:
         file: The export that is there.

@@ -1,4 +1,4 @@
-"""Serving a review to this machine's browser, and to nobody else."""
+"""Serve a review to the browser of this machine only."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PACKAGES = ("starlette", "uvicorn")
 
 
 def check_installed() -> None:
-    """See that what a review in the browser needs is there.
+    """Check that the packages of the extra `review` are installed.
 
     Raises:
-        ImportError: It is not; the message says how to get it.
+        ImportError: They are not; the message says how to install them.
     """
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
@@ -44,14 +44,14 @@ def serve(
     port: int = 0,
     announce: Callable[[str], object] = print,
 ) -> None:
-    """Serve a review until it is interrupted (Ctrl-C).
+    """Serve a review until Ctrl-C.
 
-    Only this machine can reach it, and only with the address, which holds a token of this call's.
+    Only this machine can connect, and only with the address, which contains a fresh token.
 
     Args:
-        audit: What is reviewed.
-        samples: How its samples look.
-        decisions: Where decisions are kept.
+        audit: The audit.
+        samples: Renders its samples.
+        decisions: Stores the decisions.
         port: The port; 0 takes a free one.
         announce: Called with the address once it can be opened.
 

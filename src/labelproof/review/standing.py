@@ -1,4 +1,4 @@
-"""Where a review stands: what is decided about the samples of an audit, and what is to be seen."""
+"""The state of a review: decisions about the samples of an audit, and the queue."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _OPEN = -1
 
 @dataclass(frozen=True)
 class Counts:
-    """How far a review has come.
+    """Progress of a review.
 
     Attributes:
-        suspects: Labels that the audit found suspicious.
-        seen: Suspects that are decided.
-        decided: All samples that are decided, suspects or not.
-        changed: Those that are to have another label than they have.
-        unsure: Those that are left open.
+        suspects: The number of suspects.
+        seen: Suspects with a decision.
+        decided: Samples with a decision, suspects or not.
+        changed: Samples with a changed label.
+        unsure: Samples marked unsure.
     """
 
     suspects: int
@@ -45,7 +45,7 @@ class Counts:
 
 
 class Review:
-    """An audit together with the decisions about it; several threads may use one.
+    """An audit with its decisions; thread-safe.
 
     Args:
         audit: What is reviewed.
@@ -145,7 +145,7 @@ class Review:
         return CHOICES[choice], None if label == _OPEN else label
 
     def counts(self) -> Counts:
-        """How far it has come."""
+        """The progress of the review."""
         suspects = self._suspects
         decided = self.choices != _UNDECIDED
         unsure = self.choices == CHOICES.index("unsure")

@@ -1,4 +1,4 @@
-"""From data, a network and a loss to a record."""
+"""Train networks: configurations, runs, checkpoints and records."""
 
 from labelproof.training.algorithms import Algorithm, Batch, Objectives
 from labelproof.training.configuration import Configuration

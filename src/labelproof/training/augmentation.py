@@ -46,7 +46,7 @@ _FORMS = [
 
 @dataclass(frozen=True)
 class Augmentation:
-    """What is done to training images; prints as the text it can be read from.
+    """Augmentation of training images; prints as its text.
 
     The steps are taken in the order resized crop, crop, flip, rotation, jitter.
 

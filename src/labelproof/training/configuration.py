@@ -1,4 +1,4 @@
-"""What decides the outcome of a run, as plain values that a record can hold."""
+"""Everything that decides the outcome of a run, as plain values."""
 
 from __future__ import annotations
 
@@ -52,39 +52,39 @@ _LATER = ("validation", "class_weight", "l1", "l1_on", "l1_before_clipping")
 class Configuration:
     """One training run: the data, the labels, the network, the loss and how it is trained.
 
-    Texts are brought to their canonical form, so that equal runs compare equal.
+    Texts are normalised, so equal runs compare equal.
 
     Attributes:
-        data: A dataset's name, or the path of one's own.
-        noise: Wrong labels put on it, such as `symmetric:0.6`.
+        data: A dataset's name, or the path of your own.
+        noise: Label noise to add, such as `symmetric:0.6`.
         loss: Such as `ce+sr`; see `labelproof losses`.
         algorithm: `supervised`, `co-teaching`, `nlnl` or `elr`, with arguments.
         network: Such as `cnn8`, `resnet34`, or `package.module:factory`.
         epochs: Passes over the training examples.
-        batch_size: Examples in a step, over all devices.
+        batch_size: Examples per step, over all devices.
         optimizer: `sgd` or `adamw`.
-        learning_rate: Of the first epoch.
-        schedule: How the learning rate moves: `cosine` (to 0), `cosine:0.001` (to that rate),
+        learning_rate: Learning rate of the first epoch.
+        schedule: Learning-rate schedule: `cosine` (to 0), `cosine:0.001` (to that rate),
             `exponential:0.97`, `step:30:0.1`, `constant`.
         momentum: Of SGD.
-        nesterov: Whether SGD looks ahead.
+        nesterov: Whether SGD uses Nesterov momentum.
         weight_decay: Of all parameters.
-        clip_norm: Largest norm of a gradient; 0 leaves it as it is.
+        clip_norm: Norm to clip the gradient to; 0 does not clip.
         augmentation: Such as `crop:4,flip,rotation:20`.
         precision: `auto`, `float32`, `bf16` or `fp16`.
-        average: Decay of an exponential moving average of the weights, which is then what is
-            evaluated and kept; 0 for none.
-        imbalance: Examples left out, such as `long-tailed:0.01`.
-        seed: Of the noise, the weights, the order of the examples and their augmentation.
-        validation: Share of the training examples that is held out and never learned from; how many
-            of their given labels are predicted is then in every epoch's metrics.
-        class_weight: `balanced` makes every class count the same, however many examples it has, by
-            weighing examples; `none` counts examples.
+        average: Decay of an exponential moving average of the weights; the average is evaluated and
+            kept. 0 for none.
+        imbalance: Class imbalance to create, such as `long-tailed:0.01`.
+        seed: Seed of the noise, the weights, the order of examples and augmentation.
+        validation: Share of the training examples to hold out; the accuracy on their given labels
+            is in every epoch's metrics.
+        class_weight: `balanced` gives every class the same total weight; `none` gives every example
+            the same weight.
         l1: Weight of the l1 norm of the parameters: `l1 * sign(w)` is added to the gradient. The
             training loss in the metrics is without it.
         l1_on: `all` parameters, or `weights` alone, without biases and batch norm's parameters.
-        l1_before_clipping: Whether it counts in the norm that is clipped, as where the norm is a
-            part of the loss; it is added to the clipped gradient otherwise.
+        l1_before_clipping: Whether the l1 gradient is clipped with the loss's; otherwise it is
+            added to the clipped gradient.
 
     Example:
         >>> run = Configuration("digits", noise="symmetric:.4", loss="ce + sr", epochs=3)
@@ -228,7 +228,7 @@ class Configuration:
         parts = [data, self.noise, self.imbalance, algorithm, loss]
         words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
         chosen = [word for word in words if word and word != "none"]
-        # A file system takes 255 characters, of which whoever writes there needs some.
+        # File systems allow 255 characters, of which other files in the folder need some.
         return "-".join(["-".join(chosen)[:_LONGEST].strip("-."), f"s{self.seed}", digest])
 
 

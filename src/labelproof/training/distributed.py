@@ -7,6 +7,8 @@ where torch has no synchronised one: without it a network in two processes is an
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -56,7 +58,8 @@ def taking_part(execution: Execution) -> Iterator[Execution]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    with _interruptible():
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         # Gradients are summed by hooks inside the backward pass, which a recorded graph leaves out.
         yield replace(
@@ -68,6 +71,23 @@ def taking_part(execution: Execution) -> Iterator[Execution]:
         )
     finally:
         torch.distributed.destroy_process_group()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Inside, Ctrl-C ends the process at once.
+
+    A process whose peers never arrive waits for them in native code, where Python's own handlers do
+    not run; and there is nothing to save yet.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def share_gradients(network: nn.Module) -> nn.Module:
@@ -85,7 +105,7 @@ def share_gradients(network: nn.Module) -> nn.Module:
 
 
 def count_batches(network: nn.Module) -> None:
-    """Give torch's synchronised batch norms the count that they insist on, and no one reads.
+    """Give torch's synchronised batch norms the count that they require and nothing reads.
 
     It is no buffer: a checkpoint of several processes has the same tensors as one of a single
     process.

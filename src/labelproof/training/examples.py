@@ -1,4 +1,4 @@
-"""What a run learns from and is measured on: the dataset with its labels as they are given."""
+"""The examples of a run: the dataset with its given labels."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["Examples", "balanced_weights", "choose_examples"]
 
 @dataclass(frozen=True)
 class Examples:
-    """A dataset, which of its training examples are used, and the labels they are given.
+    """A dataset, the training examples in use, and their given labels.
 
     Attributes:
         dataset: Images and clean labels.
         used: Indices of the training examples that are used, `(n)`, rising.
-        given: The labels to learn from, `(N)`; those of unused examples are the dataset's own.
-        clean: The true labels, `(N)`, or `None` where no one knows them.
-        noise_rate: The share of wrong labels among those used, as far as is known.
-        held: Indices of the training examples that are held out to validate on, rising.
-        weight: How much each training example counts, `(N)`, or `None` where all count alike.
+        given: The labels to train on, `(N)`; those of unused examples are the dataset's own.
+        clean: The true labels, `(N)`, or `None` if unknown.
+        noise_rate: The share of wrong labels among those used, if known.
+        held: Indices of the held-out training examples, rising.
+        weight: The weight of each training example, `(N)`, or `None` for equal weights.
     """
 
     dataset: Dataset
@@ -47,14 +47,14 @@ def choose_examples(
     *,
     human: str | os.PathLike[str] | None = None,
 ) -> Examples:
-    """Leave out what the configuration leaves out, and put its noise on the labels that stay.
+    """Apply a configuration's imbalance, label noise and validation split to a dataset.
 
-    What is held out to validate on is drawn by the labels as they are given, wrong ones among them:
-    nothing about the true labels is used.
+    The validation split is stratified by the given labels, wrong ones included; it does not use the
+    true labels.
 
     Args:
-        configuration: Its imbalance, noise, share to validate on and seed are read.
-        dataset: What it names.
+        configuration: Its imbalance, noise, validation share and seed are used.
+        dataset: The dataset that it names.
         human: The file of human labels, for noise such as `human:worse`.
 
     Example:

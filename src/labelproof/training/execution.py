@@ -1,4 +1,4 @@
-"""On which device, in which precision and how fast a run computes."""
+"""The device and the execution options of a run."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 @dataclass(frozen=True)
 class Execution:
-    """How a run is carried out; nothing here changes what it computes, up to rounding.
+    """How to execute a run; nothing here changes its result, up to rounding.
 
     Attributes:
-        device: Where it runs.
+        device: The device.
         compile: Whether the network and the loss are compiled.
         record: Whether a step is recorded as a CUDA graph.
         workers: Processes that decode images which do not lie in memory.
         convolution: One of `convolution.CONVOLUTIONS`; the device's fastest where it is empty.
-        rank: Which of the processes that share the work this is.
-        world_size: How many they are.
+        rank: Rank of this process.
+        world_size: Number of processes.
     """
 
     device: torch.device
@@ -70,7 +70,7 @@ class Execution:
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The device of that name, or the fastest there is.
+    """The device of that name; `auto` is the fastest available.
 
     >>> choose_device("cpu")
     device(type='cpu')
@@ -106,7 +106,7 @@ def choose_execution(
     record: bool | None = None,
     workers: int | None = None,
 ) -> Execution:
-    """How to run on a device: on CUDA compiled and recorded, unless told otherwise.
+    """Choose how to run on a device; on CUDA, compiled and recorded by default.
 
     Args:
         device: `auto`, or a device's name.

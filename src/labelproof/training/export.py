@@ -42,11 +42,10 @@ def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
     """Write the network of a run.
 
     The file takes `images`, uint8 `(N, C, H, W)` for any `N`, and gives `logits`, float32
-    `(N, classes)`. To bring images to that size is the caller's to do. As
-    `TrainedNetwork.fit_image` does it, the notes have it in numbers: the short side is resized to
-    `resize_short_side` and the middle `crop` by `crop` cut out, sides and edges rounded down; or,
-    where there is no `crop`, images are resized until they cover the input, and the middle is cut
-    out. `colours`, `interpolation` and `antialias` say the rest.
+    `(N, classes)`. The caller resizes images to that size, as `TrainedNetwork.fit_image` does. The
+    file's notes say how: resize the short side to `resize_short_side` and cut out the central
+    `crop` by `crop`, rounding down; without `crop`, resize to cover the input and cut out the
+    centre. `colours`, `interpolation` and `antialias` give the rest.
 
     A run on a table takes `rows`, float32 `(N, F)`: the file's notes name the features in order
     under `features`, and say under `columns` how they are made.

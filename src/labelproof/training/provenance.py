@@ -1,4 +1,4 @@
-"""What a run was trained on, and what is needed to use its network.
+"""What a run was trained on, and how to use its network.
 
 A configuration holds the data's name and not their content: another label column, another file of
 human labels or corrected rows make a different run that looks the same. So a run's folder keeps a
@@ -52,14 +52,14 @@ class Description:
     """A network and its inputs.
 
     Attributes:
-        network: As text.
-        input_shape: Channels, height and width of what the network sees.
-        class_names: A name for each output.
-        mean: Per-channel mean that is subtracted from pixels scaled to 0..1.
-        std: Per-channel standard deviation that they are divided by.
-        crop: Side of the centre crop that images are brought to, or 0 where they come as they are.
+        network: The network as text.
+        input_shape: Channels, height and width of the network's input.
+        class_names: The name of each output.
+        mean: Per-channel mean of pixels scaled to 0..1.
+        std: Per-channel standard deviation of such pixels.
+        crop: Side of the centre crop of images, or 0 for none.
         columns: How the rows of a table become numbers, as plain values; `None` for images.
-        label: The column of a table that holds the labels.
+        label: The label column of a table.
     """
 
     network: str
@@ -281,10 +281,10 @@ def mark_data(configuration: Configuration, examples: Examples) -> str:
 
 
 def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
-    """Refuse to go on with a run that was begun on other data, or to take it for finished.
+    """Refuse to resume a run that was trained on other data, or to report it as finished.
 
-    A folder without a note, as an earlier version left it, is taken for what is asked for; and one
-    in which there is nothing to go on from yet may as well begin with these data.
+    A folder without a note is assumed to be on these data, and one without a checkpoint may start
+    on them.
 
     Args:
         folder: The run's; it need not be there.
@@ -314,7 +314,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
-    r"""Note which data the run in a folder is on; a note that says so already stays as it is.
+    r"""Note which data the run in a folder is trained on; an equal note stays as it is.
 
     >>> folder = getfixture("tmp_path")
     >>> note_data(folder, "27d1")

@@ -23,16 +23,16 @@ RECORD = "record.json"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run was and what it came to; everything a table or a figure needs.
+    """The configuration and results of a finished run, for tables and figures.
 
     Attributes:
         name: The run's directory.
-        configuration: All that decides the outcome, as plain values.
-        noise_rate: The share of wrong training labels, as it came out.
+        configuration: The configuration as plain values.
+        noise_rate: The actual share of wrong training labels.
         curve: For each metric, its value at every epoch.
-        seconds: Of the whole run.
-        versions: What it was run with, and on.
-        data: What it was trained on: how many training and test examples, and their fingerprint.
+        seconds: Duration of the run.
+        versions: Versions of the software, and the hardware.
+        data: The number of training and test examples, and their fingerprint.
             Empty in a record that is older than this.
     """
 
@@ -63,7 +63,7 @@ class RunRecord:
 
     @property
     def final_accuracy(self) -> float:
-        """Accuracy on the test images or rows after the last epoch, never after the best.
+        """Test accuracy after the last epoch, never the best one.
 
         Raises:
             ValueError: The run was not tested; what its curve has instead is named.
@@ -80,7 +80,7 @@ class RunRecord:
 
 
 def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
-    """The record of a finished run, or `None` where there is none that can be read.
+    """The record of a finished run, or `None` if there is no readable one.
 
     Args:
         run: The run's folder.

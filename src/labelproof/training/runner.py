@@ -1,4 +1,4 @@
-"""Train runs, one or several at once on one device; each that finishes makes room for the next.
+"""Train runs on one device, one at a time or several at once.
 
 A small network leaves a GPU mostly idle. Several runs in one process share the resident images and
 the compiled code. Each has its own stream, graphs and random numbers and takes its steps in turn
@@ -45,11 +45,11 @@ __all__ = ["ActiveRun", "DeviceMemoryError", "Event", "Job", "fits", "train_runs
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be done.
+    """A run to train.
 
     Attributes:
         configuration: What to train.
-        folder: Where it keeps what it has; `None` keeps nothing.
+        folder: The run's folder; `None` writes nothing.
     """
 
     configuration: Configuration
@@ -64,9 +64,9 @@ class Event:
         job: Which run.
         kind: `"started"`, `"epoch"`, `"finished"`, `"stopped"`, `"failed"`, `"abandoned"` or
             `"notice"`.
-        value: The number of epochs done already; an epoch's metrics and timing; the record; the
-            epochs and the steps of the next that are kept; the error; the number of epochs that
-            were done; a sentence.
+        value: For these kinds, in order: the number of finished epochs; the epoch's metrics and
+            timing; the record; the saved epochs and steps into the next; the error; the number
+            of finished epochs; a sentence.
     """
 
     job: Job
@@ -82,7 +82,7 @@ _SHARE_OF_CHECKPOINTS = 0.01
 
 
 class ActiveRun:
-    """A job under way: its run, its folder, and what is still on its way from the device.
+    """A job being trained: its run, its folder, and epochs whose sums the device still computes.
 
     Args:
         job: What is to be done.
@@ -110,7 +110,7 @@ class ActiveRun:
         resident: dict[str, DeviceInputs],
         wrap: Callable[[nn.Module], nn.Module] | None,
     ) -> Iterator[Event]:
-        """Load, prepare, and go back to the last checkpoint.
+        """Load, prepare, and restore the last checkpoint.
 
         Args:
             load: Gives the examples of a configuration.
@@ -334,8 +334,8 @@ def time_to_next(wanted: float, taken: float) -> float:
     """Seconds to the next checkpoint: longer than wanted where one takes long itself.
 
     On a GPU a checkpoint of a large network takes more than half a second, in which the device and
-    all runs beside it wait. It may cost one hundredth of the time; whoever wants one after every
-    epoch, with 0, gets that.
+    all runs beside it wait. It may take one hundredth of the time; 0 asks for one after
+    every epoch and gets it.
 
     Args:
         wanted: Seconds between two checkpoints.
@@ -364,7 +364,7 @@ _TURNS_BETWEEN_QUESTIONS = 8
 
 
 class DeviceMemoryError(RuntimeError):
-    """The device has too little memory for what was asked."""
+    """The device is out of memory."""
 
 
 def train_runs(
@@ -378,17 +378,17 @@ def train_runs(
     give_up: Callable[[Event], bool] | None = None,
     wrap: Callable[[nn.Module], nn.Module] | None = None,
 ) -> Iterator[Event]:
-    """Do all jobs, and yield what happens to each as it happens.
+    """Train all jobs, and yield events as they happen.
 
     Args:
-        jobs: What is to be done, in this order; each is asked for when there is room for it.
-        execution: On which device, and how.
-        load: Gives the examples of a configuration.
+        jobs: The runs, in order; each is taken when there is room for it.
+        execution: Device and options.
+        load: Returns the examples of a configuration.
         at_once: Runs at a time.
         checkpoint_seconds: Time between two checkpoints of a run; 0 writes one after every epoch.
-        stop: Asked between steps; when it is wanted, every run is saved where it stands.
-        give_up: Asked after each epoch of a run, with its event; where it says so, the run is let
-            go and another takes its place.
+        stop: Checked between steps; when set, every run is saved.
+        give_up: Called with each epoch's event; if it returns true, the run is abandoned and
+            the next one starts.
         wrap: See `Trainer`.
 
     Raises:
@@ -402,7 +402,7 @@ def train_runs(
     try:
         while (more or active) and not stopping:
             while more and len(active) < at_once:
-                # To load and to compile may take longer than whoever wants to stop will wait.
+                # Loading and compiling may take longer than a user who wants to stop will wait.
                 if active and _wants_alone(stop, execution):
                     stopping = True
                     break

@@ -1,4 +1,4 @@
-"""Ctrl-C, termination and the end of a given time as a wish that is granted between two steps."""
+"""Stop training between two steps after Ctrl-C, SIGTERM or a time limit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["StopRequest"]
 
 
 class StopRequest:
-    """Inside the block, SIGINT and SIGTERM are noted instead of raised; a second one raises.
+    """A context that records SIGINT and SIGTERM instead of raising; a second signal raises.
 
-    Where the block is not in the main thread, no signal is caught.
+    Outside the main thread it catches no signals.
 
     Args:
-        seconds: When this time is over, to stop is wanted as well; `None` for no limit.
+        seconds: Time limit after which to stop; `None` for no limit.
         clock: Gives the time in seconds.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""A trained network out of its run's folder, ready to be used."""
+"""Load a trained network from its run's folder."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """What a run came to, or has come to so far.
+    """The network of a run, finished or not.
 
     Attributes:
-        folder: Where it is.
+        folder: The run's folder.
         configuration: What was trained.
         description: The network's inputs and classes.
         network: With its weights, in evaluation mode.
-        record: Of a finished run; `None` for one under way.
-        epochs: How many are behind the weights.
-        device: Where the network is.
+        record: The record of a finished run; `None` for an unfinished one.
+        epochs: The number of epochs the weights were trained for.
+        device: The network's device.
     """
 
     folder: Path
@@ -60,12 +60,12 @@ class TrainedNetwork:
 
     @property
     def tabular(self) -> bool:
-        """Whether the run was trained on rows of a table, and not on images."""
+        """Whether the run was trained on rows of a table."""
         return len(self.description.input_shape) == 1
 
     @property
     def columns(self) -> Columns:
-        """How the columns of a table become the rows that the network takes."""
+        """Encodes the columns of a table as rows for the network."""
         if self.description.columns is None:
             raise ValueError(f"{self.folder}: the run was trained on images, not on a table")
         return Columns.from_values(self.description.columns)
@@ -78,7 +78,7 @@ class TrainedNetwork:
                 resized crops takes any size and looks at the centre, as in its own evaluation; any
                 other takes the size it was trained on. For a run on a table, rows `(N, F)` as
                 `columns.encode` gives them.
-            batch_size: Images at a time; what comes out does not depend on it, up to rounding.
+            batch_size: Images at a time; results do not depend on it, up to rounding.
 
         Raises:
             ValueError: The images have another shape or type.
@@ -89,7 +89,7 @@ class TrainedNetwork:
         return torch.cat(found)
 
     def logits(self, images: Images | Rows | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
-        """As `probabilities`, batch by batch and before the softmax."""
+        """The logits of `probabilities`, batch by batch."""
         if self.tabular:
             yield from self._row_logits(images, batch_size)
             return
@@ -119,15 +119,15 @@ class TrainedNetwork:
                 yield self.network(batch.to(self.device)).float().cpu()
 
     def fitted_probabilities(self, images: NDArray[np.uint8]) -> Tensor:
-        """As `probabilities`, for a batch of images that `fit_image` brought to shape."""
+        """As `probabilities`, for a batch of outputs of `fit_image`."""
         batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 2, 3, 1)))
         return torch.softmax(self._look(batch), dim=1)
 
     def fit_image(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Bring one image of any size to what the network sees.
+        """Resize and crop an image of any size to the network's input.
 
-        A run with resized crops looks at the centre, as in its own evaluation. For any other, the
-        image is resized until it covers the network's input, and what stands out is cut off.
+        A run with resized crops uses the centre, as in its evaluation. Otherwise the image is
+        resized to cover the network's input, and the excess is cut off.
 
         Args:
             image: `(C, H, W)`, with the channels of the run's images.
@@ -178,15 +178,15 @@ class TrainedNetwork:
 def load_network(
     folder: str | os.PathLike[str], device: str = "cpu", *, network: str | None = None
 ) -> TrainedNetwork:
-    """Load the network of a run, finished or under way, with the weights of its last checkpoint.
+    """Load the network of a run, finished or not, with the weights of its last checkpoint.
 
-    Nothing in the folder is executed. A network that is a `package.module:factory` is imported only
-    if the caller names it, too.
+    Nothing in the folder is executed. A `package.module:factory` is imported only if the caller
+    names it too.
 
     Args:
-        folder: The run's.
+        folder: The run's folder.
         device: `auto`, or a device's name.
-        network: The run's own `package.module:factory`, whose code may be run.
+        network: The run's own `package.module:factory`, to allow its code to run.
 
     Raises:
         FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
@@ -194,7 +194,7 @@ def load_network(
             factory that `network` does not name.
 
     Warns:
-        UserWarning: The last checkpoint is damaged, and the weights are those of the one before.
+        UserWarning: The last checkpoint is corrupted, and the one before is used.
     """
     path = Path(folder)
     description = read_description(path)

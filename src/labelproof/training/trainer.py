@@ -96,25 +96,25 @@ def drop_units(networks: Iterable[nn.Module]) -> bool:
 
 
 def _forget_counts(network: nn.Module) -> None:
-    """Let batch norms not count their batches: a kernel each, for a number that no one reads."""
+    """Stop batch norms from counting their batches: a kernel each, for an unused number."""
     for module in network.modules():
         if isinstance(module, _BatchNorm) and module.momentum is not None:
             module.num_batches_tracked = None
 
 
 class Trainer:
-    """A configuration being trained, one step at a time.
+    """Trains a configuration, one step at a time.
 
-    `begin`, then `advance` until it returns true, then `end`, for every epoch. On CUDA these only
-    queue work; `collect` waits for an epoch's sums and gives its metrics.
+    For every epoch, call `begin`, then `advance` until it returns true, then `end`. On CUDA these
+    only queue work; `collect` waits for an epoch's sums and returns its metrics.
 
     Args:
         configuration: What to train; its precision is resolved for the device.
-        examples: What to learn from.
-        images: Them, on the device.
-        execution: How.
+        examples: The examples.
+        images: The same on the device.
+        execution: Device and options.
         wrap: Turns each network into one that sums gradients over processes.
-        loss: Takes the place of the configuration's, where it cannot be written as text.
+        loss: Replaces the configuration's loss, if it cannot be written as text.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Trainer:
         self.epoch, self.step = 0, 0
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.generator = torch.Generator(device)
-        if self.stream is not None:  # what others have brought to the device may be under way
+        if self.stream is not None:  # copies of other runs to the device may not be done
             self.stream.wait_stream(torch.cuda.current_stream(device))
         with self._on_stream():
             self._build(precision, wrap, loss or parse_loss(configuration.loss))
@@ -231,7 +231,7 @@ class Trainer:
 
     @property
     def evaluated(self) -> nn.Module:
-        """The network that is measured and kept: the average where there is one."""
+        """The network that is evaluated and kept: the average, if there is one."""
         return self.networks[0] if self.average is None else self.average
 
     @property
@@ -241,7 +241,7 @@ class Trainer:
 
     @property
     def steps(self) -> int:
-        """Steps of the epoch under way."""
+        """Steps of the current epoch."""
         return 0 if self._plan is None else len(self._plan.steps)
 
     def prepare(self) -> None:
@@ -258,7 +258,7 @@ class Trainer:
                 self.recorder.record("evaluate", self._evaluate)
 
     def begin(self) -> None:
-        """Start the epoch, or go on in it where a checkpoint stood."""
+        """Start the epoch, or resume it from a checkpoint."""
         configuration = self.configuration
         self._plan = plan = self._plan_epoch(self.epoch)
         with self._on_stream():
@@ -298,7 +298,7 @@ class Trainer:
         self.chance.seed(derive_seed(seed, f"network{whose}", number))
 
     def end(self) -> Epoch:
-        """Measure the epoch and move on to the next."""
+        """Evaluate the epoch and move to the next."""
         assert self._plan is not None  # noqa: S101
         with self._on_stream():
             if self.recorder is not None and self.images.resident:
@@ -317,7 +317,7 @@ class Trainer:
         return epoch
 
     def collect(self, epoch: Epoch) -> dict[str, float]:
-        """Wait for an epoch's sums and give its metrics; percentages where names say accuracy."""
+        """Wait for an epoch's sums and return its metrics; accuracies are in percent."""
         counted = epoch.reading.wait()
         self._stop_if_diverged(counted.diverged)
         return epoch_metrics(epoch, counted, self.examples)
@@ -345,7 +345,7 @@ class Trainer:
         return found
 
     def checkpoint(self) -> Checkpoint:
-        """Everything that is needed to go on, copied from the device.
+        """Everything needed to resume, copied from the device.
 
         In the middle of an epoch, all processes of a run must call it together.
         """
@@ -372,12 +372,12 @@ class Trainer:
         return {"random.loss": self.generator.get_state(), **chance}
 
     def refuse_unsound(self) -> None:
-        """Raise where a step after the last look made weights that are not numbers."""
+        """Raise if a step since the last check made weights NaN or infinite."""
         if not all(bool(torch.isfinite(each.flat.values).all()) for each in self.optimizers):
             self._stop_if_diverged(max(int(self.tally.state["count"]) - 1, 0))
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go back to where a checkpoint was taken, in place.
+        """Restore a checkpoint in place.
 
         Raises:
             ValueError: The checkpoint does not fit the network, whose code has changed since, or
@@ -406,13 +406,13 @@ class Trainer:
             self.tally.sums.zero_()
 
     def release(self) -> None:
-        """Let go of what was recorded, once nothing is trained any more."""
+        """Free the recorded graphs after training."""
         # It knows the run, which knows it: its graphs and their memory would wait for the garbage
         # collector while another run looks for room.
         self.recorder = None
 
     def synchronize(self) -> None:
-        """Wait until the device has done all that was asked."""
+        """Wait for all queued work on the device."""
         if self.stream is not None:
             self.stream.synchronize()
 

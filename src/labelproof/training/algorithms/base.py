@@ -18,13 +18,13 @@ __all__ = ["Algorithm", "Batch", "Objectives", "Seen", "selected_mean"]
 
 @dataclass(frozen=True)
 class Batch:
-    """One step's examples, after the networks have seen them.
+    """The examples of a step, with the networks' logits.
 
     Attributes:
         logits: For each network `(B, C)` in float32.
         target: The given, possibly wrong, labels, `(B)`.
         index: Which training examples these are, `(B)`.
-        weight: How much each counts, `(B)`, or `None` where all count alike.
+        weight: The weight of each example, `(B)`, or `None` for equal weights.
     """
 
     logits: tuple[Tensor, ...]
@@ -34,7 +34,7 @@ class Batch:
 
 
 class Objectives(NamedTuple):
-    """What a step minimises, and what of it is worth a line in the log."""
+    """What a step minimises, and the parts of it to log."""
 
     losses: tuple[Tensor, ...]
     """For each network the scalar it minimises, a mean over the batch."""
@@ -52,11 +52,11 @@ class Seen(NamedTuple):
 
 
 class Algorithm(nn.Module, ABC):
-    """How labels become gradients; the engine does everything else.
+    """Turns the logits and labels of a batch into what each network minimises.
 
-    A step is recorded once and replayed, so `objectives` is a function of tensors alone: no value
-    is read back, no shape depends on one, and whatever moves with the epoch is a tensor that
-    `set_epoch` fills in place. Buffers that are persistent travel in a checkpoint.
+    A step is recorded once and replayed, so `objectives` must be a pure tensor function: it reads
+    no value back, no shape depends on a value, and whatever changes with the epoch is a tensor that
+    `set_epoch` fills in place. Persistent buffers are saved in checkpoints.
 
     Args:
         loss: What an example costs; its reduction is the mean.

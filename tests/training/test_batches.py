@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -9,22 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_runs import small_digits
 
+from labelproof.data.dataset import Dataset, Split
+from labelproof.training import Configuration, Examples, Execution
 from labelproof.training.augmentation import (
     Augmentation,
-    draw_augmentation,
     gather_images,
     parse_augmentation,
     prepare_images,
 )
 from labelproof.training.batches import (
     EpochPlan,
+    Fetched,
     Labels,
     ResidentFeed,
     ResidentImages,
-    Share,
+    ResidentRows,
+    RowFeed,
     plan_epoch,
 )
-from labelproof.training.randomness import generator_for
+from labelproof.training.trainer import Trainer
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 CPU = torch.device("cpu")
@@ -66,12 +70,6 @@ def test_epochs_and_seeds_have_orders_and_draws_of_their_own() -> None:
     again = plan(used, 3, seed=2)
     assert torch.equal(again.order, plans[-1].order)
     assert torch.equal(again.draws, plans[-1].draws)
-
-
-def test_orders_are_uniform() -> None:
-    first = Counter(int(plan(np.arange(5), epoch).order[0]) for epoch in range(1000))
-    # Five standard deviations of 1,000 draws with chance 1/5.
-    assert max(abs(count - 200) for count in first.values()) < 5 * (1000 * 0.16) ** 0.5
 
 
 def test_neither_batches_nor_augmentation_change_the_order() -> None:
@@ -162,13 +160,6 @@ def test_a_feed_gives_the_planned_examples_with_their_draws(
     assert int(feed.state["position"]) == len(found.order)
 
 
-def test_draws_belong_to_examples_in_the_order_they_come() -> None:
-    used = np.arange(30)
-    found = plan(used, 4)
-    draws = draw_augmentation(AUGMENTED, 30, generator_for(1, "augmentation", 4))
-    assert torch.equal(found.draws, draws)
-
-
 def test_loading_a_shorter_plan_leaves_nothing_of_the_longer() -> None:
     images = ResidentImages(small_digits(), CPU)
     feed = feed_of(images, 40, AUGMENTED)
@@ -188,12 +179,6 @@ def test_images_lie_as_the_network_reads_them() -> None:
     everything = torch.from_numpy(dataset.test.array).permute(0, 2, 3, 1)
     expected = prepare_images(everything, mean=images.mean, std=images.std, dtype=torch.float32)
     assert torch.equal(tests, expected)
-
-
-def test_a_dataset_without_a_test_split_has_no_test_batches() -> None:
-    images = ResidentImages(small_digits(test=0), CPU)
-    assert not images.has_test
-    assert list(images.test_batches(10)) == []
 
 
 def test_batches_come_in_the_networks_numbers() -> None:
@@ -220,6 +205,145 @@ def test_batches_come_in_the_networks_numbers() -> None:
     assert torch.equal(inputs, whole.bfloat16())
 
 
-def test_a_share_is_hashable_by_its_sizes() -> None:
-    # Graphs are kept by it.
-    assert {Share(4, 8): 1}[Share(4, 8)] == 1
+NONE = Augmentation()
+
+
+def table(count: int = 90, width: int = 4) -> Dataset:
+    draws = np.random.default_rng(0)
+    rows = draws.normal(3, 2, (count, width)).astype(np.float32)
+    labels = draws.integers(0, 3, count)
+    mean, std = rows.mean(axis=0), rows.std(axis=0)
+    return Dataset(
+        "table",
+        {"train": Split(rows, labels)},
+        ("a", "b", "c"),
+        tuple(mean.tolist()),
+        tuple(std.tolist()),
+    )
+
+
+def labels(count: int = 90, *, clean: bool = True, weight: bool = True) -> Labels:
+    given = torch.arange(count) % 3
+    return Labels(
+        given,
+        (given + 1) % 3 if clean else given,
+        torch.linspace(0, 2, count) if weight else None,
+    )
+
+
+def row_plan(batch_size: int, *, rank: int = 0, world_size: int = 1) -> EpochPlan:
+    return plan_epoch(
+        np.arange(90)[::-1].copy(),
+        0,
+        seed=1,
+        batch_size=batch_size,
+        augmentation=NONE,
+        rank=rank,
+        world_size=world_size,
+    )
+
+
+def same(ours: Fetched, theirs: Fetched) -> bool:
+    return all(
+        (a is None and b is None) or (a is not None and b is not None and torch.equal(a, b))
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def test_batches_are_those_that_are_gathered_one_by_one() -> None:
+    rows = ResidentRows(table(), CPU)
+    both = (labels(), labels(clean=False, weight=False))
+    for ahead, known, start in itertools.product((1, 33, 1000), both, (0, 3)):
+        ours = RowFeed(rows, NONE, 90, labels=known, ahead=ahead)
+        theirs = ResidentFeed(rows, NONE, 90, labels=known)
+        # Two processes share batches of 25, so that sizes alternate; the next epoch is another.
+        for found in (row_plan(8), row_plan(25, rank=1, world_size=2)):
+            for feed in (ours, theirs):
+                feed.load(found, start=start)
+            for share in found.steps[start:]:
+                assert same(ours.fetch(share.local), theirs.fetch(share.local))
+                assert torch.equal(ours.state["position"], theirs.state["position"])
+
+
+def test_labels_that_no_one_corrected_are_the_given_ones() -> None:
+    feed = RowFeed(ResidentRows(table(), CPU), NONE, 90, labels=labels(clean=False), ahead=50)
+    feed.load(row_plan(8))
+    fetched = feed.fetch(8)
+    assert fetched.clean is fetched.target
+
+
+def test_a_position_that_was_restored_is_where_it_goes_on() -> None:
+    rows = ResidentRows(table(), CPU)
+    feed = RowFeed(rows, NONE, 90, labels=labels(), ahead=40)
+    found = row_plan(8)
+    feed.load(found)
+    for _ in range(3):
+        feed.fetch(8)
+    for position in (8, 64, 0):
+        feed.state["position"].fill_(position)
+        assert torch.equal(feed.fetch(8).indices, found.order[position : position + 8])
+
+
+def test_on_the_cpu_rows_are_gathered_ahead() -> None:
+    rows = ResidentRows(table(), CPU)
+    feed = rows.make_feed(NONE, 90, labels=labels(), dtype=torch.bfloat16, batch_size=8)
+    assert isinstance(feed, RowFeed)
+    feed.load(row_plan(8))
+    fetched = feed.fetch(8)
+    assert fetched.inputs.dtype == torch.bfloat16
+    assert torch.equal(fetched.inputs, rows.train[fetched.indices].bfloat16())
+    with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
+        rows.make_feed(
+            parse_augmentation("flip"), 90, labels=labels(), dtype=torch.float32, batch_size=8
+        )
+
+
+def test_a_compiled_fetch_is_the_same_and_moves_the_position() -> None:
+    rows = ResidentRows(table(), CPU)
+    feed = RowFeed(rows, NONE, 90, labels=labels(), ahead=40)
+    found = row_plan(8)
+    feed.load(found)
+    torch.compiler.reset()
+    fetch = torch.compile(lambda: feed.fetch(8).indices, backend="aot_eager", fullgraph=True)
+    got = [fetch(), fetch(), feed.fetch(8).indices, feed.fetch(8).indices]
+    assert torch.equal(torch.cat(got), found.order[:32])
+    assert int(feed.state["position"]) == 32
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize(("loss", "stop"), [("ce", 1), ("ce+sr", 11)])
+def test_a_run_that_goes_on_from_within_an_epoch_comes_to_the_same_bytes(
+    loss: str, stop: int
+) -> None:
+    dataset = table()
+    configuration = Configuration(
+        "table",
+        loss=loss,
+        network="mlp(hidden=8,depth=1)",
+        epochs=2,
+        batch_size=8,
+        optimizer="adamw",
+        learning_rate=0.01,
+    )
+
+    def start() -> Trainer:
+        given = dataset.train.labels
+        examples = Examples(dataset, np.arange(90), given, np.roll(given, 1), 0.5)
+        return Trainer(configuration, examples, ResidentRows(dataset, CPU), Execution(CPU))
+
+    def finish(run: Trainer) -> list[dict[str, float]]:
+        found = []
+        while not run.finished:
+            run.begin()
+            while not run.advance():
+                pass
+            found.append(run.collect(run.end()))
+        return found
+
+    whole, first, second = start(), start(), start()
+    first.begin()
+    for _ in range(stop):
+        first.advance()
+    second.restore(first.checkpoint())
+    assert finish(second) == finish(whole)
+    assert torch.equal(second.optimizers[0].flat.values, whole.optimizers[0].flat.values)
