@@ -90,7 +90,8 @@ def test_a_final_run_learns_from_all_samples_and_leaves_a_record(tmp_path: Path)
 def test_plans_are_runs_of_one_network(name: str) -> None:
     known = [entry for entry in search.PLANS[name] if "+sr(" in entry["loss"]]
     final = name in ("final", "frozen")
-    weights = dict.fromkeys((("cifar10", entry["noise"]) for entry in known), 2.0)
+    kinds = itertools.product(("limit", "rate_limit"), (entry["noise"] for entry in known))
+    weights = {(kind, "cifar10", noise): 2.0 for kind, noise in kinds}
     runs = [search.configure(search.limited(entry, weights), final=final) for entry in known]
     assert len(set(runs)) == len(runs) > 5
     assert len({search.compiled_parts(each)["network"] for each in runs}) == 1
@@ -121,7 +122,8 @@ def test_the_weight_stops_where_estimated_labels_no_longer_free_a_wrong_output(
     (line,) = run(tmp_path, entries=entries)
     weights = search.limits(tmp_path / "log.jsonl")
     weight = search.largest_weight(line["transition"])
-    assert weights == {("digits", ENTRIES[0]["noise"]): weight}
+    assert weights["limit", "digits", ENTRIES[0]["noise"]] == weight
+    assert weight < weights["rate_limit", "digits", ENTRIES[0]["noise"]]
     entry = search.limited({**entries[0], "limit": 3}, weights)
     loss = parse_loss(search.configure(entry, final=True).loss)
     assert isinstance(loss, SparseRegularized)

@@ -9,6 +9,7 @@ from typing import Any
 
 from labelproof.experiments.presets import (
     CIFAR_N_TRAINING,
+    LIMITED_WEIGHTS,
     PAPER_ALGORITHMS,
     PAPER_LOSSES,
     SPARSE_WEIGHTS,
@@ -27,11 +28,21 @@ IMBALANCE_WEIGHT = {"cifar10": "lambda0=1,normalize=false", "cifar100": "lambda0
 
 LATER_ROWS = (
     *("CE", "CE+SR", "GCE", "SCE", "APL", "NCE+RCE", "AGCE", "NCE+AGCE", "ANL-CE", "JAL-CE"),
-    *("CE_eps+MAE", "JS", "ELR", "LogitClip", SPARSE_WEIGHTS),
+    *("CE_eps+MAE", "JS", "ELR", "LogitClip", SPARSE_WEIGHTS, LIMITED_WEIGHTS),
 )
 """What the table beyond compares, where a dataset has published settings for it."""
 
-HUMAN_ROWS = ("CE", "CE+SR", "GCE", "ANL-CE", "JAL-CE", "CE_eps+MAE", "ELR", SPARSE_WEIGHTS)
+HUMAN_ROWS = (
+    "CE",
+    "CE+SR",
+    "GCE",
+    "ANL-CE",
+    "JAL-CE",
+    "CE_eps+MAE",
+    "ELR",
+    SPARSE_WEIGHTS,
+    LIMITED_WEIGHTS,
+)
 """What is trained on human labels."""
 
 

@@ -21,6 +21,7 @@ from labelproof.training.configuration import Configuration
 
 __all__ = [
     "CIFAR_N_TRAINING",
+    "LIMITED_WEIGHTS",
     "NOISE_LOSSES",
     "PAPER_ALGORITHMS",
     "PAPER_LOSSES",
@@ -38,6 +39,10 @@ __all__ = [
 
 SPARSE_WEIGHTS = "CE+SR+l1"
 """The method of sparse outputs and sparse weights: CE+SR with an l1 penalty on the parameters."""
+
+LIMITED_WEIGHTS = "CE+SR+l1-limited"
+"""The same with a weight that stops growing where the noise, estimated from the noisy labels, would
+let a wrong output hold."""
 
 
 class Training(TypedDict, total=False):
@@ -142,6 +147,7 @@ PAPER_ROW_TRAINING: Mapping[str, Mapping[str, Training]] = {
     "ANL-FL": _ACTIVE_NEGATIVE,
     "JAL-CE": {"cifar10": _weight_penalty(5e-5), "cifar100": _weight_penalty(5e-6)},
     SPARSE_WEIGHTS: {"cifar10": _weight_penalty(5e-5, in_loss=False)},
+    LIMITED_WEIGHTS: {"cifar10": _weight_penalty(1e-4, in_loss=False)},
 }
 """What rows of the tables are trained with in place of their dataset's settings."""
 
@@ -211,6 +217,11 @@ def _epsilon(alpha: float, m: float, mae: float) -> str:
     return f"{alpha:g}*epsce(m={m:g},clamp=1e-8)+{mae:g}*mae"
 
 
+def _limited(weight: float) -> str:
+    sparse = f"tau=0.5,p=0.1,lambda0=3.6,rho=1.03,r=1,normalize=true,lambda_max={weight:g}"
+    return f"3*ce+sr({sparse},clamp=1e-7)"
+
+
 PAPER_LOSSES: Mapping[str, Mapping[str, str]] = {
     "mnist": {
         "CE": "ce",
@@ -266,6 +277,7 @@ PAPER_LOSSES: Mapping[str, Mapping[str, str]] = {
         ),
         # What benchmarks/sparse_weights_search.py chose on noisy held-out labels alone.
         SPARSE_WEIGHTS: "3*ce+sr(tau=0.5,p=0.1,lambda0=1.8,rho=1.03,r=1,normalize=true,clamp=1e-7)",
+        LIMITED_WEIGHTS: _limited(33),
     },
     # The text has lambda0 10 for symmetric and 4 for asymmetric noise; the authors say in their
     # tracker that it is the other way round.
@@ -306,6 +318,19 @@ NOISE_LOSSES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "LogitClip": {
             **dict.fromkeys(("symmetric:0.6", "symmetric:0.8"), "ce+clip(delta=1.5)"),
             "asymmetric": "ce+clip(delta=2.5)",
+        },
+        # Two thirds of the largest weight for symmetric noise of the estimated rate, from
+        # benchmarks/results/sparse-weights-estimate.jsonl.
+        LIMITED_WEIGHTS: {
+            "symmetric:0.2": _limited(26),
+            "symmetric:0.4": _limited(19),
+            "symmetric:0.6": _limited(13),
+            "symmetric:0.8": _limited(5),
+            "asymmetric:0.2": _limited(30),
+            "asymmetric:0.4": _limited(27),
+            "human:worse": _limited(22),
+            "human:random1": _limited(28.5),
+            "human:aggregate": _limited(31.5),
         },
     },
     "cifar100-symmetric": {
