@@ -177,8 +177,8 @@ FOURTH = each_noise(
 
 LIMITED: Entry = {"loss": sparse("3*ce", lambda0=3.6), "l1": 1e-4, "rate_limit": 2}
 """What the third and fourth plan chose, set before its test accuracy was looked at: two thirds of
-the largest weight for 3*ce under symmetric noise of the estimated rate. That is near the lower limit
-at symmetric .8 and near the higher one at asymmetric .4."""
+the largest weight for 3*ce under symmetric noise of the estimated rate. That is near the lower
+limit at symmetric .8 and near the higher one at asymmetric .4."""
 
 
 def row(method: str) -> Entry:
