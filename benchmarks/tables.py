@@ -339,7 +339,8 @@ def report(lines: list[dict[str, Any]]) -> str:
     if "precision" in frame:
         precision = wide("precision")
         precision = precision.loc[precision.index.isin(here)].dropna(axis=1, how="all").dropna()
-        by_noise = pd.DataFrame({noise: _of(precision, noise).mean() for noise in noises[1:]})
+        wrong = [noise for noise in noises if noise != "none"]
+        by_noise = pd.DataFrame({noise: _of(precision, noise).mean() for noise in wrong})
         parts += ["Average precision of suspects:", markdown(by_noise, "method")]
     by_table: Any = accuracy.groupby("table").mean()
     return "\n\n".join([*parts, "Accuracy by table:", markdown(by_table.T, "method")])

@@ -218,7 +218,7 @@ def test_jobs_are_asked_for_as_others_end(ray: Any) -> None:
 @needs_ray
 @pytest.mark.slow
 def test_what_would_wait_for_ever_is_refused(ray: Any) -> None:
-    with pytest.raises(ValueError, match="expected 3 CPU of a cluster with 2 of them"):
+    with pytest.raises(ValueError, match="expected 3 CPU, the cluster has 2"):
         list(RayEngine(cpus_per_run=3).train([], load=load_small))
     if not ray.cluster_resources().get("GPU"):
         with pytest.raises(ValueError, match="expected 1 GPU"):

@@ -33,8 +33,8 @@ def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:
     findings = replace(findings, noise_rate=Estimate(0.1, 0.08, 0.12))
     named = len(findings.suspects)
     assert finding(findings) == (
-        f"About 100 of 1,000 labels are wrong: 10.0% (8.0% to 12.0%). {named} can be named: each "
-        "is more probably wrong than right."
+        f"About 100 of 1,000 labels are wrong: 10.0% (8.0% to 12.0%). {named} labels are "
+        "flagged: each is more likely wrong than right."
     )
 
 
@@ -58,18 +58,18 @@ def test_where_little_was_learned_no_suspect_is_said_to_be_wrong() -> None:
     findings = replace(findings, noise_rate=Estimate(0.1, 0.08, 0.12))
     assert finding(findings, agreed=0.69) == (
         "About 100 of 1,000 labels may be wrong: 10.0% (8.0% to 12.0%). "
-        f"{len(findings.suspects)} are suspected, and many of them may be right."
+        f"{len(findings.suspects)} labels are flagged, but many of them may be right."
     )
     score = np.full(1000, 0.1)
     score[7] = 0.8
     one = replace(with_scores(findings, score), noise_rate=Estimate(0.001, 0, 0.05))
-    assert finding(one, agreed=0.5).endswith("1 is suspected, and it may be right.")
+    assert finding(one, agreed=0.5).endswith("1 label is flagged, but it may be right.")
     # Just where the warning begins, and not before.
     audit, _ = made_audit(100, ("a", "b"))
     for agreed in (0.5, 0.69, 0.7, 0.9):
         said = finding(audit.findings, agreed=agreed)
         warned = bool(caution(replace(audit, agreement=Estimate(agreed, 0.4, 1.0))))
-        assert ("more probably wrong than right" in said) != warned
+        assert ("more likely wrong than right" in said) != warned
 
 
 @pytest.mark.parametrize("predictions", ["cross-validation", "given"])
@@ -81,7 +81,7 @@ def test_command_and_page_say_it_as_carefully(predictions: str, tmp_path: Path) 
         page = write_audit_page(tmp_path / "page.html", each, samples)
         for said in (describe_audit(each, tmp_path), page.read_text(encoding="utf-8")):
             assert ("many of them may be right" in said) == careful
-            assert ("more probably wrong than right" in said) != careful
+            assert ("more likely wrong than right" in said) != careful
 
 
 def test_classes_that_are_too_small_to_judge_are_named() -> None:
@@ -101,14 +101,14 @@ def test_one_suspect_and_none_are_said_as_such() -> None:
     findings, _ = make_findings(100, 4)
     score = np.full(100, 0.1)
     few = replace(with_scores(findings, score), noise_rate=Estimate(0.02, 0, 0.05))
-    assert finding(few).startswith("No label is more probably wrong than right. By the estimate ")
-    assert "about 2 of 100 are wrong all the same: 2.0% (0.0% to 5.0%)" in finding(few)
+    assert finding(few).startswith("No label is more likely wrong than right, but by the estimate ")
+    assert "about 2 of 100 are wrong: 2.0% (0.0% to 5.0%)" in finding(few)
     none = replace(few, noise_rate=Estimate(0.001, 0, 0.03))
     assert finding(none) == "No label looks wrong: by the estimate, 0.1% (0.0% to 3.0%) of 100 are."
     score[7] = 0.8
     one = replace(with_scores(findings, score), noise_rate=Estimate(0.01, 0, 0.05))
     assert "About 1 of 100 labels is wrong" in finding(one)
-    assert "1 can be named: it is more" in finding(one)
+    assert "1 label is flagged: it is more" in finding(one)
 
 
 def test_the_method_is_said_as_far_as_it_is_known() -> None:
@@ -123,8 +123,8 @@ def test_the_method_is_said_as_far_as_it_is_known() -> None:
     assert "what the network cannot tell apart" in limits(audit)
     run = replace(audit, method={"predictions": "run", "network": "mlp"})
     assert how(run) == "The labels were judged by the network of one run (mlp)."
-    assert "learned by heart" in limits(run)
-    assert "learned by heart" not in limits(audit)
+    assert "memorised" in limits(run)
+    assert "memorised" not in limits(audit)
     given = replace(audit, method={"predictions": "given"})
     assert "made elsewhere" in how(given)
     assert "what the model cannot tell apart" in limits(given)
@@ -214,5 +214,5 @@ def test_after_a_review_it_is_said_what_the_interval_is_not_about() -> None:
     audit, _ = made_audit(20, ("a", "b"))
     assert after_review(audit) == ""
     reviewed = replace(audit, options={"labels": "reviewed.csv"})
-    assert "could not see" in after_review(reviewed)
+    assert "could not find" in after_review(reviewed)
     assert after_review(reviewed) in limits(reviewed)

@@ -43,11 +43,11 @@ and reports to no one. Both are read when Ray is imported."""
 
 
 class WorkerLostError(RuntimeError):
-    """A run lost its worker: the process died, or was told to end."""
+    """A run lost its worker: the process died or was terminated."""
 
 
 def share_of_gpu(at_once: int) -> float:
-    """The part of a GPU that lets so many runs share it, in Ray's steps of 1/10000.
+    """The fraction of a GPU for each of `at_once` runs, in Ray's steps of 1/10000.
 
     >>> share_of_gpu(6), share_of_gpu(1)
     (0.1666, 1.0)
@@ -61,10 +61,10 @@ class RayEngine:
 
     Attributes:
         address: `auto` or `HOST:PORT` of a cluster that this machine is part of; `None` starts a
-            Ray on this machine for as long as the training takes.
-        gpus_per_run: Part of a GPU, where there is any.
-        cpus_per_run: CPU cores, and as many threads.
-        device: `auto` is `cuda` where a machine has a GPU and `cpu` otherwise.
+            temporary Ray on this machine.
+        gpus_per_run: Fraction of a GPU, if there are any.
+        cpus_per_run: CPU cores and threads.
+        device: `auto` is `cuda` if a machine has a GPU, else `cpu`.
         retries: How often a run may lose its worker.
         checkpoint_seconds: Time between two checkpoints of a run.
 
@@ -109,9 +109,7 @@ class RayEngine:
         there = ray.cluster_resources()
         for name, wanted in (("CPU", self.cpus_per_run), ("GPU", int(self.device == "cuda"))):
             if wanted > (has := there.get(name, 0)):
-                raise ValueError(
-                    f"--engine ray: expected {wanted} {name} of a cluster with {has:g}"
-                )
+                raise ValueError(f"--engine ray: expected {wanted} {name}, the cluster has {has:g}")
         return self.gpus_per_run if there.get("GPU") and self.device != "cpu" else 0.0
 
 
@@ -184,13 +182,13 @@ class _Tasks:
         ended, _ = self.ray.wait([*self.running], timeout=seconds) if self.running else ([], [])
         for number, kind, value in self.queue.get_nowait_batch(self.queue.qsize()):
             task = self.tasks[number]
-            # Each epoch once, though two workers may have trained it.
-            if kind == "notice" or (kind == "epoch" and value["epoch"] >= task.epochs):
-                task.epochs += kind == "epoch"
-                yield from self._tell(task, kind, value)
-            elif kind == "started" and not task.started:
-                task.epochs = value
-                yield from self._tell(task, kind, value)
+            if kind == "epoch" and value["epoch"] < task.epochs:
+                continue  # another worker has told of it before it was lost
+            if kind == "started" and task.started:
+                continue
+            if kind != "notice":
+                task.epochs = value if kind == "started" else value["epoch"] + 1
+            yield from self._tell(task, kind, value)
         for reference in ended:
             task, errors = self.running.pop(reference), self.ray.exceptions
             try:

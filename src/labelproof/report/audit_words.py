@@ -1,4 +1,4 @@
-"""What an audit has found: its tables, and what is said about it in words."""
+"""The findings of an audit as tables and sentences."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _DEEPEST = 0.7
 
 @dataclass(frozen=True)
 class Pair:
-    """One way for a label to be wrong.
+    """A confusion of two classes.
 
     Attributes:
-        true: The class that samples really are of.
-        given: The class they are labelled as.
-        about: How many there are, by the estimate.
-        share: Which share of the true class that is.
-        suspects: How many samples are suspected of it.
+        true: The true class.
+        given: The given label.
+        about: The estimated number of such labels.
+        share: Their share of the true class.
+        suspects: The number of such suspects.
     """
 
     true: int
@@ -95,7 +95,7 @@ def confusion_counts(findings: Findings) -> NDArray[np.int64]:
 
 
 def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
-    """The most frequent ways to be wrong, by the estimate: those that there is at least one of."""
+    """The most frequent confusions, with an estimate of at least one label."""
     # What the classes really are is not known; the suggested labels are the best guess there is.
     sizes = np.bincount(findings.suggested, minlength=findings.num_classes)
     about = findings.transition * sizes[:, None]
@@ -175,7 +175,7 @@ _LONG = 40
 
 
 def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> str:
-    """How many labels are wrong, of how many, how sure that is, and how many can be named.
+    """How many labels are wrong, of how many, how sure that is, and how many are flagged.
 
     Args:
         findings: What was found.
@@ -194,7 +194,7 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
         ...     noise_rate=Estimate(0.25, 0.1, 0.6), transition=matrix, transition_low=matrix,
         ...     transition_high=matrix, temperature=1.0)
         >>> print(finding(findings))
-        About 1 of 4 labels is wrong: 25.0% (10.0% to 60.0%). 1 can be named: it is more probably
+        About 1 of 4 labels is wrong: 25.0% (10.0% to 60.0%). 1 label is flagged: it is more likely
         wrong than right.
     """
     total, estimated, named = len(findings), findings.estimated_count, len(findings.suspects)
@@ -204,8 +204,8 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
         return f"No label looks wrong: by the estimate, {rate} of {total:,} are."
     if not named:
         return (
-            f"No label is more probably wrong than right. By the estimate about {estimated:,} of "
-            f"{total:,} {verb} wrong all the same: {rate}."
+            f"No label is more likely wrong than right, but by the estimate about {estimated:,} of "
+            f"{total:,} {verb} wrong: {rate}."
         )
     if seen:
         return (
@@ -213,19 +213,19 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
             f"{named:,} another class."
         )
     if agreed < TRUSTED:
-        suspected = (
-            "1 is suspected, and it may be right"
+        flagged = (
+            "1 label is flagged, but it may be right"
             if named == 1
-            else f"{named:,} are suspected, and many of them may be right"
+            else f"{named:,} labels are flagged, but many of them may be right"
         )
-        return f"About {estimated:,} of {total:,} labels may be wrong: {rate}. {suspected}."
+        return f"About {estimated:,} of {total:,} labels may be wrong: {rate}. {flagged}."
     opening = f"About {estimated:,} of {total:,} labels {verb} wrong: {rate}."
-    each = "it is" if named == 1 else "each is"
-    return f"{opening} {named:,} can be named: {each} more probably wrong than right."
+    flagged = "1 label is flagged: it" if named == 1 else f"{named:,} labels are flagged: each"
+    return f"{opening} {flagged} is more likely wrong than right."
 
 
 def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
-    """The most frequent ways to be wrong; nothing where there are none.
+    """The most frequent confusions in words; empty if there are none.
 
     Args:
         pairs: The most frequent first.
@@ -249,7 +249,7 @@ def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
 
 
 def how(audit: Audit) -> str:
-    """What was done to find out, in a sentence or two."""
+    """The method, in one or two sentences."""
     return f"{_judged(audit)}{_rehearsed(audit)}"
 
 
@@ -284,7 +284,7 @@ def agreement(audit: Audit) -> str:
 
 
 def caution(audit: Audit) -> str:
-    """A warning where the networks have learned too little to be believed; else nothing."""
+    """A warning if the networks learned too little to be trusted; else empty."""
     return " ".join(filter(None, (_agreed_little(audit), _never_learned(audit))))
 
 
@@ -294,21 +294,21 @@ def _agreed_little(audit: Audit) -> str:
     if audit.seen:
         return (
             f"It agrees with only {audit.agreement.value:.0%} of the labels that it was trained "
-            "on. Either very many are wrong, or too little was learned, and then most suspects are "
-            "right: look at some before you believe the figures."
+            "on. Either very many are wrong, or the network has learned too little and most "
+            "flagged labels are right: look at some before you trust the figures."
         )
     if audit.method.get("predictions") == "given":
         return (
             f"Only {audit.agreement.value:.0%} of the labels are predicted by the probabilities. "
             "Are their rows in the order of the data, and their columns in the order of the class "
             f"names ({few([readable(name) for name in audit.class_names])})? If so, very many "
-            "labels are wrong, or the model has learned too little to be believed."
+            "labels are wrong, or the model has learned too little to be trusted."
         )
     return (
         f"Only {audit.agreement.value:.0%} of the labels are predicted. Either very many are "
-        "wrong, or too little was learned, and then right labels of hard samples are among the "
-        "suspects: look at some before you believe the figures. More epochs, a larger network or "
-        "one that was pretrained may help."
+        "wrong, or the networks have learned too little and flag right labels of hard samples: "
+        "look at some before you trust the figures. More epochs, or a larger or pretrained "
+        "network, may help."
     )
 
 
@@ -344,7 +344,7 @@ def _never_learned(audit: Audit) -> str:
 
 
 def hardly_judged(audit: Audit) -> str:
-    """Which classes have too few samples for their labels to be judged; or nothing."""
+    """The classes with too few samples to judge their labels; or empty."""
     counts = audit.findings.labelled
     small = [
         f"{readable(name)} ({number:,})"
@@ -354,19 +354,19 @@ def hardly_judged(audit: Audit) -> str:
     if not small:
         return ""
     return (
-        f"With fewer than {FEWEST} samples a class is hardly learned, so that its labels are "
-        f"suspected wrongly and shares of it mean little: {few(small, shown=6)}."
+        f"A class with fewer than {FEWEST} samples is hardly learned: its labels are flagged "
+        f"wrongly, and its shares mean little: {few(small, shown=6)}."
     )
 
 
 def after_review(audit: Audit) -> str:
-    """That mistakes which an audit did not find before are not found now; or nothing."""
+    """A note that mistakes missed by an earlier audit stay hidden; or empty."""
     if not audit.options.get("labels"):
         return ""
     return (
-        "The labels are those of a table that was given. Where they were corrected by an earlier "
-        "audit, the mistakes that are left are those that it could not see, and this one does not "
-        "see them either: its interval is about others."
+        "The labels come from --labels. If an earlier audit corrected them, the mistakes that "
+        "remain are those it could not find, and this audit cannot find them either: its interval "
+        "does not cover them."
     )
 
 
@@ -375,20 +375,20 @@ def limits(audit: Audit) -> str:
     predictions = audit.method.get("predictions")
     who = "network" if predictions in ("cross-validation", "run") else "model"
     learned = (
-        " It was trained on these labels, too: one that it learned by heart passes for right, and "
-        "of those that it never learned it cannot tell right from wrong."
+        " It was also trained on these labels: a wrong label that it memorised passes for right, "
+        "and it cannot tell right from wrong among those it never learned."
     )
     return (
         "The interval is a 95% interval: it covers chance and, for the share of wrong labels, how "
-        f"many of the doubts of the {who} may be the labels' fault. It does not cover what the "
-        f"{who} cannot tell apart: a rare sample with the right label may be suspected, and a "
-        f"mistake that it makes as well is not found.{learned if audit.seen else ''} "
+        f"many disagreements of the {who} may be due to the labels. It does not cover what the "
+        f"{who} cannot tell apart: it may flag a rare sample with the right label, and it does not "
+        f"find a mistake that it makes itself.{learned if audit.seen else ''} "
         f"{' '.join(filter(None, (after_review(audit), hardly_judged(audit))))}"
     ).rstrip()
 
 
 def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
-    """What to do next: for each step, why and the command.
+    """The next steps: for each, the reason and the command.
 
     Args:
         audit: Whose data are to be trained on.
