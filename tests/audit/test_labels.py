@@ -122,9 +122,9 @@ from labelproof.audit import audit_labels, read_probabilities
 table = read_probabilities(sys.argv[1])
 given = np.load(sys.argv[2])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-begin = time.perf_counter()
+begin = time.process_time()
 found = audit_labels(table, given)
-seconds = time.perf_counter() - begin
+seconds = time.process_time() - begin
 more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(json.dumps([seconds, more / 1024, found.noise_rate.value, len(found.suspects)]))
 """
@@ -150,7 +150,7 @@ def test_a_large_file_is_audited_in_seconds_and_little_memory(tmp_path: Path) ->
     seconds, megabytes, rate, suspects = json.loads(done.stdout)
     assert rate == pytest.approx(0.1, abs=0.003)
     assert suspects == pytest.approx(10_000, rel=0.03)
-    assert seconds < 60  # a few, on a machine that has nothing else to do
+    assert seconds < 60  # of processor time
     assert megabytes < 300
 
 

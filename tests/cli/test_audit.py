@@ -412,8 +412,6 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
         f"--labels: {run} is a run": [run, "--labels", "r.csv"],
         f"--label: {run} is a run": [run, "--label", "kind"],
         "column": ["one.csv", "--label", "colour"],
-        "nonsense": ["digits", "--network", "nonsense"],
-        "noise rate: ": ["digits", "--noise", "symmetric:7"],
         "nothing.csv": ["digits", "--labels", "nothing.csv"],
     }
     before = set(tmp_path.iterdir())
@@ -456,7 +454,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
             )
             stopped = labelproof(*DIGITS, "--output", folder)
         assert stopped.exit_code == 130
-        assert f"Stopped; the same command goes on from {folder}." in stopped.stdout
+        assert f"Stopped; the same command resumes from {folder}." in stopped.stdout
         assert names_in(folder) == {SETTINGS, RUNS}
     again = labelproof(*DIGITS, "--output", folder)
     assert again.exit_code == 0, again.output

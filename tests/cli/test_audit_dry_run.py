@@ -108,7 +108,7 @@ def test_an_audit_that_is_there_is_told_or_refused_as_it_would_be(tmp_path: Path
     assert labelproof(*command).exit_code == 0
     before = below(tmp_path)
     again = labelproof(*command, "--dry-run")
-    assert "Time: what is left of an audit that was begun or finished before" in again.stdout
+    assert "Time: what is left of an audit that was started or finished before" in again.stdout
     assert f"Folder: {folder} (an audit is there already)" in again.stdout
     fresh = labelproof(*command, "--dry-run", "--fresh")
     assert f"Folder: {folder} (an audit is removed first)" in fresh.stdout

@@ -62,18 +62,6 @@ def test_the_page_is_made_while_no_one_else_can_write_there(
     assert (folder / AUDIT).exists()
 
 
-def test_folds_whose_removal_was_cut_short_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
-    with monkeypatch.context() as context:
-        context.setattr("labelproof.training.files.shutil.rmtree", lambda *_, **__: None)
-        assert audit(file, folder)[0] == 0
-    assert list(folder.glob(".removed-*"))
-    assert audit(file, folder)[0] == 0
-    assert not list(folder.glob(".removed-*"))
-
-
 def test_the_data_are_found_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

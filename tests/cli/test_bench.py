@@ -135,14 +135,14 @@ def test_stopped_it_saves_and_goes_on_from_there(data: Path, tmp_path: Path) -> 
         os.kill(process.pid, signal.SIGTERM)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM, output
-    assert "Stopped and saved; the same command goes on from here." in output
+    assert "Stopped and saved; the same command resumes from here." in output
     assert "Traceback" not in output
     assert records(tmp_path) == {}
     (run,) = (tmp_path / "runs").iterdir()
     assert list((run / "checkpoint").iterdir())
     again = bench(data, tmp_path, *chosen, epochs=12)
     assert again.exit_code == 0, again.output
-    assert "goes on after epoch" in again.output
+    assert "resumes after epoch" in again.output
     (record,) = records(tmp_path).values()
     assert record["curve"]["epoch"] == list(range(12))
 

@@ -84,7 +84,7 @@ def test_fresh_trains_again_and_a_broken_loss_is_no_reason_to_stop(
     again = runner.invoke(app, [*arguments, "--fresh", "--loss", "1e38*ce"], env={"COLUMNS": "200"})
     assert again.exit_code == 0, again.output
     assert "finished already" not in again.output
-    assert "1e38*ce seed 1   training diverged" in again.output
+    assert "1e38*ce seed 1  training diverged" in again.output
     assert "GCE+SR" in again.output
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("record.json")}
     assert after.keys() == before.keys()

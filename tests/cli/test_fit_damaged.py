@@ -94,22 +94,6 @@ def test_it_is_trained_anew(here: Path) -> None:
     assert again.exit_code == 0, again.output
 
 
-@pytest.mark.parametrize("damage", [cut, Path.unlink])
-def test_a_table_of_suspects_that_was_cut_off_is_written_anew(
-    here: Path, damage: Callable[[Path], None]
-) -> None:
-    for folder, command in (
-        (here / "t-fit" / "audit", ("fit", "t.csv", *SMALL)),
-        (here / "audit", ("audit", "t.csv", *SMALL, *FOLDS)),
-    ):
-        whole = (folder / "suspects.csv").read_bytes()
-        damage(folder / "suspects.csv")
-        again = labelproof(*command)
-        assert again.exit_code == 0, again.output
-        assert "Finished before" in again.stdout
-        assert (folder / "suspects.csv").read_bytes() == whole
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [

@@ -25,7 +25,7 @@ def test_the_time_left_is_that_of_the_epochs_seen_here() -> None:
         shown.advance("a", {"test_accuracy": 50.0})
         shown.advance("a", {"test_accuracy": 60.0})
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "goes on after epoch 4 of 10"
+    assert lines[0] == "resumes after epoch 4 of 10"
     # Ten seconds for each look at the clock: one epoch took 10, then two took 20.
     assert lines[1] == "epoch  5 of 10  accuracy 50.00%  0:50 left"
     assert lines[2] == "epoch  6 of 10  accuracy 60.00%  0:40 left"

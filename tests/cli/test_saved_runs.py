@@ -55,8 +55,8 @@ def commands(run: Path, output: Path) -> list[tuple[str | Path, ...]]:
 
 def test_every_command_warns_of_a_run_that_is_not_finished(stopped: Path, tmp_path: Path) -> None:
     warning = (
-        f"warning: {stopped} is not finished: it has trained 1 of 3 epochs; the same command that "
-        "began it goes on\n"
+        f"warning: {stopped} is not finished: it has trained 1 of 3 epochs; the command that "
+        "started it resumes it\n"
     )
     for command in commands(stopped, tmp_path):
         result = labelproof(*command)

@@ -109,13 +109,13 @@ def test_a_stopped_run_goes_on_to_the_same_result(
         stopped = train_digits(tmp_path, *NOISY, *["--fresh"] * fresh, epochs=3)
     assert stopped.exit_code == code, stopped.output
     told = "the same command without --fresh" if fresh else "the same command"
-    expected = f"Stopped after epoch 1 of 3, step 4; saved in {tmp_path}; {told} goes on from there"
+    expected = f"Stopped after epoch 1 of 3, step 4; saved in {tmp_path}; {told} resumes from there"
     assert expected in stopped.stdout
     preview = train_digits(tmp_path, *NOISY, "--dry-run", epochs=3)
-    assert "goes on after epoch 1, step 4" in preview.stdout
+    assert "resumes after epoch 1, step 4" in preview.stdout
     resumed = train_digits(tmp_path, *NOISY, epochs=3)
     assert resumed.exit_code == 0, resumed.output
-    assert "goes on after epoch 1 of 3" in resumed.stdout
+    assert "resumes after epoch 1 of 3" in resumed.stdout
     metrics = (tmp_path / "metrics.jsonl").read_bytes()
     assert metrics == (finished[0] / "metrics.jsonl").read_bytes()
 
@@ -139,7 +139,7 @@ def test_ctrl_c_saves_the_run(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
-    assert "saved in run; the same command goes on from there" in output
+    assert "saved in run; the same command resumes from there" in output
     assert "Traceback" not in output
     assert list((tmp_path / "run" / "checkpoint").iterdir())
     assert not (tmp_path / "run" / "record.json").exists()

@@ -92,7 +92,7 @@ def test_another_column_of_labels_is_another_run(here: Path, finished: bool) -> 
     assert contents(here / "run") == before
     told = train()
     assert told.exit_code == 0, told.output
-    assert ("holds this run, finished" if finished else "goes on after epoch 1") in told.stdout
+    assert ("holds this run, finished" if finished else "resumes after epoch 1") in told.stdout
     anew = train("--fresh", label="shape")
     assert anew.exit_code == 0, anew.output
     assert json.loads((here / "run" / "model.json").read_text())["class_names"][0] == "round"
@@ -112,7 +112,7 @@ def test_the_same_data_in_another_place_go_on_to_the_same_bytes(
     monkeypatch.chdir(other)
     resumed = train()
     assert resumed.exit_code == 0, resumed.output
-    assert "goes on after epoch 1 of 3" in resumed.stdout
+    assert "resumes after epoch 1 of 3" in resumed.stdout
     assert outcome(other / "run") == outcome(here / "whole")
     assert (other / "run" / NOTE).read_bytes() == (here / "whole" / NOTE).read_bytes()
     assert "holds this run, finished" in train().stdout

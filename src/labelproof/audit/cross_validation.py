@@ -84,8 +84,8 @@ class CrossValidation:
     ) -> Iterator[Event]:
         """Train those that are not finished; what happens to them as it happens.
 
-        A network that collapses under its penalty is let go, and all parts start over with a weaker
-        one: what they predict is compared, so they have to be trained alike.
+        A network that collapses under its penalty is abandoned, and all parts start over with a
+        weaker one: what they predict is compared, so they have to be trained alike.
         """
         for job in self.jobs:
             # Whoever was killed between the note of a weaker loss and the removal goes on here.

@@ -44,7 +44,6 @@ __all__ = [
     "SUSPECTS",
     "Audit",
     "find_audit",
-    "mend_suspects",
     "remove_audit",
 ]
 
@@ -278,20 +277,6 @@ class _LaterVersionError(ValueError):
         super().__init__(
             f"{path}: it is of version {version}, later than this program's; update labelproof"
         )
-
-
-def mend_suspects(folder: Path, audit: Audit) -> None:
-    """Write the table of suspects anew where it is missing or was cut off.
-
-    Whoever has changed something in it keeps that.
-    """
-    whole = _suspects_file(audit)
-    try:
-        found = (folder / SUSPECTS).read_bytes()
-    except FileNotFoundError:
-        found = b""
-    if len(found) < len(whole) and whole.startswith(found):
-        write_bytes(folder / SUSPECTS, whole)
 
 
 def _suspects_file(audit: Audit) -> bytes:

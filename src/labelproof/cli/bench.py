@@ -196,14 +196,14 @@ def bench(
     for job in ended.saved:
         say(console, f"{job.configuration.name} is saved in {job.folder}")
     if stop.signal is not None:
-        say(console, "Stopped and saved; the same command goes on from here.")
+        say(console, "Stopped and saved; the same command resumes from here.")
         raise typer.Exit(stop.exit_code)
     left = sum(not _is_kept(store, load, job) for job in jobs) - ended.failures
     if left and minutes is not None:
         say(
             console,
             f"Time is up: {count(left, 'run')} of {len(jobs)} left, and what was under way is "
-            "saved; the same command goes on from here.",
+            "saved; the same command resumes from here.",
         )
         raise typer.Exit(TIME_IS_UP)
     if ended.failures:

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from labelproof.cli.arguments import parse_seeds
@@ -28,7 +27,8 @@ from labelproof.experiments.demo import (
 )
 from labelproof.report.demo import finding, gains, write_demo_page
 from labelproof.training import DivergedError
-from labelproof.training.workers import Event, run_tasks
+from labelproof.training.workers import run_tasks
+from labelproof.verbs.progress import RunDisplay
 
 __all__ = ["demo"]
 
@@ -84,7 +84,7 @@ def demo(
         kept = len(runs) - len(unfinished(runs))
         console.print(
             f"\nStopped. {kept} of {len(runs)} runs are finished and kept in {output / 'runs'}; "
-            "the same command goes on from there.",
+            "the same command resumes from there.",
             highlight=False,
         )
         raise typer.Exit(130) from None
@@ -94,68 +94,26 @@ def demo(
 
 
 def _train_all(runs: Sequence[DemoRun], processes: int, console: Console) -> None:
-    with _Display(runs, console) as display:
+    epochs = sum(run.configuration.epochs for run in runs)
+    started: set[DemoRun] = set()
+    with RunDisplay(console, runs=len(runs), epochs=epochs) as display:
         for event in run_tasks(runs, train, processes=processes):
-            display.show(event)
-
-
-class _Display:
-    """One bar for everything and one for each run under way; plain lines where no one watches."""
-
-    def __init__(self, runs: Sequence[DemoRun], console: Console):
-        self.total = len(runs)
-        self.console = console
-        self.done = 0
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-        steps = sum(run.configuration.epochs for run in runs)
-        self.overall = self.progress.add_task("All runs", total=steps, note="")
-        self.bars: dict[DemoRun, TaskID] = {}
-        self.epochs = dict.fromkeys(runs, 0)
-
-    def __enter__(self) -> _Display:
-        if self.total and not self.console.is_terminal:
-            self.console.print(f"Training {self.total} runs")
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
-    def show(self, event: Event[DemoRun]) -> None:
-        run = event.task
-        epochs = run.configuration.epochs
-        if event.kind == "progress":
-            if run not in self.bars:
-                self.bars[run] = self.progress.add_task(str(run), total=epochs, note="")
-            # Counted by the epoch's number: a run that goes on has some behind it.
-            self._count(run, event.value["epoch"] + 1)
-            note = f"{event.value['test_accuracy']:.1f}%"
-            self.progress.update(self.bars[run], completed=self.epochs[run], note=note)
-            return
-        self.done += 1
-        self._count(run, epochs)
-        if run in self.bars:  # one whose record alone was missing has no epoch to show
-            self.progress.remove_task(self.bars.pop(run))
-        self.progress.update(self.overall, note=f"{self.done} of {self.total} runs")
-        failed = isinstance(event.value, DivergedError)
-        if failed or not self.console.is_terminal:
-            outcome = f"{event.value}" if failed else f"{event.value.final_accuracy:.1f}%"
-            self.console.print(
-                f"  {self.done:>2} of {self.total}  {run!s:<16} {outcome}", highlight=False
+            run = event.task
+            under_way = event.kind == "progress"
+            if run not in started:
+                started.add(run)
+                # A run that resumes has epochs behind it.
+                done = event.value["epoch"] if under_way else 0
+                display.start(run, str(run), epochs=run.configuration.epochs, done=done)
+            if under_way:
+                display.advance(run, event.value)
+                continue
+            failed = isinstance(event.value, DivergedError)
+            display.finish(
+                run, f"{event.value}" if failed else f"{event.value.final_accuracy:.1f}%"
             )
-
-    def _count(self, run: DemoRun, epochs: int) -> None:
-        self.epochs[run] = epochs
-        self.progress.update(self.overall, completed=sum(self.epochs.values()))
+            if failed and console.is_terminal:
+                display.say(f"{run}: {event.value}")
 
 
 def _table(results: Sequence[Result]) -> Table:

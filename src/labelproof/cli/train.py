@@ -48,7 +48,7 @@ def train(
         str | None,
         typer.Option(
             help="Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
-            "instance:RATE or human:WHICH. With --preset paper, as the authors' code puts them.",
+            "instance:RATE or human:WHICH. With --preset paper, as in the authors' code.",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +56,7 @@ def train(
         str | None,
         typer.Option(
             help="The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
-            "all. With --preset paper, a name of the paper's tables stands for its settings.",
+            "all. With --preset paper, a name from the paper's tables takes its settings.",
             show_default="ce; CE+SR with --preset paper",
         ),
     ] = None,

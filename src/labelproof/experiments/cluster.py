@@ -44,11 +44,11 @@ and reports to no one. Both are read when Ray is imported."""
 
 
 class WorkerLostError(RuntimeError):
-    """A run lost its worker: the process died, or was told to end."""
+    """A run lost its worker: the process died or was terminated."""
 
 
 def share_of_gpu(at_once: int) -> float:
-    """The part of a GPU that lets so many runs share it, in Ray's steps of 1/10000.
+    """The fraction of a GPU for each of `at_once` runs, in Ray's steps of 1/10000.
 
     >>> share_of_gpu(6), share_of_gpu(1)
     (0.1666, 1.0)
@@ -62,10 +62,10 @@ class RayEngine:
 
     Attributes:
         address: `auto` or `HOST:PORT` of a cluster that this machine is part of; `None` starts a
-            Ray on this machine for as long as the training takes.
-        gpus_per_run: Part of a GPU, where there is any.
-        cpus_per_run: CPU cores, and as many threads.
-        device: `auto` is `cuda` where a machine has a GPU and `cpu` otherwise.
+            temporary Ray on this machine.
+        gpus_per_run: Fraction of a GPU, if there are any.
+        cpus_per_run: CPU cores and threads.
+        device: `auto` is `cuda` if a machine has a GPU, else `cpu`.
         retries: How often a run may lose its worker.
         checkpoint_seconds: Time between two checkpoints of a run.
 

@@ -79,7 +79,7 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
 
 
 def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
-    """Folders of runs that were begun and have no record yet.
+    """Folders of unfinished runs.
 
     Args:
         *folders: As for `read_records`.

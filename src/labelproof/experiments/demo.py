@@ -173,7 +173,7 @@ def finished(runs: Sequence[DemoRun]) -> list[Result]:
 
 
 def discard(runs: Sequence[DemoRun]) -> None:
-    """Remove all that the runs have left, so that they start anew."""
+    """Remove the folders of the runs, so that they start over."""
     for run in runs:
         if run.folder.exists():
             remove_folder(run.folder)
@@ -182,9 +182,9 @@ def discard(runs: Sequence[DemoRun]) -> None:
 
 
 def train(run: DemoRun) -> Generator[dict[str, float], None, RunRecord | DivergedError]:
-    """Do one run, or the rest of it: yield each epoch's metrics, return the record.
+    """Train or resume one run: yield each epoch's metrics, return the record.
 
-    A loss that comes to be no number ends its own run and no other: the error is returned.
+    If it diverges, the error is returned, so that other runs continue.
     """
     outcome: RunRecord | DivergedError | None = None
     job = Job(run.configuration, run.folder)

@@ -1,4 +1,4 @@
-"""What networks see: features of test images, brought to the plane, and files of them."""
+"""Embeddings: features of test images in two dimensions, and files of them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def see_features(
 
 
 def embed(run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]) -> Embedding:
-    """Bring a finished run's features of some test images to the plane by t-SNE.
+    """Embed a finished run's features of some test images in two dimensions by t-SNE.
 
     Args:
         run: With its record.

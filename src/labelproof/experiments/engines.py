@@ -22,11 +22,10 @@ ENGINES = ("local", "ray")
 
 
 class Engine(Protocol):
-    """Does jobs, wherever that is, and tells what happens to each.
+    """Trains jobs and yields their events.
 
-    Whoever consumes the events need not know which engine they come from. A run that fails is an
-    event, and the others go on; anything else that goes wrong is raised, after what is under way
-    has been saved.
+    A failed run is an event, and the others continue. Any other error is raised after all active
+    runs have been saved.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Whether data are the published ones, as far as their numbers of images tell.
+"""Whether data is the published dataset, judged by its number of images.
 
 A data root may hold a part of a dataset under its name, to try something out. What is trained on
 that is a run like any other, but no cell of the paper's tables.

@@ -1,4 +1,4 @@
-"""Finished runs by their configuration: a folder of small records, one file a run."""
+"""Records of finished runs: a folder of small files, one per run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table from records: what was measured, what was published, and whether the two agree."""
+"""Tables from records: measured, published, and whether they agree."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Entry:
         cell: Its place.
         accuracies: Test accuracy of the last epoch by seed, percent; empty without records.
         published: The paper's, where it has this cell; a later paper's in a later table.
-        best: Test accuracy of the best epoch by seed. Whoever chooses that epoch has looked at the
-            test set, so that it is an upper bound; some papers report it.
+        best: Test accuracy of the best epoch by seed. Choosing that epoch uses the test set, so it
+            is an upper bound; some papers report it.
 
     Example:
         >>> cell = Cell("symmetric", "mnist", "CE", "0.8")
@@ -291,9 +291,8 @@ class Comparison:
 def tolerance(entry: Entry) -> float:
     """How many points a cell may differ from the paper's: 1, or twice the spread if that is more.
 
-    The spread is the root of the sum of both variances, the paper's and ours. A deviation that is
-    not known, because the paper gives none or because there is only one seed, counts as 0: whoever
-    has run once gets no allowance for it.
+    The spread is the root of the sum of both variances, the paper's and ours. An unknown deviation
+    counts as 0: if the paper gives none, or with a single seed.
 
     Example:
         >>> from labelproof.experiments.grids import Cell

@@ -66,6 +66,7 @@ _FIRST = 3
 _STEPS = 20
 _MEMBERS = 5
 """Candidates in a blend at most; each is trained again."""
+_MOST_TREES = 600
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
 candidate learns there, it is not trained on the others."""
@@ -164,8 +165,18 @@ def choose_candidates(
         Forest(**common, leaf=5, extra=True, grouped=grouped),
         Network(**common),
         Network(**common, truncation=0.7),
-        Boosting(**common),
+        Boosting(**common, stages=_stages(len(examples.class_weight))),
     ]
+
+
+def _stages(classes: int) -> tuple[int, ...]:
+    """Rounds of boosting, each of which trains a tree for every class: fewer where there are many.
+
+    >>> _stages(2), _stages(10), _stages(26)
+    ((15, 40, 100), (15, 40), (15,))
+    """
+    first, *more = Boosting().stages
+    return first, *(stage for stage in more if stage * classes <= _MOST_TREES)
 
 
 def fit_committee(

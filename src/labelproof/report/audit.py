@@ -1,4 +1,4 @@
-"""An audit's page: how many labels are wrong, which ones, and how that was found out."""
+"""The report of an audit: how many labels are wrong, which ones, and the method."""
 
 from __future__ import annotations
 
@@ -71,14 +71,13 @@ _MEMORIES: Mapping[str, str] = dict(
 def write_audit_page(
     path: Path, audit: Audit, samples: Samples, *, limit_bytes: int = 9_000_000
 ) -> Path:
-    """Write the page of an audit: the finding in words, tables, and the suspects to look at.
+    """Write the report of an audit: findings, tables and suspects.
 
     Args:
-        path: Where the page goes; it needs nothing beside it.
-        audit: What was found.
-        samples: Its samples, by which suspects are seen; see `open_samples`.
-        limit_bytes: How large the page may become by pictures. Suspects for which there is no room
-            are listed by name.
+        path: The file; the page is self-contained.
+        audit: The audit.
+        samples: Its samples; see `open_samples`.
+        limit_bytes: Size limit of the pictures. Further suspects are listed by name.
 
     Example:
         >>> import numpy as np

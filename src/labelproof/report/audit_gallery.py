@@ -1,4 +1,4 @@
-"""The samples of an audit's page: which are listed, which are seen, and how they get into it."""
+"""The gallery of samples in the report of an audit."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Listed:
 
 
 def list_samples(audit: Audit, *, limit_bytes: int) -> Listed:
-    """All suspects, or as many as there is room for; of few suspects, the next samples too.
+    """All suspects that fit, and if there are few, the next samples too.
 
     Args:
         audit: Whose samples.
@@ -105,7 +105,7 @@ def seen_first(findings: Findings, listed: Listed) -> list[int]:
 
 
 def look_at(samples: Samples, listed: Listed, *, limit_bytes: int) -> dict[int, Look]:
-    """How the listed samples look, as many as there is room for, by their place in the list.
+    """Render as many of the listed samples as fit, by their place in the list.
 
     Args:
         samples: Where they are seen.
@@ -141,7 +141,7 @@ def column_names(samples: Samples, listed: Listed) -> list[str]:
 
 
 def as_json(value: object) -> Markup:
-    r"""A value as JSON that can stand in a page's script element: nothing in it ends the element.
+    r"""JSON that is safe inside a script element: nothing in it closes the element.
 
     Example:
         >>> print(as_json(["</script>", "a & b"]))

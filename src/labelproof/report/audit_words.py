@@ -1,4 +1,4 @@
-"""What an audit has found: its tables, and what is said about it in words."""
+"""The findings of an audit as tables and sentences."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _DEEPEST = 0.7
 
 @dataclass(frozen=True)
 class Pair:
-    """One way for a label to be wrong.
+    """A confusion of two classes.
 
     Attributes:
-        true: The class that samples really are of.
-        given: The class they are labelled as.
-        about: How many there are, by the estimate.
-        share: Which share of the true class that is.
-        suspects: How many samples are suspected of it.
+        true: The true class.
+        given: The given label.
+        about: The estimated number of such labels.
+        share: Their share of the true class.
+        suspects: The number of such suspects.
     """
 
     true: int
@@ -95,7 +95,7 @@ def confusion_counts(findings: Findings) -> NDArray[np.int64]:
 
 
 def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
-    """The most frequent ways to be wrong, by the estimate: those that there is at least one of."""
+    """The most frequent confusions, with an estimate of at least one label."""
     # What the classes really are is not known; the suggested labels are the best guess there is.
     sizes = np.bincount(findings.suggested, minlength=findings.num_classes)
     about = findings.transition * sizes[:, None]
@@ -225,7 +225,7 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
 
 
 def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
-    """The most frequent ways to be wrong; nothing where there are none.
+    """The most frequent confusions in words; empty if there are none.
 
     Args:
         pairs: The most frequent first.
@@ -249,7 +249,7 @@ def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
 
 
 def how(audit: Audit) -> str:
-    """What was done to find out, in a sentence or two."""
+    """The method, in one or two sentences."""
     return f"{_judged(audit)}{_rehearsed(audit)}"
 
 
@@ -284,7 +284,7 @@ def agreement(audit: Audit) -> str:
 
 
 def caution(audit: Audit) -> str:
-    """A warning where the networks have learned too little to be believed; else nothing."""
+    """A warning if the networks learned too little to be trusted; else empty."""
     return " ".join(filter(None, (_agreed_little(audit), _never_learned(audit))))
 
 
@@ -344,7 +344,7 @@ def _never_learned(audit: Audit) -> str:
 
 
 def hardly_judged(audit: Audit) -> str:
-    """Which classes have too few samples for their labels to be judged; or nothing."""
+    """The classes with too few samples to judge their labels; or empty."""
     counts = audit.findings.labelled
     small = [
         f"{readable(name)} ({number:,})"
@@ -360,7 +360,7 @@ def hardly_judged(audit: Audit) -> str:
 
 
 def after_review(audit: Audit) -> str:
-    """That mistakes which an audit did not find before are not found now; or nothing."""
+    """A note that mistakes missed by an earlier audit stay hidden; or empty."""
     if not audit.options.get("labels"):
         return ""
     return (
@@ -388,7 +388,7 @@ def limits(audit: Audit) -> str:
 
 
 def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
-    """What to do next: for each step, why and the command.
+    """The next steps: for each, the reason and the command.
 
     Args:
         audit: Whose data are to be trained on.

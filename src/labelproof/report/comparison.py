@@ -1,4 +1,4 @@
-"""Runs side by side, as Markdown, LaTeX and CSV."""
+"""Comparisons of runs as Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = ("measured_on", "mean", "std", "n", "difference", "difference_std", "
 
 
 def comparison_markdown(compared: Sequence[Compared]) -> str:
-    """As Markdown, aligned so that it can be read as it is.
+    """As aligned Markdown.
 
     Example:
         >>> runs = [Compared({"loss": "ce"}, "test", {1: 80.0, 2: 82.0}, 0.2)]

@@ -1,4 +1,4 @@
-"""A dataset's page: how many labels are wrong, what that looks like, and by which matrix."""
+"""The page of a dataset: its images, its wrong labels and the noise matrix."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ClassCount:
-    """How often a class is written before and after, and how many of the latter are wrong."""
+    """How often a class occurs before and after noise, and how many of the latter are wrong."""
 
     name: str
     before: int
@@ -87,9 +87,9 @@ def write_dataset_page(
     """Write a page about a dataset's training labels, before and after noise.
 
     Args:
-        path: Where the page goes; it needs nothing beside it.
+        path: The file; the page is self-contained.
         dataset: Its training images are shown.
-        noisy: What was done to the training labels; `None` shows them as they came.
+        noisy: The noisy training labels; `None` shows the labels as they are.
         samples: How many images are shown in all.
         seed: Which ones.
         command: How to make the page again, shown at its end.

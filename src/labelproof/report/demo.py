@@ -30,7 +30,7 @@ def write_demo_page(path: Path, results: Sequence[Result]) -> Path:
     """Write the page from finished runs: their records, and the first seed's networks.
 
     Args:
-        path: Where the page goes; it needs nothing beside it.
+        path: The file; the page is self-contained.
         results: At least one.
     """
     configuration = results[0].record.configuration

@@ -1,4 +1,4 @@
-"""Pages that stand alone: one template, everything in it, whatever is shown escaped."""
+"""Self-contained pages from templates, with everything escaped."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
 
 
 def write_page(path: Path, template: str, **values: object) -> Path:
-    """Fill in a template of this package and write it, whole or not at all.
+    """Render a template of this package and write it atomically.
 
     Args:
-        path: Where the page goes; it needs nothing beside it.
+        path: The file; the page is self-contained.
         template: The template's file name.
         values: What it shows; a name that the template uses and that is not given is an error.
     """
@@ -38,7 +38,7 @@ def write_page(path: Path, template: str, **values: object) -> Path:
 
 
 def render_page(template: str, **values: object) -> str:
-    """Fill in a template of this package; see `write_page`."""
+    """Render a template of this package; see `write_page`."""
     return templates("labelproof.report").get_template(template).render(**values)
 
 
@@ -72,7 +72,7 @@ def picture(image: NDArray[np.uint8]) -> str:
 
 
 def heat_picture(matrix: NDArray[np.float64]) -> str:
-    """A matrix as a data address, a pixel for each entry; see-through where it is zero.
+    """A matrix as a data URL, one pixel per entry; zeros are transparent.
 
     The root of each entry is drawn, so that small ones are seen beside a large diagonal.
     """

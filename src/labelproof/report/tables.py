@@ -70,7 +70,7 @@ class Line:
 
 
 def table_markdown(table: ResultTable) -> str:
-    """As Markdown, aligned so that it can be read as it is.
+    """As aligned Markdown.
 
     Example:
         >>> from pathlib import Path
@@ -165,7 +165,7 @@ def _latex_frame(title: str, columns: str, head: Sequence[str], body: Sequence[s
 
 
 def table_html(table: ResultTable) -> str:
-    """As a page that stands alone; whatever is shown is escaped.
+    """As a self-contained page, with everything escaped.
 
     Example:
         >>> from pathlib import Path
@@ -255,7 +255,7 @@ def caption(table: ResultTable) -> str:
 
 
 def finding(table: ResultTable) -> str:
-    """How much of a table is there, and how much of that agrees with the paper."""
+    """How much of a table was measured, and how much of that agrees with the paper."""
     measured = sum(entry.n > 0 for entry in table.entries.values())
     opening = f"{measured} of {len(table.entries)} cells have records."
     compared = compare(table)
@@ -346,7 +346,7 @@ def summary(comparisons: Sequence[Comparison]) -> str:
 
 
 def summary_html(comparisons: Sequence[Comparison]) -> str:
-    """The same as a page that stands alone; whatever is shown is escaped.
+    """The same as a self-contained page, with everything escaped.
 
     >>> summary_html([])[:15]
     '<!doctype html>'

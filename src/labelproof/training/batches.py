@@ -108,7 +108,7 @@ class Fetched(NamedTuple):
     target: Tensor
     """The labels they are given, `(B)`."""
     clean: Tensor
-    """Their true labels, `(B)`; the given ones where no one knows them."""
+    """Their true labels, `(B)`; the given ones if they are unknown."""
     weight: Tensor | None = None
     """How much each counts, `(B)`, or `None` where all count alike."""
 
@@ -119,7 +119,7 @@ class Labels(NamedTuple):
     given: Tensor
     """The labels given, `(N)`."""
     clean: Tensor
-    """The true labels, `(N)`; the given ones where no one knows them."""
+    """The true labels, `(N)`; the given ones if they are unknown."""
     weight: Tensor | None = None
     """How much each example counts, `(N)`, or `None`."""
 

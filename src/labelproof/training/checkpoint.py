@@ -198,7 +198,7 @@ def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
     for name, path in sorted(_checkpoints(folder).items(), reverse=True):
         try:
             return name, _read(path), problems
-        except FileNotFoundError:  # the run goes on and has removed it meanwhile: look again
+        except FileNotFoundError:  # the run continues and has removed it: look again
             return newest_whole(folder)
         except ValueError as error:
             problems.append(f"{path}: {error}")
@@ -275,7 +275,7 @@ def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], netwo
 def can_draw_on(
     found: Mapping[str, Tensor], mine: Mapping[str, Tensor], *, between_epochs: bool
 ) -> bool:
-    """Whether random numbers can go on where a checkpoint stood.
+    """Whether a run can continue the random numbers of a checkpoint.
 
     Args:
         found: The states of generators, as the checkpoint has them.

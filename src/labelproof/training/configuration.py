@@ -228,7 +228,7 @@ class Configuration:
         parts = [data, self.noise, self.imbalance, algorithm, loss]
         words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
         chosen = [word for word in words if word and word != "none"]
-        # A file system takes 255 characters, of which whoever writes there needs some.
+        # File systems allow 255 characters, of which other files in the folder need some.
         return "-".join(["-".join(chosen)[:_LONGEST].strip("-."), f"s{self.seed}", digest])
 
 

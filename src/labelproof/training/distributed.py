@@ -105,7 +105,7 @@ def share_gradients(network: nn.Module) -> nn.Module:
 
 
 def count_batches(network: nn.Module) -> None:
-    """Give torch's synchronised batch norms the count that they insist on, and no one reads.
+    """Give torch's synchronised batch norms the count that they require and nothing reads.
 
     It is no buffer: a checkpoint of several processes has the same tensors as one of a single
     process.

@@ -50,7 +50,7 @@ SEEN = ("clean_seen", "wrong_seen")
 
 
 class Counted(NamedTuple):
-    """What an epoch came to, on the host."""
+    """The sums of an epoch, on the host."""
 
     sums: dict[str, float]
     """Over the training examples, by name."""
@@ -61,7 +61,7 @@ class Counted(NamedTuple):
     held_predicted: list[int]
     """How often each class is predicted for those."""
     diverged: int
-    """The first step whose loss was not a number, or -1."""
+    """The first step whose loss was NaN or infinite, or -1."""
 
 
 class Tally:
@@ -83,8 +83,8 @@ class Tally:
         # Counted anew at the end of every epoch, so a checkpoint has no need of it.
         self.held = torch.zeros(2, num_classes, dtype=torch.int64, device=device)
         self.count = torch.zeros((), dtype=torch.int64, device=device)
-        # The first step whose loss was not a number, or -1. It is read between epochs, since a
-        # look at every step would make the host wait for the device.
+        # The first step whose loss was NaN or infinite, or -1. It is read between epochs, because
+        # reading it at every step would make the host wait for the device.
         self.diverged = torch.full((), -1, dtype=torch.int64, device=device)
         # Steps that are yet to be counted, where that is left for later.
         self.backlog: Backlog | None = None
@@ -101,7 +101,7 @@ class Tally:
         }
 
     def add(self, total: Tensor, counted: Tensor) -> None:
-        """Take in one step."""
+        """Add one step."""
         self.sums += counted
         bad = ~torch.isfinite(total) & (self.diverged < 0)
         self.diverged.copy_(torch.where(bad, self.count, self.diverged))
@@ -113,7 +113,7 @@ class Tally:
         self.sums.zero_()
 
     def read(self) -> Reading:
-        """Ask for the values as they are now; on CUDA they arrive while the host goes on."""
+        """Ask for the values as they are now; on CUDA they arrive while the host continues."""
         self._settle()
         return Reading(self)
 
@@ -225,7 +225,7 @@ class Backlog:
 
     @torch.no_grad()
     def settle(self) -> None:
-        """Count what has come together."""
+        """Count the steps that are waiting."""
         if not self._kept:
             return
         kept = self._kept
@@ -243,7 +243,7 @@ class Backlog:
         named = [parts[name] for name in self.tally.names if name in parts]
         found = torch.stack([*map(_wide, named), *map(_wide, _memory(predicted, target, clean))])
         there = torch.arange(self.batch_size) < torch.tensor(sizes).unsqueeze(1)
-        # `where`, not a product: a step that went wrong leaves what is not a number.
+        # `where`, not a product: a step that diverged leaves NaN.
         shaped = found.view(len(found), self.places, self.batch_size)
         steps = torch.where(there, shaped, 0).sum(dim=2).t().tolist()
         sums = self.tally.sums.tolist()

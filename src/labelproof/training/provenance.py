@@ -281,10 +281,10 @@ def mark_data(configuration: Configuration, examples: Examples) -> str:
 
 
 def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
-    """Refuse to go on with a run that was begun on other data, or to take it for finished.
+    """Refuse to resume a run that was trained on other data, or to report it as finished.
 
-    A folder without a note, as an earlier version left it, is taken for what is asked for; and one
-    in which there is nothing to go on from yet may as well begin with these data.
+    A folder without a note is assumed to be on these data, and one without a checkpoint may start
+    on them.
 
     Args:
         folder: The run's; it need not be there.
@@ -314,7 +314,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
-    r"""Note which data the run in a folder is on; a note that says so already stays as it is.
+    r"""Note which data the run in a folder is trained on; an equal note stays as it is.
 
     >>> folder = getfixture("tmp_path")
     >>> note_data(folder, "27d1")

@@ -76,7 +76,7 @@ class OtherConfigurationError(ValueError):
 
 @dataclass
 class History:
-    """What the epochs so far came to, and the seconds that the next one has taken already."""
+    """Metrics and timing of the epochs so far, and the seconds already spent on the next one."""
 
     metrics: list[dict[str, float]] = field(default_factory=list)
     timing: list[dict[str, float]] = field(default_factory=list)
@@ -95,7 +95,7 @@ class History:
 
 
 class RunFolder:
-    """Where one run keeps what it has.
+    """The files of one run.
 
     Args:
         path: The folder; made when something is written.
@@ -112,7 +112,7 @@ class RunFolder:
     def record(self, configuration: Configuration) -> RunRecord | None:
         """The record of exactly this configuration, if it is finished.
 
-        The precision of the record is resolved; `auto` is taken for whatever it came to.
+        The precision of the record is resolved; `auto` matches any.
         """
         record = read_record(self.path)
         if record is None:
@@ -123,11 +123,11 @@ class RunFolder:
     def resume(
         self, run: Trainer, *, on_problem: Callable[[str], None], writes: bool = True
     ) -> History:
-        """Put a run back to its last checkpoint, if there is one, and give what it had.
+        """Restore a run from its last checkpoint, if there is one, and return its history.
 
         Args:
             run: It is changed in place.
-            on_problem: Called with a sentence for each checkpoint that is not whole.
+            on_problem: Called with a sentence for each damaged checkpoint.
             writes: Whether this process is the one that writes.
 
         Raises:
@@ -140,7 +140,7 @@ class RunFolder:
         run.restore(checkpoint)
         values = checkpoint.values
         history = History(values["metrics"], values["timing"], values.get("begun", 0.0))
-        # Lines of epochs after the checkpoint are of a course that is run again.
+        # Epochs after the checkpoint are trained again, so their lines go.
         if writes:
             self._write_lines(METRICS, history.metrics)
             self._write_lines(TIMING, history.timing)

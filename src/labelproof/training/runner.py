@@ -82,7 +82,7 @@ _SHARE_OF_CHECKPOINTS = 0.01
 
 
 class ActiveRun:
-    """A job under way: its run, its folder, and what is still on its way from the device.
+    """A job being trained: its run, its folder, and epochs whose sums the device still computes.
 
     Args:
         job: What is to be done.
@@ -110,7 +110,7 @@ class ActiveRun:
         resident: dict[str, DeviceInputs],
         wrap: Callable[[nn.Module], nn.Module] | None,
     ) -> Iterator[Event]:
-        """Load, prepare, and go back to the last checkpoint.
+        """Load, prepare, and restore the last checkpoint.
 
         Args:
             load: Gives the examples of a configuration.
@@ -334,8 +334,8 @@ def time_to_next(wanted: float, taken: float) -> float:
     """Seconds to the next checkpoint: longer than wanted where one takes long itself.
 
     On a GPU a checkpoint of a large network takes more than half a second, in which the device and
-    all runs beside it wait. It may cost one hundredth of the time; whoever wants one after every
-    epoch, with 0, gets that.
+    all runs beside it wait. It may take one hundredth of the time; 0 asks for one after
+    every epoch and gets it.
 
     Args:
         wanted: Seconds between two checkpoints.
@@ -402,7 +402,7 @@ def train_runs(
     try:
         while (more or active) and not stopping:
             while more and len(active) < at_once:
-                # To load and to compile may take longer than whoever wants to stop will wait.
+                # Loading and compiling may take longer than a user who wants to stop will wait.
                 if active and _wants_alone(stop, execution):
                     stopping = True
                     break

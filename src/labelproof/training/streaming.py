@@ -277,7 +277,7 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 class StreamedSet(DeviceInputs):
-    """A dataset whose images come to the device batch by batch.
+    """A dataset whose images are copied to the device batch by batch.
 
     Args:
         dataset: Its images are decoded lazily, or are too many for the device.

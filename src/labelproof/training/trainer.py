@@ -96,7 +96,7 @@ def drop_units(networks: Iterable[nn.Module]) -> bool:
 
 
 def _forget_counts(network: nn.Module) -> None:
-    """Let batch norms not count their batches: a kernel each, for a number that no one reads."""
+    """Stop batch norms from counting their batches: a kernel each, for an unused number."""
     for module in network.modules():
         if isinstance(module, _BatchNorm) and module.momentum is not None:
             module.num_batches_tracked = None
@@ -143,7 +143,7 @@ class Trainer:
         self.epoch, self.step = 0, 0
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.generator = torch.Generator(device)
-        if self.stream is not None:  # what others have brought to the device may be under way
+        if self.stream is not None:  # copies of other runs to the device may not be done
             self.stream.wait_stream(torch.cuda.current_stream(device))
         with self._on_stream():
             self._build(precision, wrap, loss or parse_loss(configuration.loss))

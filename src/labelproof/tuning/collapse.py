@@ -140,7 +140,7 @@ def _halve(found: re.Match[str]) -> str:
 
 
 _FREE = 5
-"""Complete trials before any is let go: with fewer, half of them may simply be bad."""
+"""Complete trials before any is abandoned: with fewer, half of them may simply be bad."""
 
 
 def warm_up(epochs: int) -> int:
@@ -156,7 +156,7 @@ def warm_up(epochs: int) -> int:
 
 
 def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
-    """Say why a trial is let go, or nothing where it may still come out first.
+    """Say why a trial is abandoned, or nothing where it may still come out first.
 
     Only its first fold is judged, against the complete trials at the same epoch of the same fold,
     so all of them are measured on the same examples. It has to be below their median, and also

@@ -1,4 +1,4 @@
-"""The search: settings tried on noisy labels, those that fail let go, the best one chosen."""
+"""The search: settings tried on noisy labels, those that fail abandoned, the best one chosen."""
 
 from __future__ import annotations
 
@@ -92,15 +92,15 @@ def tune(
             put on the labels first: a rehearsal on data whose labels are right.
         trials: How many settings are tried, those of an earlier part of the search among them.
         at_once: Runs at a time on the device.
-        seconds: After so long no more is begun, and what is under way is let go as soon as one
-            setting is through; no limit unless given.
+        seconds: After so long nothing more is started, and what is under way is abandoned as soon
+            as one setting is through; no limit unless given.
         execution: On which device, and how; the fastest there is unless given.
         seed: Of the search; the configuration's unless given.
         folds: Each setting is trained so many times, each time validated on another part of the
             examples; 1 holds out a single part. `auto` takes 3 for fewer than 10,000 examples.
         losses: Settings of one's own to try first, as text.
-        prune: Whether settings that are clearly behind are let go before their last epoch.
-        file: Where the search is kept after every run; it goes on from what is there.
+        prune: Whether settings that are clearly behind are abandoned before their last epoch.
+        file: Where the search is kept after every run; it resumes from what is there.
         stop: Asked between steps; when it is wanted, the search ends with the best so far. Unless
             given, Ctrl-C is such a wish.
         on_event: Told whatever happens to a run (an `Event`), and each `Trial` that is over.
@@ -147,7 +147,7 @@ def tune(
 
 
 class Course:
-    """A search under way: its trials, whose turn it is, and which runs are to be let go."""
+    """A search under way: its trials, whose turn it is, and which runs are to be abandoned."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class Course:
             return None
         busy = {id(trial) for trial, _ in self.active.values()}
         for trial in self.trials:
-            # One fold at a time, so that what is let go in its first costs no more than that.
+            # One fold at a time, so that what is abandoned in its first costs no more than that.
             if trial.state == "waiting" and id(trial) not in busy:
                 return trial, self._remaining(trial)[0]
         if len(self.trials) >= self.wanted:

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 STATES = ("waiting", "complete", "pruned", "collapsed", "failed")
-"""Not all folds are trained; all are; let go as no contender; let go as collapsed; not a number."""
+"""Not all folds are trained; all are; abandoned as no contender, or as collapsed; diverged."""
 
 
 def last_epochs(epochs: int) -> int:
@@ -58,7 +58,7 @@ class Trial:
         loss: As canonical text.
         origin: Where it comes from: `start`, `asked` for, `search` or `back-off`.
         state: One of `STATES`.
-        why: What was seen when it was let go.
+        why: What was seen when it was abandoned.
         curves: For each fold that was trained, or begun, its metrics by name, one for each epoch.
         finished: The folds that were trained to the end.
         rows: How many examples each fold validates on.
@@ -160,7 +160,7 @@ class Trial:
 
 
 def rank(trials: Sequence[Trial]) -> list[Trial]:
-    """All trials, the best first; those that were let go come after those that were not.
+    """All trials, the best first; those that were abandoned come after those that were not.
 
     A trial whose folds are not all trained is behind every complete one: its accuracy is that of
     fewer examples, and of other ones.

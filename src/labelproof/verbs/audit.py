@@ -18,6 +18,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
+from labelproof.models.text import is_factory
 from labelproof.training.provenance import MODEL
 from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.verbs.cross_validation import (
@@ -196,7 +197,9 @@ def plan_audit(
         matching = {"--class-names": class_names, "--id": id}
         _refuse(matching, "expected with --probabilities, got it without")
     if of_run:
-        network = training.pop("--network", None)
+        network = settings.get("network")
+        if network is not None and is_factory(network):
+            del training["--network"]  # it allows the run's own code
         _refuse(training, "nothing is trained for an audit of a run")
         _refuse({"--probabilities": probabilities}, f"{data} is a run, which predicts itself")
         _refuse(columns, f"{data} is a run, which knows the labels it was trained on")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from labelproof.audit.cross_validation import CrossValidation, audit_loss
-from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, mend_suspects, remove_audit
+from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import conclude
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
@@ -178,7 +178,6 @@ class CrossValidationPlan:
             found = replace(kept, data=self.place, options=options, dataset=self.dataset)
             if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
                 found.write(folder)
-            mend_suspects(folder, found)
             return found
         # The networks that are there know the data by the path that they were begun with.
         begun = attempts.asked.get("data", configuration.data)
@@ -211,7 +210,7 @@ class CrossValidationPlan:
                     attempts.write(folder, SETTINGS)
                 display.show(event)
         if stop.wanted:
-            raise StoppedError(f"Stopped; the same command goes on from {folder}.", stop.exit_code)
+            raise StoppedError(f"Stopped; the same command resumes from {folder}.", stop.exit_code)
         if validation.failure is not None:
             raise validation.failure
         found = conclude(

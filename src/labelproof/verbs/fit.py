@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit, mend_suspects
+from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
@@ -181,7 +181,7 @@ class FitPlan:
         reporter.say(describe(found, num_classes=prepared.num_classes))
         if found.stopped:
             raise StoppedError(
-                f"Stopped; the same command goes on from {self.folder}.", stop.exit_code
+                f"Stopped; the same command resumes from {self.folder}.", stop.exit_code
             )
         return found.configuration.loss
 
@@ -407,9 +407,6 @@ def _kept_audit(folder: Path) -> Audit | None:
     try:
         # In the order in which they are written: the page may be of a run that was here before.
         times = [file.stat().st_mtime_ns for file in files]
-        kept = Audit.read(folder / INSIDE) if times == sorted(times) else None
+        return Audit.read(folder / INSIDE) if times == sorted(times) else None
     except (OSError, ValueError):
         return None
-    if kept is not None:
-        mend_suspects(folder / INSIDE, kept)
-    return kept

@@ -204,7 +204,7 @@ class RunDisplay:
             self.finish(job, _outcome(event))
 
     def start(self, run: Hashable, name: str, *, epochs: int, done: int = 0) -> None:
-        """A run begins, or goes on after some epochs."""
+        """A run begins, or resumes after some epochs."""
         bar = self._progress.add_task(
             name if self.runs > 1 else "epoch", total=epochs, completed=done, note=""
         )
@@ -214,7 +214,7 @@ class RunDisplay:
             self._all.done += done
             self._all.begun_at += done
         if done and self.every_epoch:
-            self._line(run, f"goes on after epoch {done} of {epochs}")
+            self._line(run, f"resumes after epoch {done} of {epochs}")
 
     def advance(self, run: Hashable, metrics: Mapping[str, float]) -> None:
         """An epoch of a run is done."""
@@ -287,5 +287,5 @@ def _outcome(event: Event) -> str:
     if event.kind == "stopped":
         return "stopped"
     if event.kind == "abandoned":
-        return f"given up after epoch {event.value}"
+        return f"abandoned after epoch {event.value}"
     return str(event.value)

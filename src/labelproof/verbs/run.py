@@ -211,8 +211,8 @@ def load_run(
     elif run.record is None:
         epochs = count(run.configuration.epochs, "epoch")
         warnings.warn(
-            f"{run.folder} is not finished: it has trained {run.epochs:,} of {epochs}; the same "
-            "command that began it goes on",
+            f"{run.folder} is not finished: it has trained {run.epochs:,} of {epochs}; the "
+            "command that started it resumes it",
             stacklevel=2,
         )
     return run

@@ -250,7 +250,7 @@ def stopped(folder: Path, stood: tuple[int, int] | None, *, epochs: int, fresh: 
     command = "the same command without --fresh" if fresh else "the same command"
     return (
         f"Stopped after epoch {stood[0]} of {epochs}, step {stood[1]}; saved in {folder}; "
-        f"{command} goes on from there"
+        f"{command} resumes from there"
     )
 
 
@@ -275,7 +275,7 @@ def _standing(configuration: Configuration, folder: Path) -> str:
     checkpoint = load_checkpoint(folder / "checkpoint", on_problem=lambda _: None)
     if checkpoint is None:
         return "new"
-    return f"goes on after epoch {checkpoint.values['epoch']}, step {checkpoint.values['step']}"
+    return f"resumes after epoch {checkpoint.values['epoch']}, step {checkpoint.values['step']}"
 
 
 def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) -> str:
@@ -299,7 +299,7 @@ def describe_course(device: torch.device, seconds: float | None, *, begun: bool)
     'Time: about 5 minutes on cpu, by its first steps'
     """
     if begun:
-        return f"Time: what is left of an audit that was begun or finished before, on {device}"
+        return f"Time: what is left of an audit that was started or finished before, on {device}"
     if seconds is None:
         return f"Time: not known on {device}; the first epochs will tell"
     return f"Time: {roughly(seconds)} on {device}, by its first steps"

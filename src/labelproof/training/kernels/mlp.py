@@ -76,7 +76,7 @@ class Direct:
 
     @property
     def ready(self) -> bool:
-        """Whether no one wants to see what passes through the network's modules."""
+        """Whether none of the network's modules has hooks."""
         return not any(listened_to(module) for module in self._modules)
 
     def __call__(self, fetched: Fetched) -> Tensor:
