@@ -182,9 +182,9 @@ def measure_all(options: argparse.Namespace) -> None:
             for method in options.methods
             if (name, noise, seed, method) not in known
         ]
-    found: Iterator[Any] = Parallel(
-        options.jobs, return_as="generator_unordered", pre_dispatch="all"
-    )(delayed(measure)(*job, options.rows, options.tables, deadline) for job in jobs)
+    found: Any = Parallel(options.jobs, return_as="generator_unordered", pre_dispatch="all")(
+        delayed(measure)(*job, options.rows, options.tables, deadline) for job in jobs
+    )
     with options.log.open("a", encoding="utf-8") as log:
         for line in found:
             if line is not None:
@@ -346,11 +346,11 @@ def report(lines: list[dict[str, Any]]) -> str:
     return "\n\n".join([*parts, "Accuracy by table:", markdown(by_table.T, "method")])
 
 
-def _of(cells: pd.DataFrame, noise: str) -> pd.DataFrame:
+def _of(cells: Any, noise: str) -> Any:
     return cells[cells.index.get_level_values("noise") == noise]
 
 
-def _must_show(accuracy: pd.DataFrame) -> Iterator[str]:
+def _must_show(accuracy: Any) -> Iterator[str]:
     """The claims: the lead over the best rival, the worst gap without noise, wins at 40 %."""
     if OURS not in accuracy:
         return

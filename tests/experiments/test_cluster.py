@@ -257,7 +257,7 @@ def test_the_bench_starts_a_ray_stops_it_and_goes_on_without(tmp_path: Path) -> 
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not any(path.stat().st_size for path in tmp_path.glob("runs/*/metrics.jsonl")):
             assert process.poll() is None
             assert time.monotonic() < deadline
@@ -292,7 +292,7 @@ def test_mistakes_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert str(result.exception).startswith(message)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'labelproof\[cluster\]'"):
-        list(RayEngine().train([], load=load_small))
+        RayEngine()
     assert labelproof(*common, "--engine", "ray", "--dry-run").exit_code == 0
 
 

@@ -6,6 +6,7 @@ run's folder. Tasks report epochs through a queue and return their final event.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import platform
@@ -90,6 +91,9 @@ class RayEngine:
         host, _, port = (self.address or "auto").rpartition(":")
         if port != "auto" and (not host or "/" in host or not port.isdecimal()):
             raise ValueError(f"--address: expected auto or HOST:PORT, got {self.address!r}")
+        if importlib.util.find_spec("ray") is None:
+            advice = "pip install 'labelproof[cluster]'"
+            raise ImportError(f"--engine ray: expected the package ray: {advice}")
 
     @contextmanager
     def opened(self) -> Iterator[torch.device]:
@@ -254,15 +258,11 @@ def _train(
 def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     """The module `ray`, connected for the length of the block, or as it is connected already.
 
-    Raises ImportError where Ray is not installed, ConnectionError where none answers. Options are
-    those of `ray.init`.
+    Raises ConnectionError where none answers. Options are those of `ray.init`.
     """
     with patch.dict(os.environ, {} if address else PRIVATE):
-        try:
-            import ray
-        except ImportError:
-            advice = "pip install 'labelproof[cluster]'"
-            raise ImportError(f"--engine ray: expected the package ray: {advice}") from None
+        import ray
+
         ours, quiet = not ray.is_initialized(), {"log_to_driver": False, "logging_level": "error"}
         main = threading.current_thread() is threading.main_thread()
         handler = signal.getsignal(signal.SIGTERM) if main else None

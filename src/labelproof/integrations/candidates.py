@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -91,15 +91,11 @@ class Candidate:
         """The probabilities of rows that were not trained on, `(V, M, C)`, part after part."""
 
         def ask(part: Holdout) -> Floats:
-            kept = part.train
-            copy = type(self)(**{name: getattr(self, name) for name in self._settings})
+            kept, copy = part.train, replace(self)
             return copy.fit(rows[kept], labels[kept], weight[kept]).predict(rows[part.validation])
 
-        return np.concatenate(Parallel(self.n_jobs)(delayed(ask)(part) for part in parts), axis=1)
-
-    @property
-    def _settings(self) -> tuple[str, ...]:
-        return tuple(name for name, entry in self.__dataclass_fields__.items() if entry.init)
+        found: Any = Parallel(self.n_jobs)(delayed(ask)(part) for part in parts)
+        return np.concatenate(found, axis=1)
 
     def _train(
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
@@ -288,7 +284,8 @@ class Boosting(Candidate):
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
         last = self.stages[max(chosen)]
-        model = HistGradientBoostingClassifier(
+        make: Any = HistGradientBoostingClassifier
+        model = make(
             max_iter=last,
             max_leaf_nodes=16,
             l2_regularization=1.0,

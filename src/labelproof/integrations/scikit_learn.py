@@ -228,8 +228,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             y: A label for each: numbers or text.
             sample_weight: How much each counts; a weight of 2 is the example twice.
             groups: What each belongs to, such as a customer or a patient. Examples of one group,
-                and exact copies without being asked, stay on one side wherever early stopping or
-                `loss="auto"` holds some out; without these, groups change nothing.
+                and exact copies without being asked, stay on one side wherever some are held out:
+                by `estimator`, early stopping or `loss="auto"`.
 
         Raises:
             ValueError: A setting or the data cannot be used; the message says which and why.

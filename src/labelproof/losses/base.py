@@ -60,11 +60,6 @@ class LossSettings(TypedDict, total=False):
 def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
     """Refuse settings that no loss has.
 
-    Args:
-        settings: Their names.
-        place: The class or function that got them.
-        beside: What it takes besides.
-
     Raises:
         TypeError: There is one; what torch's own loss takes is named with the way to have it here.
 
@@ -442,10 +437,6 @@ def follow(values: Tensor, move: Callable[[Tensor], Tensor]) -> Tensor:
     The move itself is not asked for the values: that of `to_empty` leaves memory as it was found,
     for a checkpoint to fill, and what is no part of a checkpoint would stay so. For the same reason
     they stay where they are when the module moves to `meta`, which has no memory for them.
-
-    Args:
-        values: A tensor with one axis.
-        move: What the module is moved with.
 
     >>> import torch
     >>> follow(torch.tensor([1.0, 2.0]), lambda tensor: torch.empty_like(tensor).double())

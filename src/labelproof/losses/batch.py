@@ -280,15 +280,6 @@ def reduce_values(
     The mean is over the examples that count, weighted by class as torch does it. When none
     counts, since all are ignored or the batch is empty, the mean is 0, not torch's NaN, so that one
     such batch does not end a run.
-
-    Args:
-        values: One value per example, `(N, ...)`.
-        target: Class indices `(N, ...)` or probabilities `(N, C, ...)`.
-        reduction: `"none"`, `"mean"` or `"sum"`.
-        class_weight: Weight of each class, `(C)`, or `None`.
-        ignore_index: Target value that does not count.
-        weigh: Whether the class weights are still to be applied to probability targets.
-        counted: Whether every target is known to count, of which there is at least one.
     """
     if counted and class_weight is None:
         if reduction == "none":

@@ -74,12 +74,6 @@ def sum_of_others(values: Tensor) -> Tensor:
     The total minus the own value would lose every small value beside a large one, so the largest is
     taken out before the sum and put back where it belongs.
 
-    Args:
-        values: At least 0, `(N, C, ...)`.
-
-    Returns:
-        `(N, C, ...)`.
-
     Example:
         >>> import torch
         >>> sum_of_others(torch.tensor([[1e9, 1.0, 2.0]]))

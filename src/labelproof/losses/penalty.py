@@ -78,10 +78,6 @@ def overflow_scale(logits: Tensor, norm: Tensor) -> Tensor:
     It is 1 but where the squares are past the floats, in float32 from 1e19 on: there it is the
     largest magnitude, without which every direction would have an infinite norm and become 0.
 
-    Args:
-        logits: `(N, C, ...)` or `(C)`, none of them minus infinity.
-        norm: Their norm, with an axis of 1 for the classes.
-
     >>> logits = torch.tensor([[3e20, 4e20], [3.0, 4.0]])
     >>> overflow_scale(logits, torch.tensor([[float("inf")], [5.0]]))
     tensor([[4.0000e+20],
@@ -139,17 +135,7 @@ def traced_gradient(
     normalize: bool,
     clamp: float | None,
 ) -> Tensor:
-    r"""The gradient of the logits from those of $\log u_y$ and $\|u\|_p^p$, itself differentiable.
-
-    Args:
-        logits: `(N, C)`.
-        target: Class indices, `(N)`.
-        gradients: Those of the label's log-probability and of the norm, `(N)` each.
-        temperature: As in `sharpen`.
-        p: As in `lp_norm`.
-        normalize: As in `sharpen`.
-        clamp: As in `lp_norm`.
-    """
+    r"""The gradient of the logits from those of $\log u_y$ and $\|u\|_p^p$, differentiable too."""
     with torch.enable_grad():
         sharp = sharpen(working_precision(logits), temperature=temperature, normalize=normalize)
         log_probabilities = torch.log_softmax(sharp, dim=1)
