@@ -52,9 +52,6 @@ def download_dataset(
         timeout: Seconds without an answer after which a connection is abandoned.
         progress: Called with each block that arrives.
 
-    Raises:
-        DownloadError: It cannot be downloaded or stored; the message says what to place where.
-
     Example:
         >>> download_dataset("digits").version
         'embedded'

@@ -20,7 +20,7 @@ def notice(message: str) -> None:
 def few(names: Sequence[str], *, shown: int = 3) -> str:
     """The first few of many names, and how many more there are."""
     rest = len(names) - shown
-    listed = ", ".join(_shortened(readable(name), 200) for name in names[:shown])
+    listed = ", ".join(readable(name)[:200] for name in names[:shown])
     return f"{listed} and {rest:,} more" if rest > 0 else listed
 
 
@@ -31,11 +31,7 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 def quoted(text: str, *, length: int = 40) -> str:
     """A text in quotes, a long one shortened."""
-    return repr(_shortened(text, length))
-
-
-def _shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+    return repr(text if len(text) <= length else text[: length - 1].rstrip() + "…")
 
 
 def readable(name: str) -> str:

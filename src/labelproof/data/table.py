@@ -250,7 +250,6 @@ def _read_csv(
 
 
 def _has_line_breaks(table: pd.DataFrame) -> bool:
-    """Whether a cell or a name holds more than one line."""
     text = table.select_dtypes(include=["object", "string"])
     words = [*table.columns, *(word for name in text for word in text[name].dropna().unique())]
     return any("\n" in word for word in words)
