@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types docs serve-docs format clean
+.PHONY: help demo test fuzz lint types docs serve-docs format clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ demo: $(VENV)/.runtime  ## Train on noisy digits with and without sparse regular
 test: $(VENV)/.developer  ## Lint, types, docs, wheel, and all tests with coverage
 	@$(MAKE) --no-print-directory --jobs=2 lint types docs
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
+
+fuzz: $(VENV)/.developer  ## Damaged files and hostile texts for MINUTES (1), a table of how they end
+	@$(BIN)/python tests/damage.py $(or $(MINUTES),1)
 
 lint: $(VENV)/.developer  ## Style, formatting and the one-way dependencies
 	@$(BIN)/ruff check .

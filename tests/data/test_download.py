@@ -182,7 +182,13 @@ def test_a_mirror_takes_the_publishers_place(
 
 @pytest.mark.usefixtures("tiny")
 def test_a_mirror_that_is_no_web_address_is_refused(tmp_path: Path) -> None:
-    for address in ("http://example.org", "ftp://127.0.0.1/a", "file:///etc/passwd", "/etc/passwd"):
+    for address in (
+        "http://localhost.elsewhere.org",
+        "http://example.org",
+        "ftp://127.0.0.1/a",
+        "file:///etc/passwd",
+        "/etc/passwd",
+    ):
         with pytest.raises(ValueError, match=f"mirror: expected .* https://.*{address}"):
             download_dataset("tiny", root=tmp_path / "new", mirror=address)
     assert not (tmp_path / "new").exists()

@@ -372,7 +372,7 @@ def _learn_category(codes: NDArray[Any], words: list[str], name: str) -> Column:
     if len(words) == 1 and not missing:
         raise _LeftOutError("constant")
     if (len(words) > MOST_VALUES and len(words) * 2 > present) or 1 < len(words) == present:
-        if _LOCAL_NUMBER.fullmatch(words[0]):
+        if _LOCAL_NUMBER.fullmatch(words[0][:60]):
             raise _LeftOutError(
                 f"numbers written as {words[0]!r}; --decimal and --thousands say how to read them"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -52,9 +53,6 @@ def download_dataset(
         timeout: Seconds without an answer after which a connection is abandoned.
         progress: Called with each block that arrives.
 
-    Raises:
-        DownloadError: It cannot be downloaded or stored; the message says what to place where.
-
     Example:
         >>> download_dataset("digits").version
         'embedded'
@@ -62,7 +60,7 @@ def download_dataset(
     dataset = known_dataset(name)
     folder = data_root(root)
     mirror = mirror or os.environ.get(MIRROR_VARIABLE)
-    if mirror and not mirror.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+    if mirror and not re.match(r"https://|http://(127\.0\.0\.1|localhost)[:/]", f"{mirror}/"):
         raise ValueError(f"mirror: expected an address that begins with https://, got {mirror}")
     found = verify_dataset(dataset.name, root=folder)
     if found.good:
@@ -147,7 +145,6 @@ def _fetch(
 
 
 def _reason(error: OSError) -> str:
-    """Why a request failed, without the layers of libraries around it."""
     response = getattr(error, "response", None)
     if isinstance(error, DownloadError) or response is not None:
         return str(error) if response is None else f"the server answered {response.status_code}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labelproof.data.notices import quoted
 from labelproof.data.splits import admit_labels, order_by_class
 from labelproof.ranges import suggest, within
 from labelproof.seeds import Seed, as_generator
@@ -119,5 +120,5 @@ def parse_imbalance(text: str) -> Imbalance:
     hint = "" if kind in _KINDS else suggest(kind, _KINDS)
     raise ValueError(
         f"imbalance: expected none, long-tailed:FACTOR or step:FACTOR with a factor in (0, 1], got "
-        f"{text!r}{hint}"
+        f"{quoted(text)}{hint}"
     )

@@ -20,7 +20,7 @@ def notice(message: str) -> None:
 def few(names: Sequence[str], *, shown: int = 3) -> str:
     """The first few of many names, and how many more there are."""
     rest = len(names) - shown
-    listed = ", ".join(readable(name) for name in names[:shown])
+    listed = ", ".join(readable(name)[:200] for name in names[:shown])
     return f"{listed} and {rest:,} more" if rest > 0 else listed
 
 

@@ -61,6 +61,7 @@ _LARGEST = 4 << 30
 """Bytes that a gzipped table may unpack to."""
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _BLOCK = 1 << 20
+_WIDE = 300
 _SMALLEST_SPREAD = 1e-30
 """A standard deviation below it would be 0, or its inverse infinite, in float32."""
 
@@ -206,6 +207,10 @@ def _read_csv(
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
     columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
     words = {name for name in columns if name.casefold() in text}
+    missing: Any = {name: _NAMES if name in words else _CELLS for name in columns}
+    if len(columns) > _WIDE:
+        # pandas is slow to take missing values column by column: these two kinds are one, then.
+        missing, options["converters"] = _CELLS, dict.fromkeys(words, str)
     # In pieces, which is faster, unless these differ in type.
     for in_pieces in (True, False):
         with warnings.catch_warnings(record=True) as caught:
@@ -214,8 +219,8 @@ def _read_csv(
                 _opened(content),
                 header=0,
                 names=columns,
-                dtype=dict.fromkeys(words, str),
-                na_values={name: _NAMES if name in words else _CELLS for name in columns},
+                dtype=None if "converters" in options else dict.fromkeys(words, str),
+                na_values=missing,
                 keep_default_na=False,
                 skip_blank_lines=False,
                 low_memory=in_pieces,
@@ -225,6 +230,8 @@ def _read_csv(
             break
     if not isinstance(table.index, pd.RangeIndex):
         raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
+    for name in options.get("converters", ()):
+        table[name] = table[name].mask(table[name].isin(_NAMES))
     if "" in names:
         notice(f"{place}: {count(names.count(''), 'column')} without a name left out")
         table = table.loc[:, [name != "" for name in names]]
@@ -243,7 +250,6 @@ def _read_csv(
 
 
 def _has_line_breaks(table: pd.DataFrame) -> bool:
-    """Whether a cell or a name holds more than one line."""
     text = table.select_dtypes(include=["object", "string"])
     words = [*table.columns, *(word for name in text for word in text[name].dropna().unique())]
     return any("\n" in word for word in words)

@@ -37,6 +37,10 @@ __all__ = ["NETWORKS", "NetworkFamily", "format_network", "is_factory", "make_ne
 
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
+_DEEPEST = 1000
+_LARGE = 1024
+"""Arguments up to it are not worth a look at the size of the whole network."""
+_MOST_WEIGHTS = 4_000_000_000
 _LIBRARY = re.compile(f"({'|'.join(LIBRARIES)})/([\\w.-]+)", re.ASCII)
 
 
@@ -76,6 +80,8 @@ def _mlp(
     batch_norm: bool = False,
     generator: torch.Generator | None = None,
 ) -> MLP:
+    if depth > _DEEPEST:
+        raise ValueError(f"depth: expected at most {_DEEPEST} layers, got {depth}")
     widths = (hidden,) * depth
     return MLP(num_classes, input_shape, hidden=widths, batch_norm=batch_norm, generator=generator)
 
@@ -153,6 +159,8 @@ def make_network(
     name, options = _parse(text)
     if name in NETWORKS:
         constructor = NETWORKS[name].constructor
+        if any(value > _LARGE for value in options.values()):
+            _check_size(text, lambda: constructor(num_classes, input_shape, **options))
         return constructor(num_classes, input_shape, **options, generator=generator)
     if (found := _LIBRARY.fullmatch(name)) is not None:
         return make_pretrained(
@@ -164,6 +172,16 @@ def make_network(
             generator=generator,
         )
     return call_factory(name, num_classes=num_classes, options=options, generator=generator)
+
+
+def _check_size(text: str, make: Callable[[], nn.Module]) -> None:
+    """Refuse a network that no machine can hold; text may come from a stranger's run."""
+    with torch.device("meta"):
+        weights = sum(weight.numel() for weight in make().parameters())
+    if weights > _MOST_WEIGHTS:
+        raise TextError(
+            f"network: expected at most {_MOST_WEIGHTS:,} weights, got {weights:,}", text, 0
+        )
 
 
 def is_factory(text: str) -> bool:

@@ -1,0 +1,440 @@
+"""Damaged files and hostile texts, and what each reader makes of them.
+
+A reader is a valid example and a function that reads it. `attack` damages the example by a seed and
+says how the reading ended: well, in one of our own errors, in a traceback from deep inside, in a
+hang, or in too much memory. `python tests/damage.py MINUTES` goes on for that long.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pickle
+import random
+import resource
+import shutil
+import signal
+import sys
+import tarfile
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+import labelproof
+from labelproof.cli.settings import read_settings
+from labelproof.data import load_dataset, load_huggingface, parse_imbalance, read_idx
+from labelproof.data.cifar import CIFAR100_LAYOUTS
+from labelproof.data.images import decode_image
+from labelproof.data.published import idx_bytes
+from labelproof.losses import parse_loss
+from labelproof.models.text import make_network
+from labelproof.noise.text import parse_noise
+from labelproof.training.checkpoint import Checkpoint, newest_whole, save_checkpoint
+from labelproof.training.provenance import read_description
+from labelproof.training.record import read_record
+
+SECONDS = 2.0
+MEGABYTES = 1024
+OUTCOMES = ("read", "clean error", "traceback", "hang", "memory")
+HOME = str(Path(labelproof.__file__).parent)
+
+# What breaks parsers: numbers out of range, deep nesting, ends of text, other encodings.
+HOSTILE = (
+    *(
+        b"\0",
+        b"\n",
+        b'"',
+        b"-1",
+        b"NaN",
+        b"1e999",
+        b"99999999999999999999",
+        b"\xff\xfe",
+        b"\xef\xbb",
+    ),
+    *(
+        b"null",
+        b"{}",
+        b"[]",
+        b"[" * 3000,
+        b'{"a":' * 3000,
+        b"(" * 3000,
+        b"9" * 100_000,
+        b"," * 5000,
+    ),
+    *(b"a" * 20_000, b" " * 5000, b"\xf0\x9f\x98\x80", b"../../etc/passwd", b"normalized(" * 300),
+)
+
+
+class HangError(BaseException):
+    """A reader took longer than it may."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A valid example, and what reads it.
+
+    Attributes:
+        make: Writes the example into a folder, and returns the file that is damaged; or a text.
+        read: Reads it: given the folder, or the text.
+        pack: What is done with the damaged bytes before they are written, such as compression,
+            whose checksums would find every damage before the reader does.
+    """
+
+    make: Callable[[Path], Path | str]
+    read: Callable[[Any], object]
+    pack: Callable[[bytes], bytes] = bytes
+
+
+def damage(content: bytes, chance: random.Random) -> bytes:
+    """Some bytes changed, cut out, doubled, or replaced by what breaks parsers."""
+    changed = bytearray(content)
+    for _ in range(chance.choice((1, 1, 1, 2, 4, 16))):
+        start = chance.randrange(len(changed) + 1)
+        # Most formats keep what matters at their beginning.
+        start = min(start, chance.choice((16, 128, 1024, len(changed))))
+        end = min(start + chance.choice((0, 1, 1, 4, 8, 64)), len(changed))
+        kind = chance.randrange(6)
+        if kind == 0:
+            changed[start:end] = chance.randbytes(end - start)
+        elif kind == 1:
+            del changed[start:end]
+        elif kind == 2:
+            changed[start:start] = changed[start:end] * chance.choice((1, 2, 100))
+        elif kind == 3:
+            changed[start:end] = chance.choice(HOSTILE)
+        elif kind == 4 and chance.random() < 0.3:
+            del changed[start:]
+        else:
+            size = chance.choice((1, 2, 4, 8))
+            value = chance.choice((0, 1, (1 << 8 * size) - 1, 1 << (8 * size - 1)))
+            changed[start : start + size] = value.to_bytes(size, chance.choice(("little", "big")))
+    return bytes(changed)
+
+
+def attack(reader: Reader, seed: int) -> tuple[str, str]:
+    """How reading a damaged example ended, and what was said."""
+    chance = random.Random(seed)  # noqa: S311
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = reader.make(folder)
+        if isinstance(made, str):
+            given: Any = damage(made.encode(), chance).decode("utf-8", "replace")
+        else:
+            made.write_bytes(reader.pack(damage(made.read_bytes(), chance)))
+            given = folder
+        return ending(lambda: reader.read(given))
+
+
+def ending(read: Callable[[], object]) -> tuple[str, str]:
+    """How a reading ended, and what was said."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    outcome = "read", ""
+    try:
+        with time_limit(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read()
+    except HangError:
+        outcome = "hang", ""
+    except MemoryError:
+        outcome = "memory", ""
+    except Exception as error:
+        outcome = ("clean error" if is_ours(error) else "traceback"), traceback.format_exc()[-3000:]
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return ("memory", f"{grown >> 10} MB") if grown > MEGABYTES << 10 else outcome
+
+
+def is_ours(error: Exception) -> bool:
+    """Whether an error was raised by us, and says what it is about."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    ours = place is not None and place.tb_frame.f_code.co_filename.startswith(HOME)
+    right_kind = isinstance(error, (ValueError, TypeError, OSError, ImportError))
+    said = str(error)
+    # A codec's error would come from our frame, too.
+    return ours and right_kind and not isinstance(error, UnicodeError) and 0 < len(said) < 3000
+
+
+@contextmanager
+def time_limit() -> Iterator[None]:
+    """Interrupt what takes too much of the processor's time; the clock counts what others do."""
+
+    def interrupt(*_: object) -> None:
+        raise HangError
+
+    before = signal.signal(signal.SIGPROF, interrupt)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+GENERATOR = np.random.default_rng(0)
+TABLE = pd.DataFrame(
+    {
+        "size": GENERATOR.normal(size=40).round(3),
+        "colour": ["red", "blue"] * 20,
+        "day": ["2024-01-02", "2024-03-04"] * 20,
+        "text": [f"words of row {number}" for number in range(40)],
+        "label": ["cat", "dog", "dog", "cat"] * 10,
+    }
+)
+PIXELS = GENERATOR.integers(0, 256, (8, 6, 6, 3), dtype=np.uint8)
+LABELS = np.arange(8) % 2
+
+
+def file(name: str, write: Callable[[Path], object]) -> Callable[[Path], Path]:
+    """Writes an example to a file of that name."""
+
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path)
+        return path
+
+    return make
+
+
+def table(name: str, write: Callable[[Path], object], pack: Callable[[bytes], bytes] = bytes):
+    return Reader(file(name, write), lambda folder: load_dataset(folder / name), pack)
+
+
+def write_csv(path: Path) -> None:
+    TABLE.to_csv(path, index=False, compression=None)
+
+
+def write_npy(path: Path) -> None:
+    np.save(path, PIXELS)
+    np.save(path.with_name("photos_labels.npy"), LABELS)
+
+
+def as_npz(member: bytes) -> bytes:
+    """An archive with a damaged array in it, whose checksum is right."""
+    packed, labels = io.BytesIO(), io.BytesIO()
+    np.save(labels, LABELS)
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("images.npy", member)
+        archive.writestr("labels.npy", labels.getvalue())
+    return packed.getvalue()
+
+
+def image(name: str, **options: Any) -> Reader:
+    def write(path: Path) -> None:
+        Image.fromarray(PIXELS[0]).resize((24, 16)).save(path, **options)
+
+    return Reader(
+        file(name, write),
+        lambda folder: decode_image(str(folder / name), mode="RGB", short_side=8),
+    )
+
+
+def cifar(version: int, name: str) -> Reader:
+    layout = CIFAR100_LAYOUTS[version]
+
+    def make(folder: Path) -> Path:
+        pixels = PIXELS.reshape(-1)[: 3072 // 4].repeat(4)
+        for file_name in layout.files:
+            if version == 0:
+                content = np.hstack([[3, 30], pixels]).astype(np.uint8).tobytes() * 2
+            else:
+                batch = {
+                    "data": np.stack([pixels] * 2),
+                    "coarse_labels": [1, 2],
+                    "fine_labels": [3, 4],
+                }
+                content = pickle.dumps(batch, protocol=2)
+            (folder / file_name).write_bytes(content)
+        return folder / name
+
+    return Reader(make, layout.read)
+
+
+def write_tar(path: Path) -> None:
+    layout = CIFAR100_LAYOUTS[0]
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        for name in layout.files:
+            member = tarfile.TarInfo(f"{layout.folder}/{name}")
+            member.size, member.pax_headers = 2 * 3074, {"comment": "words", "size": str(2 * 3074)}
+            archive.addfile(member, io.BytesIO(bytes(member.size)))
+
+
+def write_huggingface(damaged: str) -> Callable[[Path], Path]:
+    """A saved dataset is slow to write: it is written once and copied."""
+    kept = Path(tempfile.mkdtemp(prefix="faults-"))
+
+    def make(folder: Path) -> Path:
+        if not (kept / "saved").exists():
+            import datasets
+
+            pictures = [{"bytes": png(each), "path": None} for each in PIXELS]
+            features = datasets.Features(
+                {"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])}
+            )
+            rows = datasets.Dataset.from_dict(
+                {"image": pictures, "label": LABELS.tolist()}, features
+            )
+            datasets.disable_progress_bar()
+            rows.save_to_disk(str(kept / "saved"))
+        shutil.copytree(kept / "saved", folder / "saved")
+        return next((folder / "saved").glob(damaged))
+
+    return make
+
+
+def png(pixels: Any) -> bytes:
+    written = io.BytesIO()
+    Image.fromarray(pixels).save(written, "PNG")
+    return written.getvalue()
+
+
+def read_huggingface(folder: Path) -> None:
+    for pixels in load_huggingface(folder / "saved", on_error="skip").train.images:
+        assert pixels.ndim == 3
+
+
+def write_checkpoint(folder: Path) -> Path:
+    import torch
+
+    now = Checkpoint(
+        {"weight": torch.ones(4, 4)}, {"state": torch.zeros(3)}, {"epoch": 1, "a": [2]}
+    )
+    return save_checkpoint(folder / "checkpoint", "00001", now)
+
+
+MODEL = {
+    "network": "mlp(hidden=8)",
+    "input_shape": [4],
+    "class_names": ["a", "b"],
+    "mean": [0.0] * 4,
+    "std": [1.0] * 4,
+}
+
+
+def text(example: str, read: Callable[[str], object]) -> Reader:
+    return Reader(lambda _: example, read)
+
+
+def build(words: str) -> object:
+    # A place of code is imported where a network is made by name, so the colon is left out.
+    return make_network(words.replace(":", ""), num_classes=3, input_shape=(5,))
+
+
+def relabelled(folder: Path) -> object:
+    TABLE.to_csv(folder / "table.csv", index=False)
+    return load_dataset(folder / "table.csv", labels=folder / "labels.csv", on_error="later")
+
+
+READERS: dict[str, Reader] = {
+    "CSV": table("table.csv", write_csv),
+    "CSV, gzipped": table("table.csv.gz", write_csv, gzip.compress),
+    "JSONL": table("table.jsonl", lambda path: TABLE.to_json(path, orient="records", lines=True)),
+    "Parquet": table("table.parquet", TABLE.to_parquet),
+    "labels": Reader(
+        file(
+            "labels.csv",
+            lambda path: path.write_text(
+                "sample,label,given\nline 2,dog,cat\nline 5,,\nline 7,dog,dog\nline 9,dog,\n"
+            ),
+        ),
+        relabelled,
+    ),
+    ".npy": Reader(
+        file("photos.npy", write_npy), lambda folder: load_dataset(folder / "photos.npy")
+    ),
+    ".npz": Reader(
+        file("photos.npz", lambda path: np.savez(path, images=PIXELS, labels=LABELS)),
+        lambda folder: load_dataset(folder / "photos.npz"),
+    ),
+    ".npz, a member": Reader(
+        file("photos.npz", lambda path: path.write_bytes(array_bytes())),
+        lambda folder: load_dataset(folder / "photos.npz"),
+        as_npz,
+    ),
+    "PNG": image("photo.png"),
+    "JPEG": image("photo.jpg"),
+    "IDX": Reader(
+        file("images-idx3-ubyte", lambda path: path.write_bytes(idx_bytes(PIXELS[..., 0]))),
+        lambda folder: read_idx(folder / "images-idx3-ubyte"),
+    ),
+    "IDX, gzipped": Reader(
+        file("labels.gz", lambda path: path.write_bytes(idx_bytes(PIXELS[..., 0]))),
+        lambda folder: read_idx(folder / "labels.gz"),
+        gzip.compress,
+    ),
+    "CIFAR, binary": cifar(0, "train.bin"),
+    "CIFAR, pickles": cifar(1, "train"),
+    "tar": Reader(
+        file("cifar.tar.gz", write_tar),
+        lambda folder: CIFAR100_LAYOUTS[0].read(folder / "cifar.tar.gz"),
+        gzip.compress,
+    ),
+    "Hugging Face, Arrow": Reader(write_huggingface("*.arrow"), read_huggingface),
+    "Hugging Face, state.json": Reader(write_huggingface("state.json"), read_huggingface),
+    "model.json": Reader(
+        file("model.json", lambda path: path.write_text(json.dumps(MODEL))), read_description
+    ),
+    "record.json": Reader(
+        file("record.json", lambda path: path.write_text(json.dumps({"name": "x", "curve": {}}))),
+        read_record,
+    ),
+    "checkpoint": Reader(write_checkpoint, lambda folder: newest_whole(folder / "checkpoint")),
+    "TOML": Reader(
+        file(
+            "settings.toml",
+            lambda path: path.write_text('loss = "ce+sr"\nepochs = 3\nnesterov = true\n'),
+        ),
+        lambda folder: read_settings(folder / "settings.toml"),
+    ),
+    "loss": text("0.5*normalized(gce(q=0.7)+mae)+ce+sr(p=0.01,lambda0=4)", parse_loss),
+    "noise": text("symmetric:0.4:exact", parse_noise),
+    "network": text("mlp(hidden=16,depth=2,batch_norm=true)", build),
+    "imbalance": text("long-tailed:0.01", parse_imbalance),
+}
+
+
+def array_bytes() -> bytes:
+    written = io.BytesIO()
+    np.save(written, PIXELS)
+    return written.getvalue()
+
+
+def main(minutes: float) -> int:
+    """Attack all readers in turn until the time is up; print a table and what to mend."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in READERS}
+    problems: dict[str, str] = {}
+    end, seed = time.monotonic() + 60 * minutes, int(os.environ.get("SEED", "1000000"))
+    while time.monotonic() < end:
+        for name, reader in READERS.items():
+            outcome, said = attack(reader, seed)
+            counts[name][outcome] += 1
+            if outcome not in ("read", "clean error"):
+                problems.setdefault(f"{name}, {outcome}: {said[-300:]}", f"{name}, seed {seed}")
+        seed += 1
+    print(f"| reader | tries | {' | '.join(OUTCOMES)} |")
+    print(f"|---{'|---:' * (len(OUTCOMES) + 1)}|")
+    for name, found in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
+        cells = [found.total(), *(found[outcome] for outcome in OUTCOMES)]
+        print(f"| {name} | {' | '.join(f'{number:,}' for number in cells)} |")
+    for problem, where in problems.items():
+        print(f"\n{where}\n{problem}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
