@@ -38,10 +38,7 @@ def load_command(name: str) -> Any:
     """
     module = importlib.import_module(f"labelproof.cli.{name}")
     if name == "data":
-        from labelproof.cli.data import show
-
         inner = module.app
-        inner.command()(show)
     else:
         from labelproof.cli.console import EXIT_CODES
 
