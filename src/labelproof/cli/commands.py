@@ -40,13 +40,18 @@ def load_command(name: str) -> Any:
     if name == "data":
         inner = module.app
     else:
-        from labelproof.cli.console import EXIT_CODES
-
         inner = typer.Typer(add_completion=False)
-        inner.command(epilog=EXIT_CODES if name in _TRAINING else None)(getattr(module, name))
+        inner.command(epilog=_exit_codes() if name in _TRAINING else None)(getattr(module, name))
     command = typer.main.get_command(inner)
     command.name = name
     return command
+
+
+def _exit_codes() -> str:
+    # Here: a command that only prints need not wait for what trainings load.
+    from labelproof.cli.console import EXIT_CODES
+
+    return EXIT_CODES
 
 
 @cache
