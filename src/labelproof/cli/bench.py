@@ -226,13 +226,8 @@ def _plan(
     else:
         known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
         named = () if "all" in tables else tables
-        planned = plan_all(
-            choose("dataset", dataset, known),
-            seeds=seeds,
-            methods=rows,
-            columns=taken,
-            tables=named,
-        )
+        chosen = choose("dataset", dataset, known)
+        planned = plan_all(chosen, seeds=seeds, methods=rows, columns=taken, tables=named)
     if epochs is not None:
         planned = [
             replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned
@@ -242,9 +237,7 @@ def _plan(
 
 
 def _folder(runs: Path, run: PlannedRun) -> Path:
-    # By the configuration as it is planned, with whatever precision: so both engines find what the
-    # other began, and on any device. Its name is not the record's, so whoever may look for it is
-    # told.
+    # As planned, in whatever precision: both engines find what the other started, on any device.
     return runs / run.configuration.name
 
 
@@ -255,12 +248,7 @@ def _is_kept(store: RecordStore, load: BenchData, job: Job) -> bool:
 
 @dataclass
 class _Ended:
-    """How it ended.
-
-    Attributes:
-        failures: How many runs failed.
-        saved: Those that were stopped, and are in their folders here.
-    """
+    """How many runs failed, and those that were stopped and saved in their folders here."""
 
     failures: int = 0
     saved: list[Job] = field(default_factory=list)
@@ -310,21 +298,8 @@ class TimeLimit:
     """Gives out jobs for as long as there is time for them.
 
     How long a run takes is told by the epochs of those before it. As long as nothing is known of
-    runs of its kind, they are begun in any case; so are all that an engine asks for before it has
+    runs of its kind, they are started in any case; so are all that an engine asks for before it has
     done anything.
-
-    Example:
-        >>> from labelproof.training.configuration import Configuration
-        >>> long, short = (Job(Configuration("mnist", epochs=epochs)) for epochs in (50, 5))
-        >>> now = 0.0
-        >>> limit = TimeLimit(StopRequest(100, clock=lambda: now))
-        >>> given = limit.give([long, long, short])
-        >>> next(given).configuration.epochs
-        50
-        >>> for now in (10, 13):
-        ...     limit.see(Event(long, "epoch", {}))
-        >>> [job.configuration.epochs for job in given]  # 150 more seconds would be too much
-        [5]
     """
 
     def __init__(self, stop: StopRequest):
@@ -361,23 +336,12 @@ class TimeLimit:
 
 def _kind(job: Job) -> Hashable:
     """What makes runs take about the same time for an epoch."""
-    configuration = job.configuration
-    return (
-        configuration.data,
-        configuration.network,
-        configuration.batch_size,
-        configuration.algorithm,
-        configuration.imbalance,
-    )
+    of = job.configuration
+    return of.data, of.network, of.batch_size, of.algorithm, of.imbalance
 
 
 class BenchData:
-    """Gives the examples of a configuration; each dataset is read once.
-
-    Example:
-        >>> BenchData(None)(Configuration("digits", noise="symmetric:0.4")).dataset.name
-        'digits'
-    """
+    """Gives the examples of a configuration; each dataset is read once."""
 
     def __init__(self, root: Path | None):
         self.root = root
@@ -430,11 +394,7 @@ class BenchData:
 
 
 def resolved(configuration: Configuration, device: torch.device) -> Configuration:
-    """A configuration as its record will have it.
-
-    >>> resolved(Configuration("mnist"), torch.device("cuda")).precision
-    'bf16'
-    """
+    """A configuration as its record will have it."""
     return replace(configuration, precision=resolve_precision(configuration.precision, device))
 
 

@@ -38,18 +38,20 @@ def load_command(name: str) -> Any:
     """
     module = importlib.import_module(f"labelproof.cli.{name}")
     if name == "data":
-        from labelproof.cli.data import show
-
         inner = module.app
-        inner.command()(show)
     else:
-        from labelproof.cli.console import EXIT_CODES
-
         inner = typer.Typer(add_completion=False)
-        inner.command(epilog=EXIT_CODES if name in _TRAINING else None)(getattr(module, name))
+        inner.command(epilog=_exit_codes() if name in _TRAINING else None)(getattr(module, name))
     command = typer.main.get_command(inner)
     command.name = name
     return command
+
+
+def _exit_codes() -> str:
+    # Here: a command that only prints need not wait for what trainings load.
+    from labelproof.cli.console import EXIT_CODES
+
+    return EXIT_CODES
 
 
 @cache

@@ -73,18 +73,18 @@ def list_datasets(root: Root = None) -> None:
     console = Console()
     folder = data_root(root)
     # Lines rather than columns: what to type and where things lie must not be cut or folded.
-    _print(console, f"Datasets in {folder}\n")
+    say(console, f"Datasets in {folder}\n")
     for dataset in DATASETS.values():
         channels, height, width = dataset.image_shape
         counts = " + ".join(f"{dataset.counts[split]:,}" for split in ("train", "test"))
         colour = "grey" if channels == 1 else "colour"
         size = f"{len(dataset.class_names)} classes, {counts} images, {height}x{width} {colour}"
-        _print(console, f"{dataset.name:<14} {dataset.summary}")
-        _print(console, f"{'':14} {size}")
-        _print(console, f"{'':14} {_whereabouts(dataset, folder)}")
+        say(console, f"{dataset.name:<14} {dataset.summary}")
+        say(console, f"{'':14} {size}")
+        say(console, f"{'':14} {_whereabouts(dataset, folder)}")
     for name, how in BY_HAND.items():
         there = folder / name
-        _print(console, f"{name:<14} {there if there.is_dir() else how}")
+        say(console, f"{name:<14} {there if there.is_dir() else how}")
 
 
 @app.command()
@@ -119,7 +119,7 @@ def download(
             except KeyboardInterrupt:
                 console.print("\nStopped; run the same command to download what is missing.")
                 raise typer.Exit(130) from None
-        _print(console, _verdict(found))
+        say(console, _verdict(found))
 
 
 @app.command()
@@ -141,7 +141,7 @@ def verify(
     good = True
     for name in chosen or [name for name in DATASETS if _is_there(DATASETS[name], folder)]:
         found = verify_dataset(name, root=folder)
-        _print(console, _verdict(found))
+        say(console, _verdict(found))
         good = good and found.good
     if not good:
         raise typer.Exit(1)
@@ -155,7 +155,8 @@ def _whereabouts(dataset: KnownDataset, root: Path) -> str:
     except FileNotFoundError as error:
         return str(error)
     if found is None:
-        return f"labelproof data download {dataset.name}  ({_megabytes(_size(dataset))})"
+        size = _megabytes(sum(file.size for file in dataset.files))
+        return f"labelproof data download {dataset.name}  ({size})"
     layout, path = found
     return f"{path} ({layout.version})"
 
@@ -173,32 +174,20 @@ def _verdict(found: Verification) -> str:
     if not found.good:
         return "\n".join(f"{found.name}: {problem}" for problem in found.problems)
     if found.unknown:
-        names = ", ".join(found.unknown)
-        return (
-            f"{found.name}: counts and sizes are as published, {where}; no checksum is known of "
-            f"{names}"
-        )
+        known = f"{found.name}: counts and sizes are as published, {where}"
+        return f"{known}; no checksum is known of {', '.join(found.unknown)}"
     return f"{found.name}: as published, {where}"
-
-
-def _size(dataset: KnownDataset) -> int:
-    return sum(file.size for file in dataset.files)
 
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
 
 
-def _print(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
-
-
 class _Display:
     """A bar for each file; a line for each where no one watches."""
 
     def __init__(self, console: Console, dataset: KnownDataset):
-        self.console = console
-        self.dataset = dataset
+        self.console, self.dataset = console, dataset
         self.bars: dict[str, TaskID] = {}
         self.progress = Progress(
             TextColumn("{task.description}"),
@@ -222,7 +211,7 @@ class _Display:
         if name not in self.bars:
             self.bars[name] = self.progress.add_task(name, total=total)
             if not self.console.is_terminal:
-                _print(self.console, f"{self.dataset.name}: {name}, {_megabytes(total)}")
+                say(self.console, f"{self.dataset.name}: {name}, {_megabytes(total)}")
         self.progress.update(self.bars[name], completed=done)
 
 
@@ -230,6 +219,7 @@ SHOWN = 60
 """Columns and classes of a table that are listed."""
 
 
+@app.command()
 def show(
     dataset: Annotated[
         str,
