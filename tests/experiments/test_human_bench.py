@@ -23,7 +23,7 @@ def test_human_labels_are_trained_on(tmp_path: Path) -> None:
     root = tmp_path / "data"
     write_binary(root / "cifar-10-batches-bin", cifar10_records(8))
 
-    def bench(*extra: object):
+    def bench(*extra: str | Path):
         return labelproof(
             *("bench", "human", "--dataset", "cifar10", "--methods", "ELR", "--columns", "worse"),
             *("--device", "cpu", "--data-root", root, "--records", tmp_path / "records"),

@@ -138,7 +138,7 @@ def test_negative_learning_adds_up_what_it_draws() -> None:
 
 
 def test_noise_of_the_paper() -> None:
-    for *given, noise in [
+    for dataset, kind, rate, noise in [
         ("mnist", "symmetric", 0.6, "symmetric:0.6"),
         ("cifar10", "symmetric", 0.6, "symmetric:0.6:exact"),
         ("mnist", "asymmetric", 0.4, "asymmetric:0.4"),
@@ -147,7 +147,7 @@ def test_noise_of_the_paper() -> None:
         ("cifar100", "asymmetric", 0.4, "asymmetric-reference:0.4"),
         ("cifar100", "symmetric", 0.0, "none"),
     ]:
-        assert paper_noise(*given) == noise
+        assert paper_noise(dataset, kind, rate) == noise
 
 
 SHARED = REPOSITORY.parent / "shared" / "paper"
