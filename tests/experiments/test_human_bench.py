@@ -23,24 +23,24 @@ def test_human_labels_are_trained_on(tmp_path: Path) -> None:
     root = tmp_path / "data"
     write_binary(root / "cifar-10-batches-bin", cifar10_records(8))
 
-    def bench(*extra: str | Path):
+    def bench(*extra: str):
         return labelproof(
             *("bench", "human", "--dataset", "cifar10", "--methods", "ELR", "--columns", "worse"),
             *("--device", "cpu", "--data-root", root, "--records", tmp_path / "records"),
             *("--runs", tmp_path / "runs", *extra),
         )
 
-    missing = bench("--epochs", 1)
+    missing = bench("--epochs", "1")
     assert isinstance(missing.exception, FileNotFoundError)
     assert "cifar-n/cifar10n.npz" in str(missing.exception)
     write_labels(root, 1)
-    begun = bench("--epochs", 100_000, "--minutes", 0.05)
+    begun = bench("--epochs", "100000", "--minutes", "0.05")
     assert begun.exit_code == TIME_IS_UP, begun.output
     # Resumed on the same labels, and refused on others.
-    assert bench("--epochs", 100_000, "--minutes", 0.02).exit_code == TIME_IS_UP
+    assert bench("--epochs", "100000", "--minutes", "0.02").exit_code == TIME_IS_UP
     write_labels(root, 3)
-    assert isinstance(bench("--epochs", 100_000).exception, OtherDataError)
-    done = bench("--epochs", 1)
+    assert isinstance(bench("--epochs", "100000").exception, OtherDataError)
+    done = bench("--epochs", "1")
     assert done.exit_code == 0, done.output
     (path,) = (tmp_path / "records").glob("cifar10/*.json")
     record = json.loads(path.read_text())
