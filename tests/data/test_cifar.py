@@ -137,7 +137,7 @@ def test_a_bomb_is_stopped_at_the_limit_and_a_truncated_archive_is_named(tmp_pat
     content = gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(4 << 20))
     (tmp_path / "b.tar.gz").write_bytes(content)
     for archive in (bomb, tmp_path / "b.tar.gz"):
-        with pytest.raises(ValueError, match=r"\.tar\.gz: expected at most 1000000"):
+        with pytest.raises(ValueError, match=r"\.tar\.gz: unpacks to more than 1000000"):
             read_archive(archive, ["one"], limit=1_000_000)
     whole = tar_gz({"one": os.urandom(5000)})
     for length in (0, 5, len(whole) // 2, len(whole) - 5):
