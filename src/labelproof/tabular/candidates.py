@@ -29,7 +29,7 @@ from sklearn.utils.validation import has_fit_parameter
 from typing_extensions import Self, override
 
 from labelproof.data.splits import Holdout
-from labelproof.integrations.estimator_inputs import Standard
+from labelproof.tabular.rows import Standard
 
 __all__ = [
     "Boosting",
