@@ -17,13 +17,13 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.published import plain_name
 from labelproof.data.splits import hold_out
-from labelproof.fitting.attempts import go_on, note_places, train_robustly
+from labelproof.fitting.attempts import go_on, train_robustly
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.provenance import MODEL, fingerprint, read_description
+from labelproof.training.provenance import MODEL, fingerprint, note_places, read_description
 from labelproof.training.record import RECORD
 from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job
