@@ -142,12 +142,15 @@ class _Kernel(_Member):
 class _Network(_Member):
     """Perceptrons: `weight0`, `(K, F, H)`, `bias0`, `(K, 1, H)`, and so on; their mean counts."""
 
-    names = ("weight0", "bias0", "weight1", "bias1", "weight2", "bias2")
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        self.depth = len(tensors) // 2
+        self.names = tuple(f"{part}{n}" for n in range(self.depth) for part in ("weight", "bias"))
+        super().__init__(tensors)
 
     @override
     def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
         value = ready[None]
-        for layer in range(3):
+        for layer in range(self.depth):
             value = value.relu() if layer else value
             value = value @ getattr(self, f"weight{layer}") + getattr(self, f"bias{layer}")
         return value.softmax(dim=-1).mean(dim=0, keepdim=True)
