@@ -120,7 +120,8 @@ def choose_candidates(
         Forest(**common, leaf=20, grouped=grouped),
         Forest(**common, leaf=5, extra=True, grouped=grouped),
         Network(**common),
-        Network(**common, truncation=0.7),
+        Network(**common, loss="gce(q=0.7)"),
+        Network(**common, loss="ce+sr", hidden=100, depth=1),
         Boosting(**common, stages=_stages(len(examples.class_weight))),
     ]
 
