@@ -110,7 +110,7 @@ def test_it_is_exported_as_any_network(made: Path, tmp_path: Path) -> None:
     rows = run.columns.encode(plants(), place="table")
     session = onnxruntime.InferenceSession(run.export(tmp_path / "plants.onnx"))
     (logits,) = session.run(None, {"rows": rows})
-    np.testing.assert_allclose(np.exp(logits), run.probabilities(rows), atol=1e-5)
+    np.testing.assert_allclose(np.exp(np.asarray(logits)), run.probabilities(rows), atol=1e-5)
 
 
 def test_files_that_are_not_a_blend_are_refused_and_run_nothing(made: Path, tmp_path: Path) -> None:
