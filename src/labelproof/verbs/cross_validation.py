@@ -17,7 +17,7 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import ImageFiles, OnError, select_images
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
-from labelproof.fitting.attempts import Attempts, go_on, note_places
+from labelproof.fitting.attempts import Attempts, go_on
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
 from labelproof.report.audit import write_audit_page
@@ -26,7 +26,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
 from labelproof.training.files import clear_litter, remove_folder
-from labelproof.training.provenance import fingerprint
+from labelproof.training.provenance import fingerprint, note_places
 from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.training.runner import Job, train_runs
 from labelproof.training.stop_request import StopRequest

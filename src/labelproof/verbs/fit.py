@@ -17,7 +17,7 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.published import plain_name
 from labelproof.data.splits import hold_out
-from labelproof.fitting.attempts import Attempts, go_on, note_places, train_robustly
+from labelproof.fitting.attempts import Attempts, go_on, train_robustly
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.models.blend import BLEND
 from labelproof.tabular.run import blend_configuration, train_blend
@@ -25,7 +25,7 @@ from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.provenance import MODEL, fingerprint, read_description
+from labelproof.training.provenance import MODEL, fingerprint, note_places, read_description
 from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job

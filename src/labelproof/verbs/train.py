@@ -16,13 +16,13 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.table import table_stem
-from labelproof.fitting.attempts import Attempts, note_places
+from labelproof.fitting.attempts import Attempts
 from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import share_gradients, taking_part
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import Execution, choose_execution
-from labelproof.training.provenance import mark_data, refuse_other_data
+from labelproof.training.provenance import mark_data, note_places, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
 from labelproof.training.runner import Event, Job, train_runs

@@ -23,12 +23,18 @@ from labelproof.data.images import ImageFiles, OnError
 from labelproof.data.load import Reading
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known, plain_name
-from labelproof.fitting.attempts import find_again, places_of, read_attempts
+from labelproof.fitting.attempts import read_attempts
 from labelproof.noise import parse_noise
 from labelproof.tabular.run import name_blend, read_held_out
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
-from labelproof.training.provenance import fingerprint, mark_data, read_note
+from labelproof.training.provenance import (
+    find_again,
+    fingerprint,
+    mark_data,
+    places_of,
+    read_note,
+)
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.progress import Reporter
 
