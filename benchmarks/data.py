@@ -15,6 +15,7 @@ else the machine does.
     python benchmarks/data.py --data-root DIR      # a folder with CIFAR-10, binary version
     python benchmarks/data.py                      # random images of the same size
     python benchmarks/data.py --tables             # CSV files of 1,000,000 rows and 20 columns
+    python benchmarks/data.py --tables --output benchmarks/results/data-tables.json
 
 Every time is the best of some repetitions, since what else the machine does only ever adds; so the
 files come from the system's cache, and what is measured is the reader, not the disk.
@@ -50,13 +51,14 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--tables", action="store_true", help="read CSV files instead")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of a CSV file")
+    parser.add_argument("--output", type=Path, help="a JSON file for every turn; .md beside it")
     parser.add_argument("--read", nargs=2, metavar=("READER", "FILE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read is not None:
         print(json.dumps(read_once(*options.read)))
         return
     if options.tables:
-        measure_tables(options.rows, options.repetitions)
+        measure_tables(options.rows, options.repetitions, options.output)
         return
     if options.data_root is not None:
         measure_reading(options.data_root, options.repetitions)
@@ -100,10 +102,13 @@ def measure_noise(count: int, repetitions: int) -> None:
         print(f"| {name} | {seconds:.3f} | {seconds / yardstick:.1f} |")
 
 
-def measure_tables(rows: int, repetitions: int) -> None:
+def measure_tables(rows: int, repetitions: int, output: Path | None) -> None:
     print(f"CSV files of {rows:,} rows and 20 columns: the best of {repetitions} turns\n")
-    print("| table | MB | reader | processor s | clock s | peak MB | / pandas |")
-    print("|---|---:|---|---:|---:|---:|---:|")
+    lines = [
+        "| table | MB | reader | processor s | clock s | peak MB | / pandas |",
+        "|---|---:|---|---:|---:|---:|---:|",
+    ]
+    turns_of: dict[str, dict[str, list[dict[str, float]]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, categories in (
             ("19 numbers and the label", 0),
@@ -111,7 +116,7 @@ def measure_tables(rows: int, repetitions: int) -> None:
         ):
             path = Path(folder, "table.csv")
             write_table(path, rows, categories)
-            found: dict[str, list[dict[str, float]]] = {"pandas": [], "labelproof": []}
+            found = turns_of[name] = {"pandas": [], "labelproof": []}
             for _ in range(repetitions):
                 for reader in found:
                     command = [sys.executable, __file__, "--read", reader, str(path)]
@@ -122,10 +127,15 @@ def measure_tables(rows: int, repetitions: int) -> None:
                 seconds, clock, peak = (
                     min(each[key] for each in turns) for key in ("processor", "clock", "peak")
                 )
-                print(
+                lines.append(
                     f"| {name} | {path.stat().st_size / 1e6:.0f} | {reader} | {seconds:.2f} | "
                     f"{clock:.2f} | {peak:.0f} | {seconds / yardstick:.2f} |"
                 )
+    print("\n".join(lines))
+    if output is not None:
+        content = {"rows": rows, "turns": turns_of}
+        output.write_text(json.dumps(content, indent=1) + "\n")
+        output.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 def read_once(reader: str, path: str) -> dict[str, float]:

@@ -13,8 +13,9 @@ from sklearn.model_selection import GroupKFold, cross_validate
 
 from labelproof import RobustClassifier
 from labelproof.integrations import scikit_learn
-from labelproof.integrations.estimator_inputs import admit_examples, keep_together
+from labelproof.integrations.estimator_inputs import admit_examples
 from labelproof.integrations.estimator_network import make_examples
+from labelproof.tabular.rows import keep_together
 
 pandas = pytest.importorskip("pandas")
 clone: Any = _clone

@@ -17,9 +17,8 @@ def tried(good: str = "+sr") -> list:
     ]
 
 
-def next_loss(trials: list, *, number: int | None = None, seed: int = 1, classes: int = 10) -> str:
-    number = len(trials) if number is None else number
-    return propose(trials, number=number, epochs=EPOCHS, classes=classes, seed=seed)
+def next_loss(trials: list, *, seed: int = 1, classes: int = 10) -> str:
+    return propose(trials, epochs=EPOCHS, classes=classes, seed=seed)
 
 
 def test_the_same_trials_and_seed_propose_the_same() -> None:
@@ -42,10 +41,11 @@ def test_what_was_good_is_proposed_more_often() -> None:
 
 
 def test_every_other_proposal_is_near_one_of_the_best() -> None:
-    trials = tried()
+    trials = tried()[:-1]
+    assert len(trials) % 2
     places = [coordinates(trial.loss, epochs=EPOCHS) or {} for trial in trials]
     for seed in range(8):
-        near = coordinates(next_loss(trials, number=9, seed=seed), epochs=EPOCHS)
+        near = coordinates(next_loss(trials, seed=seed), epochs=EPOCHS)
         assert near is not None
         assert any(
             near["kind"] == place.get("kind")

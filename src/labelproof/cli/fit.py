@@ -71,14 +71,15 @@ def fit(
         ),
     ] = False,
     validation: Annotated[
-        float,
+        float | None,
         typer.Option(
             rich_help_panel=options.MORE,
             min=0.01,
             max=0.5,
-            help="Share of the training examples to hold out for validation.",
+            help="Share of the training examples to hold out to validate a network on.",
+            show_default="0.1",
         ),
-    ] = 0.1,
+    ] = None,
     noise: options.Rehearsal = None,
     seed: options.Seed = None,
     device: options.Device = "auto",
@@ -158,6 +159,12 @@ def fit(
             plan.run(audit=audit, fresh=fresh, reporter=reporter)
         return
     comments = "".join(f"# {line}\n" for line in plan.describe())
+    if plan.blended:
+        typer.echo(
+            f"{comments}# Classifiers are compared on held-out labels and blended, which has no "
+            "recipe; --loss or --network trains a network"
+        )
+        return
     typer.echo(comments + format_settings(plan.configuration), nl=False)
     if beside := plan.reading.flags():
         typer.echo(f"# and on the command line: {shlex.join(beside)}")

@@ -114,20 +114,21 @@ class Column:
             return self._category_encoder(cells, place)
         if self.kind == "text":
             return self._text_encoder(cells), ""
-        values, problem = _numbers(cells, self.name, self.kind, place, on_error)
+        values, (low, _), problem = _numbers(cells, self.name, self.kind, place, on_error)
+        complete = not np.isnan(low)
 
         def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
             numbers, features = values[part], rows[:, start:]
-            absent = np.isnan(numbers)
-            if absent.any():
+            if not complete:
+                absent = np.isnan(numbers)
                 numbers = np.where(absent, self.fill, numbers)
-            np.subtract(numbers, self.offset, out=features[:, 0], casting="unsafe")
+                if self.missing:
+                    features[:, 1 + 2 * len(self.values)] = absent
+            features[:, 0] = numbers - self.offset if self.offset else numbers
             for index, cycle in enumerate(self.values):
                 phase = 2 * np.pi * numbers / _PERIODS[cycle]
                 features[:, 1 + 2 * index] = np.sin(phase)
                 features[:, 2 + 2 * index] = np.cos(phase)
-            if self.missing:
-                features[:, 1 + 2 * len(self.values)] = absent
 
         return write, problem
 
@@ -152,19 +153,23 @@ class Column:
         index = np.array([*(known.get(word, others) for word in words), others])
         if self.missing:
             index[-1] = len(known) + self.other
+        all_known = index.min() >= 0
 
         def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
             chosen = index[codes[part]]
             ones = np.arange(start, rows.size, rows.shape[1]) + chosen
-            rows.reshape(-1)[ones if index.min() >= 0 else ones[chosen >= 0]] = 1
+            rows.reshape(-1)[ones if all_known else ones[chosen >= 0]] = 1
 
-        strange = [number for number, word in enumerate(words) if word not in known]
-        unseen = int(np.isin(codes, strange).sum()) if strange and not self.other else 0
+        if self.other or not set(words) - known.keys():
+            return write, ""
+        cells_of = zip(words, text_counts(codes, len(words)).tolist(), strict=True)
+        strange = {word: cells for word, cells in cells_of if cells and word not in known}
+        unseen = sum(strange.values())
         if unseen <= max(UNSEEN * len(codes), 4):
             return write, ""
         return write, (
             f"{place}: column {self.name!r}: {unseen:,} of {count(len(codes), 'cell')} have values "
-            f"unseen in training: {few([repr(words[number]) for number in strange])}"
+            f"unseen in training: {few([repr(word) for word in strange])}"
         )
 
 
@@ -335,15 +340,14 @@ def _learn(
     cells: pd.Series, name: str, place: str, on_error: str, leave_out: bool, text: bool
 ) -> tuple[Column, str]:
     """What becomes of a column, and what to warn of, if anything."""
-    kind, coded = _kind_of_text(cells) if text else _kind_of(cells)
+    kind, counted = _kind_of_text(cells) if text else _kind_of(cells)
     if kind == "category":
-        return _learn_category(*(coded or text_codes(cells)), name), ""
-    values, problem = _numbers(cells, name, kind, place, on_error)
+        return _learn_category(counted or _count_text(cells), len(cells), name), ""
+    values, (low, high), problem = _numbers(cells, name, kind, place, on_error)
     present = values
-    low, high = (values.min(), values.max()) if len(values) else (np.nan, np.nan)
     if np.isnan(low):
         present = values[~np.isnan(values)]
-        low, high = (present.min(), present.max()) if len(present) else (0.0, 0.0)
+        low, high = _range(present)
     missing = len(values) - len(present)
     if leave_out:
         if not len(present):
@@ -363,10 +367,10 @@ def _learn(
     return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset), problem
 
 
-def _learn_category(codes: NDArray[Any], words: list[str], name: str) -> Column:
-    rows = text_counts(codes, len(words)).tolist()
-    present = sum(rows)
-    missing = len(codes) - present
+def _learn_category(counted: dict[str, int], cells: int, name: str) -> Column:
+    words = list(counted)
+    present = sum(counted.values())
+    missing = cells - present
     if not present:
         raise _LeftOutError("empty")
     if len(words) == 1 and not missing:
@@ -380,9 +384,7 @@ def _learn_category(codes: NDArray[Any], words: list[str], name: str) -> Column:
             return Column(name, "text", found, missing=missing)
         raise _LeftOutError(f"text that differs from row to row, such as {quoted(words[0])}")
     # By frequency, then by name, so that the order of the rows does not matter.
-    frequent = sorted(
-        (-each, word) for each, word in zip(rows, words, strict=True) if each >= FEWEST_ROWS
-    )
+    frequent = sorted((-rows, word) for word, rows in counted.items() if rows >= FEWEST_ROWS)
     kept = sorted(word for _, word in frequent[:MOST_VALUES])
     return Column(name, "category", tuple(kept), other=len(kept) < len(words), missing=missing)
 
@@ -399,8 +401,8 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(word for _, word in sorted(frequent)[:MOST_WORDS]))
 
 
-def _kind_of(cells: pd.Series) -> tuple[Kind, tuple[NDArray[Any], list[str]] | None]:
-    """The kind of a column by its type; for text by its cells, with their `text_codes`."""
+def _kind_of(cells: pd.Series) -> tuple[Kind, dict[str, int] | None]:
+    """The kind of a column by its type; for text by its cells, with how many have each text."""
     dtype, types = cells.dtype, pd.api.types
     if isinstance(dtype, pd.CategoricalDtype):
         return "category", None
@@ -417,19 +419,25 @@ def _kind_of(cells: pd.Series) -> tuple[Kind, tuple[NDArray[Any], list[str]] | N
     return _kind_of_text(cells)
 
 
-def _kind_of_text(cells: pd.Series) -> tuple[Kind, tuple[NDArray[Any], list[str]] | None]:
+def _count_text(cells: pd.Series) -> dict[str, int]:
     codes, words = text_codes(cells)
+    counts = text_counts(codes, len(words)).tolist()
+    return {word: rows for word, rows in zip(words, counts, strict=True) if rows}
+
+
+def _kind_of_text(cells: pd.Series) -> tuple[Kind, dict[str, int] | None]:
+    counted = _count_text(cells)
+    words, counts = list(counted), np.array(list(counted.values()))
     if not words:
         return "number", None
     if _DATE.match(words[0]) and _moments(pd.Series(words, dtype=object)).notna().all():
         return "date", None
-    counts = text_counts(codes, len(words))
     numbers = counts[are_numbers(words)].sum() / counts.sum()
     # Some text among many numbers is a typo; among few different ones it may be a code.
     few_different = max(min(MOST_VALUES, counts.sum() / 10), 10)
     if numbers == 1 or (numbers > 0.5 and len(words) > few_different):
         return "number", None
-    return "category", (codes, words)
+    return "category", counted
 
 
 def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
@@ -455,13 +463,10 @@ def code_text(table: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
 
 
 def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:
-    """The index of each cell's text, -1 for a missing one, and the different texts."""
+    """Index of each cell's text, -1 for a missing one, and the texts; a category may be unused."""
     try:
         if isinstance(cells.dtype, pd.CategoricalDtype):
             codes, different = cells.cat.codes.to_numpy(), cells.cat.categories
-            used = text_counts(codes, len(different)) > 0
-            if not used.all():
-                codes, different = np.append(used.cumsum() - 1, -1)[codes], different[used]
         else:
             codes, different = pd.factorize(cells)
     except TypeError:
@@ -483,16 +488,20 @@ def text_counts(codes: NDArray[Any], words: int) -> NDArray[np.intp]:
 
 def _numbers(
     cells: Any, name: str, kind: Kind, place: str, on_error: str
-) -> tuple[NDArray[np.float64], str]:
-    """A number for each cell, NaN for a missing or unusable one, and what to warn of."""
+) -> tuple[NDArray[np.float64], tuple[float, float], str]:
+    """A number for each cell, NaN for a missing or unusable one; their range; what to warn of."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(object)
-    found = _days(cells) if kind == "date" else _floats(cells)
-    values = found.to_numpy(np.float64, na_value=np.nan)
+    if kind == "number" and cells.dtype == np.float64:
+        values = cells.to_numpy()
+    else:
+        found = _days(cells) if kind == "date" else _floats(cells)
+        values = found.to_numpy(np.float64, na_value=np.nan)
     plain = kind == "number" and pd.api.types.is_numeric_dtype(cells.dtype)
+    low, high = _range(values)
     # NaN is in no range, so that this holds where nothing is missing or infinite.
-    if plain and len(values) and values.min() >= -LARGEST and values.max() <= LARGEST:
-        return values, ""
+    if plain and -LARGEST <= low <= high <= LARGEST:
+        return values, (low, high), ""
     infinite = np.abs(values) > LARGEST
     if plain:
         stray = np.zeros_like(infinite)
@@ -503,7 +512,7 @@ def _numbers(
         stray |= ~np.isnan(values) & (values != 0) & (values != 1)
     wrong = stray | infinite
     if not wrong.any():
-        return values, ""
+        return values, (low, high), ""
     word = str(cells.index.name or "row")
     shown = [f"{cell!r} in {word} {where}" for where, cell in cells[wrong].head(4).items()]
     more = wrong.sum() - len(shown)
@@ -516,16 +525,18 @@ def _numbers(
             reason, "fix them, or use on_error='skip' to treat them as missing"
         )
     problem = f"{reason}; treated as missing" if on_error == "skip" else ""
-    return np.where(wrong, np.nan, values), problem
+    return np.where(wrong, np.nan, values), (np.nan, np.nan), problem
+
+
+def _range(values: NDArray[np.float64]) -> tuple[float, float]:
+    return values.min(initial=np.inf), values.max(initial=-np.inf)
 
 
 def _floats(cells: Any) -> Any:
     if pd.api.types.is_timedelta64_dtype(cells.dtype):
         return cells.dt.total_seconds() / 86400
     if pd.api.types.is_numeric_dtype(cells.dtype):
-        return (
-            cells.astype("Float64") if pd.api.types.is_extension_array_dtype(cells.dtype) else cells
-        )
+        return cells.astype("Float64")
     if pd.api.types.infer_dtype(cells, skipna=True) == "string":
         cells = cells.replace({"true": 1, "false": 0, "True": 1, "False": 0})
     numbers: Any = pd.to_numeric(cells, errors="coerce")

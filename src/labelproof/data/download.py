@@ -88,11 +88,7 @@ def download_dataset(
 
 
 def _fetch(
-    file: PublishedFile,
-    folder: Path,
-    mirror: str | None,
-    timeout: float,
-    progress: Progress | None,
+    file: PublishedFile, folder: Path, mirror: str | None, timeout: float, progress: Progress | None
 ) -> None:
     """Download a file from the first address that has it, and unpack it if it is an archive."""
     import pooch

@@ -39,11 +39,6 @@ class FolderListing:
         splits = self.splits.values()
         return order_classes(name for split in splits for name, files in split.items() if files)
 
-    @property
-    def num_images(self) -> int:
-        """Images in all classes of all splits."""
-        return sum(len(files) for classes in self.splits.values() for files in classes.values())
-
 
 def load_folder(
     path: str | os.PathLike[str],
@@ -219,7 +214,7 @@ def _kinds(names: Sequence[str]) -> str:
 
 
 def _report(place: str, listing: FolderListing) -> None:
-    if not listing.num_images:
+    if not listing.class_names:
         found = f": {count(len(listing.loose), 'image')} in no class folder" * bool(listing.loose)
         found = found or f": only {_kinds(listing.ignored)}" * bool(listing.ignored)
         raise ValueError(f"{place}: expected a folder of images for each class, found none{found}")

@@ -23,11 +23,7 @@ from labelproof.data.images import (
     dataset_from_files,
 )
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.splits import (
-    joined_groups,
-    report_shared_groups,
-    splittable,
-)
+from labelproof.data.splits import joined_groups, report_shared_groups, splittable
 from labelproof.data.table import (
     TableSource,
     as_text,
@@ -50,8 +46,8 @@ def image_column(table: pd.DataFrame, *, drop: Sequence[str] = ()) -> str | None
     """The first column, other than `drop`, whose cells mostly end like image files, or `None`."""
     dropped = {name.strip().casefold() for name in drop}
     for name in table.columns:
-        cells = table[name].head(10 * _LOOKED_AT).dropna().head(_LOOKED_AT)
-        if name.casefold() in dropped or not len(cells) or not isinstance(cells.iloc[0], str):
+        cells = table[name].head(10 * _LOOKED_AT).dropna().head(_LOOKED_AT).tolist()
+        if name.casefold() in dropped or not cells or not isinstance(cells[0], str):
             continue
         endings = [os.path.splitext(str(cell).strip())[1].lower() for cell in cells]
         if sum(ending in SUFFIXES for ending in endings) * 2 >= len(endings):

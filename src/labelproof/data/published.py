@@ -19,13 +19,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.cifar import (
-    CIFAR10_LAYOUTS,
-    CIFAR100_LAYOUTS,
-    Arrays,
-    CifarLayout,
-    read_gzip,
-)
+from labelproof.data.cifar import CIFAR10_LAYOUTS, CIFAR100_LAYOUTS, Arrays, CifarLayout, read_gzip
 from labelproof.data.classes import CIFAR10, CIFAR100, DIGITS, FASHION_MNIST
 from labelproof.data.dataset import Dataset, Split
 

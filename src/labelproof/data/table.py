@@ -26,18 +26,14 @@ from labelproof.data.columns import (
     on_threads,
     row_parts,
     text_codes,
+    text_counts,
 )
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.duplicates import report_duplicate_rows
 from labelproof.data.images import OnError, check_on_error
 from labelproof.data.leaks import report_leaks
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.splits import (
-    joined_groups,
-    report_shared_groups,
-    split_name,
-    splittable,
-)
+from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
 from labelproof.ranges import suggest
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".csv.gz", ".tsv.gz", ".jsonl.gz")
@@ -332,8 +328,10 @@ def find_label(names: Iterable[str], label: str | None, *, place: str) -> str:
 def name_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """As `text_codes`, for cells that are names: whole numbers without a point, `""` is missing."""
     codes, words = text_codes(column)
+    used = text_counts(codes, len(words)) > 0
+    words = [word if here else "" for word, here in zip(words, used, strict=True)]
     # What pandas writes for whole numbers in a column that lacks some.
-    if words and all(re.fullmatch(r"-?\d+\.0", word) for word in words):
+    if any(words) and all(re.fullmatch(r"-?\d+\.0", word) for word in words if word):
         words = [word[:-2] for word in words]
     again, different = pd.factorize(
         np.array([None if word in NO_NAME else word for word in words] + [None], dtype=object)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +21,17 @@ from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import Watch, back_off
 
-__all__ = [
-    "Attempts",
-    "find_again",
-    "go_on",
-    "note_place",
-    "note_places",
-    "places_of",
-    "read_attempts",
-    "train_robustly",
-]
-
 
 @dataclass
 class Attempts:
-    """What was asked for, and the losses that were given up on the way.
+    """What was asked for, and the losses that collapsed on the way.
 
     Attributes:
-        asked: The settings as they were asked for, by name.
-        given_up: For each loss that collapsed, its text and why it was given up.
+        asked: The settings that were asked for, by name.
         loss: The loss in use.
+        given_up: The text of each loss that collapsed, and the reason.
         places: Where the `data` and the file of `labels` were, as `note_place` has it; without
-            those that have a name and no place, and empty where an earlier version did not tell.
+            those that have a name and no place.
     """
 
     asked: dict[str, Any]
@@ -52,13 +41,7 @@ class Attempts:
 
     def write(self, folder: Path, name: str = ATTEMPTS) -> None:
         """Keep it in a run's folder."""
-        values = {
-            "asked": self.asked,
-            "loss": self.loss,
-            "given_up": self.given_up,
-            "places": self.places,
-        }
-        write_text(folder / name, json.dumps(values, indent=1) + "\n")
+        write_text(folder / name, json.dumps(asdict(self), indent=1) + "\n")
 
 
 def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
@@ -85,14 +68,9 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
 
 
 def go_on(
-    folder: Path,
-    asked: dict[str, Any],
-    loss: str,
-    *,
-    name: str = ATTEMPTS,
-    kind: str = "a run",
+    folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPTS, kind: str = "a run"
 ) -> Attempts:
-    """What a folder has of the same settings, or a new beginning.
+    """The attempts that a folder holds for the same settings, or new ones.
 
     Raises:
         OtherDataError: The folder's is of other data.
@@ -142,19 +120,18 @@ def train_robustly(
     checkpoint_seconds: float = 30.0,
     stop: StopRequest | None = None,
 ) -> Iterator[Event]:
-    """Do a job, and yield what happens to it as it happens.
+    """Train a run, and yield its events.
 
-    Sparse regularization that is too strong for the data makes a network say the same class for
-    everything. That shows within a few epochs on the examples that are held out. The run is then
-    given up, its penalty is weakened, and it starts over; what was tried is kept in the folder.
+    Sparse regularization that is too strong for the data makes a network predict the same class for
+    everything. Held-out examples show that within a few epochs. The run is then abandoned and
+    starts over with a weaker penalty; the folder keeps what was tried.
 
     Args:
-        job: What is to be done; its folder is one.
+        job: The run, with a folder.
         execution: On which device, and how.
         load: Gives the examples of a configuration, some of them held out.
-        attempts: What was tried before; it is added to.
-        weaken: Whether the loss may be weakened. Where it may not, a collapse is said, and
-            which loss would be a weaker one.
+        attempts: What was tried before; new attempts are added.
+        weaken: Whether the penalty may be weakened; if not, a notice names a weaker loss.
         checkpoint_seconds: Time between two checkpoints.
         stop: Asked between steps.
     """
@@ -207,73 +184,3 @@ def _remove_given_up(folder: Path, attempts: Attempts) -> None:
     if begun or (checkpoint is not None and checkpoint.values["configuration"]["loss"] in given_up):
         with owning(folder):
             remove_run(folder, keep=(ATTEMPTS, SEARCH))
-
-
-_WHOLE, _FROM_RUN = "path", "from_run"
-_RUNS = "labelproof-runs"
-"""Where `labelproof train` keeps its runs, beside which the data may be."""
-
-
-def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
-    """Where data are, as a run's folder notes it: their whole path, and the way from the folder.
-
-    Example:
-        >>> noted = note_place("/srv/data/cust.csv", Path("/srv/cust-fit"))
-        >>> noted["path"], noted["from_run"]
-        ('/srv/data/cust.csv', '../data/cust.csv')
-    """
-    whole = os.path.abspath(Path(path).expanduser())
-    try:
-        way = os.path.relpath(whole, os.path.realpath(folder))
-        # With slashes, which every system takes: run and data may be moved to another one.
-        return {_WHOLE: whole, _FROM_RUN: way.replace(os.sep, "/")}
-    except ValueError:  # on another drive
-        return {_WHOLE: whole}
-
-
-def note_places(data: str, labels: Path | None, folder: Path) -> dict[str, dict[str, str]]:
-    """Where what a run reads is, for whoever reads it again; a dataset's name is no place.
-
-    >>> note_places("mnist", None, Path("run")), list(note_places("t.csv", None, Path("run")))
-    ({}, ['data'])
-    """
-    places = {} if is_known(data) else {"data": note_place(data, folder)}
-    return places if labels is None else places | {"labels": note_place(labels, folder)}
-
-
-def places_of(path: str, folder: Path, noted: Mapping[str, str] | None = None) -> list[str]:
-    """Where data that a run was told of may be, as whole paths, the likeliest first.
-
-    The way from the run's folder leads to the data wherever both were moved together. The working
-    directory comes last: it may have other data of the same name.
-
-    Example:
-        >>> noted = {"path": "/srv/t.csv", "from_run": "../t.csv"}
-        >>> places_of("t.csv", Path("/moved/t-fit"), noted)[:2]
-        ['/moved/t.csv', '/srv/t.csv']
-    """
-    here = os.path.realpath(folder)
-    told = os.path.expanduser(path)
-    ways: list[str] = []
-    if noted:
-        ways += [os.path.join(here, noted[_FROM_RUN])] if _FROM_RUN in noted else []
-        ways += [noted[_WHOLE]] if _WHOLE in noted else []
-    beside = os.path.dirname(here)
-    ways.append(os.path.join(beside, told))
-    if os.path.basename(beside) == _RUNS:
-        ways.append(os.path.join(os.path.dirname(beside), told))
-    return list(dict.fromkeys(os.path.abspath(way) for way in (*ways, told)))
-
-
-def find_again(path: str, folder: Path, noted: Mapping[str, str] | None = None) -> str | None:
-    """The first of `places_of` where there is something; `None` if there is nowhere anything.
-
-    What is where it was said to be is called as it was said.
-
-    >>> folder = getfixture("tmp_path")
-    >>> _ = (folder / "t.csv").write_text("")
-    >>> Path(find_again("t.csv", folder / "t-fit")).name, find_again("u.csv", folder / "u-fit")
-    ('t.csv', None)
-    """
-    found = next((place for place in places_of(path, folder, noted) if os.path.exists(place)), None)
-    return path if found == os.path.abspath(os.path.expanduser(path)) else found

@@ -8,10 +8,9 @@ however large the folder is.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -21,8 +20,6 @@ from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles
-
-__all__ = ["bring_to_memory", "bring_to_size", "square_side"]
 
 _ROUND = 256
 
@@ -94,23 +91,19 @@ def _decode(
 ) -> Dataset:
     total, done = sum(len(source) for source in sources.values()), 0
     pixels = {name: np.empty(shape, dtype=np.uint8) for name, shape in shapes.items()}
-    for name, source in sources.items():
-        for index, image in enumerate(_gather(source, cut)):
-            pixels[name][index] = image
-            done += 1
-            if progress is not None and (done % _ROUND == 0 or done == total):
-                progress(done, total)
-    return _with_images(dataset, pixels)
-
-
-def _gather(images: ImageFiles, cut: Cut) -> Iterator[NDArray[np.uint8]]:
-    """Each image, cut, in order; several threads decode them."""
-    # Threads are enough: the decoders let go of the interpreter while they work.
+    # Threads are enough: the decoders release the GIL.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 16)) as pool:
-        indices = iter(range(len(images)))
-        # In rounds, since a pool takes in all of its work at once and keeps all results.
-        while chosen := list(itertools.islice(indices, _ROUND)):
-            yield from pool.map(lambda index: cut(images[index]), chosen)
+        for name, source in sources.items():
+            # In rounds, since a pool takes in all of its work at once and keeps all results.
+            for start in range(0, len(source), _ROUND):
+                part = range(start, min(start + _ROUND, len(source)))
+                images = pool.map(lambda index, source=source: cut(source[index]), part)
+                for index, image in zip(part, images, strict=True):
+                    pixels[name][index] = image
+                done += len(part)
+                if progress is not None:
+                    progress(done, total)
+    return _with_images(dataset, pixels)
 
 
 def _middle(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:

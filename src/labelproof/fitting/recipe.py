@@ -29,32 +29,6 @@ from labelproof.training.configuration import OPTIMIZERS, Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import describe
 
-__all__ = [
-    "FIRST_WEIGHT",
-    "LARGE",
-    "ROBUST",
-    "ROWS",
-    "Inputs",
-    "Sparse",
-    "check_feasible",
-    "choose_batch_size",
-    "choose_epochs",
-    "choose_network",
-    "choose_recipe",
-    "choose_setting",
-    "choose_weight_decay",
-    "complete_loss",
-    "default_loss",
-    "is_bare",
-    "look_at",
-    "network_for",
-    "small_network",
-    "sparse_for",
-]
-
-FIRST_WEIGHT = 1.2
-"""The first weight of the penalty, as for the paper's CIFAR-10, well below the bound of 1 / p."""
-
 
 class Sparse(NamedTuple):
     """What an `sr` without arguments stands for.
@@ -63,8 +37,8 @@ class Sparse(NamedTuple):
     in the paper it is 35 times on CIFAR-10, 52 on CIFAR-100 and 1024 on MNIST.
     """
 
-    first: float = FIRST_WEIGHT
-    """The first weight, below 1 / p."""
+    first: float = 1.2
+    """The first weight, as for the paper's CIFAR-10, well below the bound of 1 / p."""
     growth: float = 40.0
     """How much the weight grows over all epochs."""
     p: float = 0.1
@@ -203,28 +177,24 @@ def choose_setting(
     """
     images = len(input_shape) > 1
     choose("optimizer", optimizer, OPTIMIZERS)
-    if _is_auto(batch_size):
+    if batch_size == "auto":
         batch_size = choose_batch_size(num_examples)
     batch_size = whole("batch_size", batch_size, 2)
-    if _is_auto(epochs):
+    if epochs == "auto":
         epochs = choose_epochs(num_examples, batch_size, images=images)
-    if _is_auto(weight_decay):
+    if weight_decay == "auto":
         weight_decay = choose_weight_decay(input_shape, num_examples)
     return Configuration(
         "X",
-        network=choose_network(input_shape) if _is_auto(network) else network,
+        network=choose_network(input_shape) if network == "auto" else network,
         epochs=epochs,
         batch_size=batch_size,
         optimizer=optimizer,
-        learning_rate=_LEARNING_RATES[optimizer] if _is_auto(learning_rate) else learning_rate,
+        learning_rate=_LEARNING_RATES[optimizer] if learning_rate == "auto" else learning_rate,
         weight_decay=weight_decay,
         seed=seed,
         precision="auto" if images else "float32",
     )
-
-
-def _is_auto(value: object) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 ROBUST = "ce+sr"
@@ -282,12 +252,16 @@ def look_at(dataset: Dataset) -> Inputs:
     >>> look_at(load_digits())
     Inputs(kind='images', shape=(1, 8, 8), examples=1347, classes=10, lazy=False)
     """
+    images, shape = dataset.train.images, dataset.input_shape
     return Inputs(
         "rows" if dataset.tabular else "images",
-        dataset.input_shape,
+        shape,
         len(dataset.train),
         dataset.num_classes,
-        not (isinstance(dataset.train.images, np.ndarray) or _small_and_alike(dataset)),
+        not isinstance(images, np.ndarray)
+        and not (
+            isinstance(images, ImageFiles) and max(shape[1:]) <= _SMALL and _one_size(dataset)
+        ),
     )
 
 
@@ -389,16 +363,14 @@ def small_network(height: int, width: int) -> str:
     return "cnn4" if max(height, width) <= 28 or min(height, width) < 8 else "cnn8"
 
 
-def _small_and_alike(dataset: Dataset) -> bool:
-    """Whether all images of all splits are small and have one size, as a network takes them."""
+def _one_size(dataset: Dataset) -> bool:
+    """Whether the image files of all splits have the same size."""
+    files = [split.images for split in dataset.splits.values()]
     shape = dataset.input_shape
-    if max(shape[1:]) > _SMALL:
-        return False
     return all(
         images.one_size and images[0].shape == shape
+        for images in files
         if isinstance(images, ImageFiles)
-        else isinstance(images, np.ndarray) and images.shape[1:] == shape
-        for images in (split.images for split in dataset.splits.values())
     )
 
 
@@ -419,27 +391,18 @@ def _length(inputs: Inputs, *, fast: bool) -> dict[str, int]:
     """Epochs so that small sets are seen often enough and large ones end; batches that fit."""
     if inputs.kind == "rows":
         batch = choose_batch_size(inputs.examples)
-        return {
-            "batch_size": batch,
-            "epochs": choose_epochs(inputs.examples, batch, images=False),
-        }
+        return {"batch_size": batch, "epochs": choose_epochs(inputs.examples, batch, images=False)}
     fewest, most = _EPOCHS
     epochs = round(_PASSES[fast] / max(inputs.examples, 1))
     # About fifty steps an epoch at least, since it is steps that a network learns in.
     batch = 2 ** max((inputs.examples // 50).bit_length() - 1, 0)
-    return {
-        "epochs": min(max(epochs, fewest), most),
-        "batch_size": min(max(batch, 16), 128),
-    }
+    return {"epochs": min(max(epochs, fewest), most), "batch_size": min(max(batch, 16), 128)}
 
 
 def _descent(inputs: Inputs) -> dict[str, Any]:
-    if inputs.kind == "rows":
-        return {
-            "learning_rate": 0.02,
-            "weight_decay": choose_weight_decay(inputs.shape, inputs.examples),
-        }
-    return {"learning_rate": 0.01, "weight_decay": 1e-3}
+    rate = 0.02 if inputs.kind == "rows" else 0.01
+    decay = choose_weight_decay(inputs.shape, inputs.examples)
+    return {"learning_rate": rate, "weight_decay": decay}
 
 
 def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
@@ -479,7 +442,7 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
         ) from None
     if dataset.tabular and augmentation.columns:
         raise ValueError(f"augmentation: expected none for the rows of a table, got {augmentation}")
-    if not augmentation.resized_crop and _sizes_differ(dataset):
+    if not augmentation.resized_crop and not _one_size(dataset):
         raise ValueError(
             f"augmentation: expected resized-crop:SIDE for images of different sizes, got "
             f"{augmentation}"
@@ -493,12 +456,3 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
     # Instance noise looks at pixels, which are not decoded yet, and is for any labels.
     if noise.kind != "instance":
         choose_examples(configuration, dataset)
-
-
-def _sizes_differ(dataset: Dataset) -> bool:
-    shape = dataset.input_shape
-    return any(
-        not (images.one_size and images[0].shape == shape)
-        for images in (split.images for split in dataset.splits.values())
-        if isinstance(images, ImageFiles)
-    )

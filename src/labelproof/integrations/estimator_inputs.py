@@ -19,87 +19,27 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from labelproof.data.classes import UnusableSamplesError, report_spellings
 from labelproof.data.columns import Columns, are_numbers
-from labelproof.data.duplicates import find_duplicate_rows
-from labelproof.data.images import channel_statistics
 from labelproof.data.notices import few, quoted
-from labelproof.data.splits import admit_groups, joined_groups
+from labelproof.data.splits import admit_groups
 from labelproof.data.table import NO_NAME
+from labelproof.tabular.rows import check_class_weight
 
 __all__ = [
     "Admitted",
     "Form",
-    "Standard",
     "admit_examples",
     "admit_images",
     "admit_inputs",
     "admit_label_kinds",
-    "check_class_weight",
     "dimensions",
     "fill_missing",
     "first_text",
-    "keep_together",
     "learn_columns",
     "medians",
-    "merge_duplicates",
-    "merge_groups",
     "refuse_absent",
-    "standardize_rows",
 ]
 
-_FARTHEST = 1e6
-"""In deviations from the mean: past it a row is so far out that its distance says nothing."""
 _CHANNELS = (1, 3, 4)
-
-
-@dataclass(frozen=True)
-class Standard:
-    """What inputs are brought to mean 0 and deviation 1 with.
-
-    Attributes:
-        mean: Of each feature, or of each channel scaled to 0..1.
-        std: Likewise; 1 for a feature that is always the same.
-    """
-
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-    @classmethod
-    def of_rows(cls, rows: NDArray[np.float64], weight: NDArray[np.float64]) -> Standard:
-        """Of weighed rows, so that a weight of 2 is a row twice here too.
-
-        >>> Standard.of_rows(np.array([[1.0, 5.0], [4.0, 5.0]]), np.array([2.0, 1.0]))
-        Standard(mean=(2.0, 5.0), std=(1.4142135623730951, 1.0))
-        """
-        share = weight / weight.sum()
-        # Scaled by the largest number, or the squares of 1e200 would be infinite.
-        scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(np.float64).tiny)
-        mean = share @ (rows / scale)
-        std = np.sqrt(share @ np.square(rows / scale - mean)) * scale
-        # Not std == 0: rounding gives equal numbers a little spread.
-        flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < 1e-30)
-        centre = (mean * scale).tolist()
-        return cls(tuple(centre), tuple(np.where(flat, 1.0, std).tolist()))
-
-    @classmethod
-    def of_images(cls, images: NDArray[np.uint8]) -> Standard:
-        """Of images `(N, C, H, W)`.
-
-        >>> Standard.of_images(np.array([[[[0, 255]]]], np.uint8)).mean
-        (0.5,)
-        """
-        return cls(*channel_statistics(images))
-
-
-def standardize_rows(rows: NDArray[Any], standard: Standard) -> NDArray[np.float32]:
-    """Rows as the network sees them.
-
-    In float64 until the mean is off: a year of dates in seconds is lost beside its mean in less.
-
-    >>> standardize_rows(np.array([[3.0, 1e300]]), Standard((1.0, 0.0), (2.0, 1.0)))
-    array([[1.e+00, 1.e+06]], dtype=float32)
-    """
-    wide = (rows.astype(np.float64) - standard.mean) / standard.std
-    return np.clip(wide, -_FARTHEST, _FARTHEST).astype(np.float32)
 
 
 def admit_images(images: NDArray[Any]) -> NDArray[np.uint8]:
@@ -252,39 +192,6 @@ def _is_absent(label: Any) -> bool:
         return True
 
 
-def merge_duplicates(
-    rows: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    groups: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Take equal rows with equal labels for one that counts as much as all of them.
-
-    They come back in an order of their own, so that examples that are repeated, examples that are
-    weighed and examples in another order are all learned from in the same way.
-
-    Rows of different groups are never taken for one. Gives the index of a row for each that stays,
-    for each row which of them it became, and how much those that stay count.
-
-    Example:
-        >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
-        >>> merge_duplicates(rows, labels, weight)
-        (array([1, 0]), array([1, 0, 1]), array([1., 2.]))
-        >>> merge_duplicates(rows, labels, weight, np.array([5, 6, 7]))
-        (array([1, 0, 2]), array([1, 0, 2]), array([1., 1., 1.]))
-    """
-    grouped = [] if groups is None else [groups]
-    keys = np.column_stack([rows, labels, *grouped]).astype(np.float64)
-    unique, first, became = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    merged = np.zeros(len(unique))
-    np.add.at(merged, became.ravel(), weight)
-    return first, became.ravel(), merged
-
-
-_LARGEST = 1 / 3
-"""Share of all examples that copies may chain groups into; past it, too little is left to split."""
-
-
 def admit_row_groups(groups: Any, rows: int) -> NDArray[np.int64] | None:
     """A number for each row, the same for rows of one group, or `None` where there are no groups.
 
@@ -308,43 +215,6 @@ def admit_row_groups(groups: Any, rows: int) -> NDArray[np.int64] | None:
         given = given.astype(object)
     refuse_absent("groups", given)
     return admit_groups(given, rows)
-
-
-def keep_together(
-    inputs: NDArray[Any], groups: NDArray[np.int64] | None
-) -> NDArray[np.int64] | None:
-    """A number for each example, the same for those that are never split apart.
-
-    `None` stands for no groups, and comes back where each example is alone.
-
-    Example:
-        >>> rows = np.arange(30.0)[:, None] % 28
-        >>> keep_together(rows, None)[[0, 1, 2, 28, 29]]
-        array([0, 1, 2, 0, 1])
-        >>> keep_together(rows, np.arange(30) // 2)[[0, 1, 2, 28, 29]]
-        array([0, 0, 2, 0, 0])
-    """
-    together = joined_groups(groups, find_duplicate_rows(inputs))
-    if groups is not None and together is not None:
-        allowed = max(_LARGEST * len(inputs), np.bincount(groups).max())
-        if np.bincount(together).max() > allowed:
-            return joined_groups(groups)
-    return together
-
-
-def merge_groups(
-    together: NDArray[np.int64] | None, became: NDArray[np.int64]
-) -> NDArray[np.int64] | None:
-    """What stays together once examples are taken for others: for each, which it `became`.
-
-    >>> merge_groups(np.array([0, 1, 1, 3]), np.array([2, 0, 1, 2]))
-    array([0, 0, 2])
-    """
-    if together is None:
-        return None
-    first = np.unique(became, return_index=True)[1]
-    joined = joined_groups(together, became)
-    return joined_groups((np.arange(len(became)) if joined is None else joined)[first])
 
 
 _NUMBERS = (np.float64, np.float32)
@@ -609,17 +479,3 @@ def _check_one_each(labels: NDArray[Any]) -> None:
             f"y: expected classes that rows share, got {len(labels):,} different ones in "
             f"{len(labels):,} rows; these look like names of rows, or like measurements"
         )
-
-
-def check_class_weight(class_weight: Any) -> None:
-    """Refuse what is neither `"balanced"` nor a weight of at least 0 for each class."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return
-    if not isinstance(class_weight, dict):
-        raise ValueError(
-            "class_weight: expected None, 'balanced' or a dictionary of weights by class, got "
-            f"{class_weight!r}"
-        )
-    for name, value in class_weight.items():
-        if not value >= 0:
-            raise ValueError(f"class_weight: expected no negative weights, got {name!r}: {value!r}")

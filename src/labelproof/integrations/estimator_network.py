@@ -15,16 +15,17 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.data.notices import count
 from labelproof.data.splits import hold_out
 from labelproof.fitting.recipe import complete_loss, is_bare
-from labelproof.integrations.estimator_inputs import (
-    Admitted,
+from labelproof.integrations.estimator_inputs import Admitted
+from labelproof.losses import Loss, SparseRegularized, format_loss
+from labelproof.models.text import make_network
+from labelproof.tabular.rows import (
+    SMALL,
     Standard,
     keep_together,
     merge_duplicates,
     merge_groups,
     standardize_rows,
 )
-from labelproof.losses import Loss, SparseRegularized, format_loss
-from labelproof.models.text import make_network
 from labelproof.training.batches import DeviceInputs, ResidentImages, ResidentRows
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
@@ -34,7 +35,6 @@ from labelproof.training.trainer import Trainer
 from labelproof.tuning.collapse import back_off, collapse, patience_for
 
 __all__ = [
-    "SMALL",
     "CollapseWarning",
     "Weights",
     "make_examples",
@@ -179,8 +179,6 @@ def _take_weights(run: Trainer) -> Weights:
 
 _LOOKED_AT = 512
 """Examples whose predictions are counted after every epoch, to see a collapse."""
-SMALL = 256
-"""Up to so many rows, equal ones are taken for one that counts as much."""
 
 
 def make_examples(

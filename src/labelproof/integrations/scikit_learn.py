@@ -16,15 +16,12 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from labelproof.fitting.recipe import choose_setting
-from labelproof.integrations.candidates import Candidate, Given, admit_estimator
 from labelproof.integrations.estimator_inputs import (
     Admitted,
     Form,
-    Standard,
     admit_examples,
     admit_inputs,
     dimensions,
-    standardize_rows,
 )
 from labelproof.integrations.estimator_network import (
     CollapseWarning,
@@ -33,14 +30,11 @@ from labelproof.integrations.estimator_network import (
     predict_logits,
     train_backing_off,
 )
-from labelproof.integrations.soft_labels import (
-    Committee,
-    choose_candidates,
-    fit_committee,
-    label_rows,
-)
 from labelproof.losses import Loss, as_loss
 from labelproof.ranges import flag, whole, within
+from labelproof.tabular.candidates import Candidate, Given, admit_estimator
+from labelproof.tabular.committee import Committee, choose_candidates, fit_committee
+from labelproof.tabular.rows import Standard, label_rows, standardize_rows
 from labelproof.training.augmentation import prepare_images
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
@@ -322,7 +316,15 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_rows(self, admitted: Admitted, seed: int) -> Self:
         """Train another classifier than the network, or several."""
-        examples = label_rows(admitted, self.class_weight, seed)
+        examples = label_rows(
+            admitted.inputs,
+            admitted.labels,
+            admitted.classes,
+            weight=admitted.weight,
+            class_weight=self.class_weight,
+            groups=admitted.groups,
+            seed=seed,
+        )
         candidates: list[Candidate] = (
             choose_candidates(examples, fast=flag("fast", self.fast), seed=seed, n_jobs=self.n_jobs)
             if _is(self.estimator, "auto")

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
 from labelproof.text import format_value
@@ -22,8 +24,6 @@ from labelproof.training.metrics import spread
 from labelproof.training.run_folder import METRICS
 from labelproof.training.runner import Event
 from labelproof.tuning.trial import Trial, settled
-
-__all__ = ["Watch", "back_off", "collapse", "few_classes", "hopeless", "patience_for", "warm_up"]
 
 _SLOW_STEPS = 120
 """Steps that a healthy run may spend on a single class before it finds the others."""
@@ -93,11 +93,8 @@ def collapse(
 def patience_for(*, epochs: int, steps: int) -> int:
     """Epochs in which a run has to show that it learns.
 
-    A network learns in steps, and of those an epoch of a small set has few.
-
-    Args:
-        epochs: Of the whole run.
-        steps: Of one epoch.
+    A network learns in steps, and an epoch of a small set has few: `epochs` are those of the run,
+    `steps` those of an epoch.
 
     Example:
         >>> patience_for(epochs=40, steps=300), patience_for(epochs=40, steps=14)
@@ -109,14 +106,8 @@ def patience_for(*, epochs: int, steps: int) -> int:
 def back_off(loss: str) -> str | None:
     r"""The same loss with a weaker penalty, for a run that collapsed.
 
-    The first weight $\lambda_0$ is halved, and comes below $1/p$ at least, where a label's own pull
-    is never outweighed at the start.
-
-    Args:
-        loss: As text.
-
-    Returns:
-        The weaker loss as text, or `None` where there is no penalty or next to nothing of one.
+    The first weight $\lambda_0$ is halved, and at least brought below $1/p$, where a label's own
+    pull is never outweighed at the start. `None` where there is hardly any penalty to weaken.
 
     Example:
         >>> back_off("ce+sr(tau=0.1,p=0.1,lambda0=4,rho=2,r=5,normalize=false)")
@@ -164,7 +155,11 @@ def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
     """
     curve = trial.curves.get(0, {}).get("validation_accuracy", [])
     at = len(curve)
-    complete = [other.curves[0]["validation_accuracy"] for other in others if _counts(other)]
+    complete = [
+        other.curves[0]["validation_accuracy"]
+        for other in others
+        if other.state == "complete" and 0 in other.curves
+    ]
     through = at == trial.epochs and len(trial.rows) == 1  # nothing is left to save
     if at < warm_up(trial.epochs) or through or len(complete) < _FREE:
         return None
@@ -180,10 +175,6 @@ def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
     return None
 
 
-def _counts(trial: Trial) -> bool:
-    return trial.state == "complete" and 0 in trial.curves
-
-
 class Watch:
     """Looks at the epochs of a run for signs of a collapse, and says so once.
 
@@ -193,9 +184,7 @@ class Watch:
     """
 
     def __init__(self, examples: Examples, configuration: Configuration):
-        labels = examples.given[examples.held]
-        counts = [int((labels == each).sum()) for each in range(examples.dataset.num_classes)]
-        self.classes = spread(counts)
+        self.classes = spread(np.bincount(examples.given[examples.held]).tolist())
         steps = -(-len(examples.used) // configuration.batch_size)
         self.patience = patience_for(epochs=configuration.epochs, steps=steps)
         self.curve: dict[str, list[float]] = {}

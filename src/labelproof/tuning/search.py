@@ -6,9 +6,8 @@ import html
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -24,8 +23,6 @@ from labelproof.tuning.collapse import back_off, collapse, hopeless, patience_fo
 from labelproof.tuning.space import import_optuna, propose, starts
 from labelproof.tuning.trial import Trial, choose_trial, rank, read_journal, write_journal
 from labelproof.tuning.validation import Validation, choose_validation
-
-__all__ = ["Course", "Search", "tune"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,23 +117,24 @@ def tune(
         >>> found.choice.loss == found.best.loss
         True
     """
+    trials, at_once = whole("trials", trials, 1), whole("at_once", at_once, 1)
+    if seconds is not None:
+        seconds = time.monotonic() + within("seconds", seconds, 0)
     course = Course(
-        dataset,
         replace(configuration, validation=0.0),
-        trials=whole("trials", trials, 1),
-        seconds=None if seconds is None else within("seconds", seconds, 0),
+        dataset.num_classes,
+        choose_validation(dataset, configuration, parts=folds),
+        wanted=trials,
+        deadline=seconds,
         seed=configuration.seed if seed is None else whole("seed", seed, 0),
-        folds=folds,
-        losses=[format_loss(parse_loss(loss)) for loss in losses],
+        asked=[format_loss(parse_loss(loss)) for loss in losses],
         prune=prune,
         file=file,
     )
     if len(course.trials) + len(course.waiting) < trials:
         import_optuna()  # what is missing is said before anything is trained
     with StopRequest() if stop is None else nullcontext(stop) as request:
-        for event in course.run(
-            execution or choose_execution(), at_once=whole("at_once", at_once, 1), stop=request
-        ):
+        for event in course.run(execution or choose_execution(), at_once=at_once, stop=request):
             if on_event is not None:
                 on_event(event)
         stopped = request.wanted
@@ -146,39 +144,38 @@ def tune(
     return Search(configuration, tuple(rank(course.trials)), chosen, stopped)
 
 
+@dataclass
 class Course:
     """A search under way: its trials, whose turn it is, and which runs are to be abandoned."""
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        configuration: Configuration,
-        *,
-        trials: int,
-        seconds: float | None,
-        seed: int,
-        folds: int | str,
-        losses: Sequence[str],
-        prune: bool,
-        file: Path | None,
-    ):
-        self.configuration = configuration
-        self.classes = dataset.num_classes
-        self.validation: Validation = choose_validation(dataset, configuration, parts=folds)
-        self.wanted = trials
-        self.deadline = None if seconds is None else time.monotonic() + seconds
-        self.seed = seed
-        self.prune = prune
-        self.file = file
-        known = starts(epochs=configuration.epochs, classes=self.classes)
-        self.waiting = [(loss, "asked") for loss in losses]
-        self.waiting += [(loss, "start") for loss in known if loss not in losses]
-        steps = len(self.validation.parts[0].train) // configuration.batch_size
-        self.patience = patience_for(epochs=configuration.epochs, steps=steps)
-        self.about = self._about()
-        self.trials = read_journal(file, self.about) if file is not None else []
-        self.active: dict[Job, tuple[Trial, int]] = {}
-        self.let_go: set[Job] = set()
+    configuration: Configuration
+    classes: int
+    validation: Validation
+    wanted: int
+    deadline: float | None
+    seed: int
+    asked: Sequence[str]
+    prune: bool
+    file: Path | None
+    trials: list[Trial] = field(default_factory=list)
+    active: dict[Job, tuple[Trial, int]] = field(default_factory=dict)
+    let_go: set[Job] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        known = starts(epochs=self.configuration.epochs, classes=self.classes)
+        self.waiting = [(loss, "asked") for loss in self.asked]
+        self.waiting += [(loss, "start") for loss in known if loss not in self.asked]
+        steps = len(self.validation.parts[0].train) // self.configuration.batch_size
+        self.patience = patience_for(epochs=self.configuration.epochs, steps=steps)
+        values = self.configuration.as_values()
+        del values["loss"]
+        self.about = {
+            "configuration": values,
+            "seed": self.seed,
+            "validation": self.validation.fingerprint(),
+        }
+        if self.file is not None:
+            self.trials = read_journal(self.file, self.about)
         for trial in self.trials:
             self._follow(trial)
 
@@ -188,7 +185,14 @@ class Course:
         """Train until all trials are over, the time is, or someone wants it to stop."""
         # A trial's later folds are known to be wanted only when its first is through, by when the
         # jobs may have come to an end: so there may be several rounds.
-        while not stop.wanted and self._more():
+        while (
+            not stop.wanted
+            and not self._late()
+            and (
+                len(self.trials) < self.wanted
+                or any(trial.state == "waiting" for trial in self.trials)
+            )
+        ):
             for event in train_runs(
                 self._jobs(),
                 execution,
@@ -202,15 +206,6 @@ class Course:
                 if trial is not None:
                     yield trial
 
-    def _about(self) -> dict[str, Any]:
-        values = self.configuration.as_values()
-        del values["loss"]
-        return {
-            "configuration": values,
-            "seed": self.seed,
-            "validation": self.validation.fingerprint(),
-        }
-
     def _load(self, configuration: Configuration) -> Examples:
         return self.validation.examples(configuration.seed - self.configuration.seed)
 
@@ -219,9 +214,8 @@ class Course:
             trial, fold = turn
             # The seed tells the folds apart; all trials have the same one for the same fold, so
             # that they differ in the loss alone.
-            job = Job(
-                replace(self.configuration, loss=trial.loss, seed=self.configuration.seed + fold)
-            )
+            seed = self.configuration.seed + fold
+            job = Job(replace(self.configuration, loss=trial.loss, seed=seed))
             self.active[job] = turn
             yield job
 
@@ -235,32 +229,20 @@ class Course:
                 return trial, self._remaining(trial)[0]
         if len(self.trials) >= self.wanted:
             return None
-        number = len(self.trials)
-        loss, origin = self._propose(number)
-        trial = Trial(
-            number, loss, origin, rows=self.validation.rows, epochs=self.configuration.epochs
-        )
+        loss, origin = self._propose()
+        epochs = self.configuration.epochs
+        trial = Trial(len(self.trials), loss, origin, rows=self.validation.rows, epochs=epochs)
         self.trials.append(trial)
         return trial, 0
 
-    def _propose(self, number: int) -> tuple[str, str]:
+    def _propose(self) -> tuple[str, str]:
         tried = {trial.loss for trial in self.trials}
         while self.waiting:
             loss, origin = self.waiting.pop(0)
             if loss not in tried:
                 return loss, origin
-        loss = propose(
-            self.trials,
-            number=number,
-            epochs=self.configuration.epochs,
-            classes=self.classes,
-            seed=self.seed,
-        )
-        return loss, "search"
-
-    def _more(self) -> bool:
-        unfinished = any(trial.state == "waiting" for trial in self.trials)
-        return not self._late() and (unfinished or len(self.trials) < self.wanted)
+        epochs = self.configuration.epochs
+        return propose(self.trials, epochs=epochs, classes=self.classes, seed=self.seed), "search"
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
@@ -286,7 +268,8 @@ class Course:
                 trial.state = "complete"
         trial.forget_begun()
         self._follow(trial)
-        self._write()
+        if self.file is not None:
+            write_journal(self.file, self.trials, self.about)
         return None if trial.state == "waiting" else trial
 
     def _judge(self, job: Job, trial: Trial, fold: int, curve: dict[str, list[float]]) -> None:
@@ -309,7 +292,3 @@ class Course:
             weaker = back_off(trial.loss)
             if weaker is not None and weaker not in [loss for loss, _ in self.waiting]:
                 self.waiting.insert(0, (weaker, "back-off"))
-
-    def _write(self) -> None:
-        if self.file is not None:
-            write_journal(self.file, self.trials, self.about)

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import nn
 
 from labelproof.losses import (
     CrossEntropy,
@@ -30,23 +29,6 @@ from labelproof.schedules import Constant, Exponential
 from labelproof.seeds import as_generator
 from labelproof.training.randomness import derive_seed
 from labelproof.tuning.trial import Trial, choose_trial, rank, settled
-
-__all__ = [
-    "CHOICES",
-    "KINDS",
-    "RANGES",
-    "Coordinates",
-    "choose_kind",
-    "coordinates",
-    "default_trials",
-    "import_optuna",
-    "loss_at",
-    "nearby",
-    "propose",
-    "starts",
-    "strongest",
-    "suggest_coordinates",
-]
 
 Coordinates = dict[str, Any]
 
@@ -69,10 +51,7 @@ RANGES: dict[str, Range] = {
 `pull`, the first weight times p, of which the paper has 0.02 to 0.4; the temperature; by how much
 the weight grows over the run."""
 
-CHOICES: dict[str, tuple[Any, ...]] = {
-    "p": (0.01, 0.1),
-    "normalize": (False, True),
-}
+CHOICES: dict[str, tuple[Any, ...]] = {"p": (0.01, 0.1), "normalize": (False, True)}
 
 KINDS = ("ce+sr", "gce+sr", "gce")
 """What is searched. Plain cross entropy is no kind of it: it has nothing to set, and is always
@@ -86,11 +65,8 @@ def starts(*, epochs: int, classes: int) -> list[str]:
     """The settings that are tried first: known to be good somewhere, the plain ones before all.
 
     The paper's settings for MNIST, CIFAR-10 and CIFAR-100, and one for small sets, with the growth
-    of the weight stretched to the number of epochs.
-
-    Args:
-        epochs: Of each run.
-        classes: Of the dataset; many of them bring the weak regularizers to the front.
+    of the weight stretched to the number of epochs. With many classes, weak regularizers come
+    first.
 
     Example:
         >>> for loss in starts(epochs=40, classes=10):
@@ -104,17 +80,14 @@ def starts(*, epochs: int, classes: int) -> list[str]:
         ce+sr(tau=0.5,p=0.01,lambda0=4,rho=1.10382,r=1,normalize=true)
         ce+sr(tau=0.5,p=0.1,lambda0=2.5,rho=1.18921,r=1,normalize=false)
     """
-    plain: list[Coordinates] = [
-        {"kind": "ce"},
-        {"kind": "gce", "q": 0.7},
-    ]
-    strong: list[Coordinates] = [
+    plain: list[Coordinates] = [{"kind": "ce"}, {"kind": "gce", "q": 0.7}]
+    strong = [
         _sparse(pull=0.5, tau=0.5, p=0.1, growth=45),
         _sparse(pull=0.12, tau=0.5, p=0.1, growth=35, normalize=True),
         _sparse(pull=0.4, tau=0.1, p=0.1, growth=1024),
         _sparse(pull=0.3, tau=0.5, p=0.1, growth=1024, sparse_q=0.01),
     ]
-    weak: list[Coordinates] = [
+    weak = [
         _sparse(pull=0.04, tau=0.5, p=0.01, growth=52, normalize=True),
         _sparse(pull=0.25, tau=0.5, p=0.1, growth=1024),
     ]
@@ -124,8 +97,7 @@ def starts(*, epochs: int, classes: int) -> list[str]:
             _sparse(pull=0.1, tau=0.5, p=0.01, growth=52, normalize=True),
             _sparse(pull=0.04, tau=0.5, p=0.01, growth=52, normalize=True, sparse_q=0.01),
         ]
-        strong = strong[1:2]
-        return [loss_at(place, epochs=epochs) for place in (*plain, *weak, *strong)]
+        strong, weak = weak, strong[1:2]
     return [loss_at(place, epochs=epochs) for place in (*plain, *strong, *weak)]
 
 
@@ -163,9 +135,13 @@ def coordinates(loss: str, *, epochs: int) -> Coordinates | None:
         if isinstance(parsed, GeneralizedCrossEntropy) and parsed.clamp is None:
             return {"kind": "gce", "q": _inside("q", parsed.q)}
         return None
-    base = _base_under_penalty(parsed.base)
+    base: Coordinates = {"kind": "ce+sr"}
+    if isinstance(parsed.base, GeneralizedCrossEntropy) and parsed.base.clamp is None:
+        base = {"kind": "gce+sr", "sparse_q": _inside("sparse_q", parsed.base.q)}
+    elif not isinstance(parsed.base, CrossEntropy):
+        return None
     weight, temperature = parsed.weight_schedule, parsed.temperature_schedule
-    if base is None or parsed.clamp is not None or parsed.smoothing:
+    if parsed.clamp is not None or parsed.smoothing:
         return None
     if not isinstance(weight, Exponential) or not isinstance(temperature, Constant):
         return None
@@ -207,7 +183,7 @@ def suggest_coordinates(draw: Any, kind: str, *, limit: float) -> Coordinates:
         place["sparse_q"] = _draw(draw, "sparse_q")
     place["pull"] = draw.suggest_float("pull", RANGES["pull"].low, limit, log=True)
     place |= {name: _draw(draw, name) for name in ("tau", "growth")}
-    return place | {name: _choose(draw, name) for name in ("p", "normalize")}
+    return place | {name: draw.suggest_categorical(name, CHOICES[name]) for name in CHOICES}
 
 
 def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) -> Coordinates:
@@ -235,14 +211,6 @@ def _sparse(*, normalize: bool = False, **place: Any) -> Coordinates:
     return {"kind": kind, "normalize": normalize, **place}
 
 
-def _base_under_penalty(loss: nn.Module) -> Coordinates | None:
-    if isinstance(loss, CrossEntropy):
-        return {"kind": "ce+sr"}
-    if isinstance(loss, GeneralizedCrossEntropy) and loss.clamp is None:
-        return {"kind": "gce+sr", "sparse_q": _inside("sparse_q", loss.q)}
-    return None
-
-
 def _inside(name: str, value: float) -> float:
     low, high = RANGES[name]
     return min(max(value, low), high)
@@ -251,10 +219,6 @@ def _inside(name: str, value: float) -> float:
 def _draw(draw: Any, name: str) -> float:
     low, high = RANGES[name]
     return draw.suggest_float(name, low, high, log=True)
-
-
-def _choose(draw: Any, name: str) -> Any:
-    return draw.suggest_categorical(name, CHOICES[name])
 
 
 _ATTEMPTS = 25
@@ -280,13 +244,13 @@ def default_trials() -> int:
     return 12 if importlib.util.find_spec("optuna") is not None else 8
 
 
-def propose(trials: Sequence[Trial], *, number: int, epochs: int, classes: int, seed: int) -> str:
+def propose(trials: Sequence[Trial], *, epochs: int, classes: int, seed: int) -> str:
     """A loss that is worth a trial and has not had one.
 
     Raises:
         ImportError: Optuna is not installed.
     """
-    optuna = import_optuna()
+    optuna, number = import_optuna(), len(trials)
     tried = {trial.loss for trial in trials}
     plain = next((trial.accuracy for trial in trials if trial.loss == "ce"), None)
     limit = strongest(classes=classes, plain=plain)

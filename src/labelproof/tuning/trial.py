@@ -13,21 +13,8 @@ from typing import Any
 from labelproof.training.files import write_text
 from labelproof.version import __version__
 
-__all__ = [
-    "STATES",
-    "OtherSearchError",
-    "Trial",
-    "choose_trial",
-    "last_epochs",
-    "rank",
-    "read_journal",
-    "remove_journal",
-    "settled",
-    "write_journal",
-]
-
-STATES = ("waiting", "complete", "pruned", "collapsed", "failed")
-"""Not all folds are trained; all are; abandoned as no contender, or as collapsed; diverged."""
+STATES = ("complete", "waiting", "pruned", "collapsed", "failed")
+"""All folds are trained; not all are; abandoned as too far behind, or as collapsed; diverged."""
 
 
 def last_epochs(epochs: int) -> int:
@@ -124,38 +111,35 @@ class Trial:
         return curve
 
     def forget_begun(self) -> None:
-        """Drop the curves of folds that were not trained to the end, which begin anew."""
+        """Drop the curves of unfinished folds, which start over."""
         if self.state == "waiting":
             self.curves = {fold: self.curves[fold] for fold in self.finished}
 
     def as_values(self) -> dict[str, Any]:
-        """As plain values that JSON takes, with what follows from them for whoever reads it."""
+        """Plain values for JSON, with what follows from them for whoever reads the file."""
+        names = (
+            "number",
+            "loss",
+            "origin",
+            "state",
+            "why",
+            "accuracy",
+            "standard_error",
+            "trained",
+        )
         return {
-            "number": self.number,
-            "loss": self.loss,
-            "origin": self.origin,
-            "state": self.state,
-            "why": self.why,
-            "accuracy": self.accuracy,
-            "standard_error": self.standard_error,
-            "trained": self.trained,
+            **{name: getattr(self, name) for name in names},
             "finished": sorted(self.finished),
             "curves": {str(fold): curve for fold, curve in sorted(self.curves.items())},
         }
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], *, rows: Sequence[int], epochs: int) -> Trial:
-        """Back from plain values."""
+        """The trial that `as_values` describes."""
+        plain = {name: values[name] for name in ("number", "loss", "origin", "state", "why")}
+        curves = {int(fold): dict(curve) for fold, curve in values["curves"].items()}
         return cls(
-            number=values["number"],
-            loss=values["loss"],
-            origin=values["origin"],
-            rows=rows,
-            epochs=epochs,
-            state=values["state"],
-            why=values["why"],
-            curves={int(fold): dict(curve) for fold, curve in values["curves"].items()},
-            finished=list(values["finished"]),
+            **plain, rows=rows, epochs=epochs, curves=curves, finished=list(values["finished"])
         )
 
 
@@ -165,7 +149,10 @@ def rank(trials: Sequence[Trial]) -> list[Trial]:
     A trial whose folds are not all trained is behind every complete one: its accuracy is that of
     fewer examples, and of other ones.
     """
-    return sorted(trials, key=_key)
+    return sorted(
+        trials,
+        key=lambda trial: (STATES.index(trial.state), -(trial.accuracy or 0.0), trial.number),
+    )
 
 
 def choose_trial(trials: Sequence[Trial]) -> Trial | None:
@@ -181,12 +168,6 @@ def choose_trial(trials: Sequence[Trial]) -> Trial | None:
     """
     able = [trial for trial in trials if trial.finished and trial.state in ("complete", "waiting")]
     return rank(able)[0] if able else None
-
-
-def _key(trial: Trial) -> tuple[int, float, int]:
-    order = {"complete": 0, "waiting": 1, "pruned": 2, "collapsed": 3, "failed": 4}
-    accuracy = trial.accuracy
-    return order[trial.state], -(accuracy if accuracy is not None else 0.0), trial.number
 
 
 _FORMAT = 1
@@ -223,21 +204,14 @@ def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
     Raises:
         OtherSearchError: It holds a search of something else, or no search.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    values = _journal(path)
+    if values is None:
         return []
-    try:
-        values = json.loads(text)
-        kept, found = values["format"], values["about"]
-    except (ValueError, KeyError, TypeError):
+    if values["format"] != _FORMAT:
         raise OtherSearchError(
-            f"{path} is not the file of a search; choose another place for it"
-        ) from None
-    if kept != _FORMAT:
-        raise OtherSearchError(
-            f"{path} was written in another format ({kept}); choose another file"
+            f"{path} was written in another format ({values['format']}); choose another file"
         )
+    found = values["about"]
     wanted = json.loads(json.dumps(about))
     different = [name for name in wanted if found.get(name) != wanted[name]]
     if different:
@@ -254,21 +228,21 @@ def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
 
 
 def remove_journal(path: Path) -> None:
-    """Remove the file of a search, of whatever; any other file is refused.
+    """Remove the file of any search; another file is refused."""
+    if _journal(path) is not None:
+        path.unlink()
 
-    Raises:
-        OtherSearchError: The file is not that of a search.
-    """
+
+def _journal(path: Path) -> dict[str, Any] | None:
     if not path.exists():
-        return
+        return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        known = {"format", "about", "trials"} <= set(values)
+        if {"format", "about", "trials"} <= set(values):
+            return values
     except (ValueError, TypeError):
-        known = False
-    if not known:
-        raise OtherSearchError(f"{path} is not the file of a search, and is left as it is")
-    path.unlink()
+        pass
+    raise OtherSearchError(f"{path} is not the file of a search; choose another file")
 
 
 def _difference(name: str, found: Any, wanted: Any) -> str:

@@ -21,8 +21,6 @@ from labelproof.training.examples import Examples, balanced_weights, choose_exam
 from labelproof.training.metrics import spread
 from labelproof.training.randomness import derive_seed
 
-__all__ = ["Validation", "choose_validation", "count_folds"]
-
 _SMALL = 10_000
 """Below so many examples one part that is held out says too little, and folds are worth their
 cost; it is also what is held out of a large set, as far as that is no more than a fifth of it."""
@@ -101,13 +99,8 @@ def choose_validation(
             "the others"
         )
     noisy = replace(dataset, splits={"train": Split(dataset.train.images, given)}, clean=False)
-    counted = [np.bincount(given[part.validation], minlength=dataset.num_classes) for part in cut]
-    return Validation(
-        noisy,
-        tuple(cut),
-        tuple(spread(counts.tolist()) for counts in counted),
-        balanced=configuration.class_weight == "balanced",
-    )
+    classes = tuple(spread(np.bincount(given[part.validation]).tolist()) for part in cut)
+    return Validation(noisy, tuple(cut), classes, configuration.class_weight == "balanced")
 
 
 def count_folds(parts: int | str, examples: int) -> int:

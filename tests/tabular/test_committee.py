@@ -21,11 +21,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelproof import RobustClassifier
-from labelproof.integrations import candidates
-from labelproof.integrations.candidates import Boosting, Forest, Kernel, Linear, Network
-from labelproof.integrations.estimator_inputs import Admitted, Form
-from labelproof.integrations.soft_labels import label_rows
 from labelproof.noise import corrupt
+from labelproof.tabular import candidates
+from labelproof.tabular.candidates import Boosting, Forest, Kernel, Linear, Network
+from labelproof.tabular.rows import label_rows
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -59,8 +58,7 @@ def test_each_candidate_learns_from_soft_labels_and_predicts_held_out_rows() -> 
     rows = generator.normal(size=(120, 2))
     true = (rows[:, 0] > 0).astype(int)
     soft, weight = 0.8 * np.eye(3)[true] + 0.2 * np.eye(3)[1 - true], np.ones(120)
-    admitted = Admitted(rows, Form(), true, np.arange(3), weight)
-    parts = label_rows(admitted, None, 0).parts
+    parts = label_rows(rows, true, np.arange(3), seed=0).parts
     order = np.concatenate([part.validation for part in parts])
     for make in (Linear, Kernel, Forest, Boosting, Network):
         candidate = make(seed=0)
@@ -153,8 +151,7 @@ def test_groups_and_copies_stay_in_one_fold() -> None:
     rows = np.random.default_rng(0).normal(size=(300, 2))
     rows[59] = rows[3]
     groups, labels = np.arange(300) // 3, np.arange(300) % 2
-    admitted = Admitted(rows, Form(), labels, np.arange(2), np.ones(300), groups)
-    examples = label_rows(admitted, None, 0)
+    examples = label_rows(rows, labels, np.arange(2), groups=groups, seed=0)
     assert examples.grouped
     assert len(examples.parts) == 5
     for part in examples.parts:

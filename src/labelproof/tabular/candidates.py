@@ -29,7 +29,14 @@ from sklearn.utils.validation import has_fit_parameter
 from typing_extensions import Self, override
 
 from labelproof.data.splits import Holdout
-from labelproof.integrations.estimator_inputs import Standard
+from labelproof.fitting.recipe import (
+    choose_batch_size,
+    choose_epochs,
+    choose_weight_decay,
+    complete_loss,
+)
+from labelproof.losses import parse_loss
+from labelproof.tabular.rows import Standard
 
 __all__ = [
     "Boosting",
@@ -169,7 +176,7 @@ class Kernel(Candidate):
     sharpness: float = 1.0
     ridges: tuple[float, ...] = (0.03, 0.3, 3.0, 15.0, 80.0)
     landmarks: int = 500
-    _points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
+    points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
 
     @property
     @override
@@ -181,11 +188,11 @@ class Kernel(Candidate):
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
         picked = np.random.default_rng(self.seed).permutation(len(rows))[: self.landmarks]
-        self._points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
+        self.points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
         features = self._features(rows)
         weighed = (features * weight[:, None]).T
         gram, target = weighed @ features, weighed @ labels
-        size = len(self._points)
+        size = len(self.points)
         penalty = np.eye(len(gram))
         penalty[:size, :size] = self._features(rows[picked])[:, :size]
         penalty[-1, -1] = 0.0  # the constant
@@ -201,8 +208,8 @@ class Kernel(Candidate):
 
     def _features(self, rows: Floats) -> Floats:
         ready = self._standardized(rows) / np.sqrt(rows.shape[1])
-        square = (ready**2).sum(axis=1)[:, None] + (self._points**2).sum(axis=1)
-        near = np.exp(-self.sharpness * np.maximum(square - 2 * ready @ self._points.T, 0.0))
+        square = (ready**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1)
+        near = np.exp(-self.sharpness * np.maximum(square - 2 * ready @ self.points.T, 0.0))
         return np.column_stack([near, ready, np.ones(len(ready))])
 
 
@@ -272,7 +279,7 @@ class Boosting(Candidate):
     """Histogram gradient boosting, stopped early or late."""
 
     stages: tuple[int, ...] = (15, 40, 100)
-    _chosen: list[int] = field(default_factory=list, init=False, repr=False)
+    chosen: list[int] = field(default_factory=list, init=False, repr=False)
 
     @property
     @override
@@ -292,40 +299,40 @@ class Boosting(Candidate):
             early_stopping=False,
             random_state=self.seed,
         )
-        self._chosen = [self.stages[index] for index in chosen]
+        self.chosen = [self.stages[index] for index in chosen]
         yield self._classify(model, rows, labels, weight)
 
     @override
     def predict(self, rows: Floats) -> Floats:
         (model,) = self.fitted
         if isinstance(model, int):
-            told = dict.fromkeys(self._chosen, self._spread(model, rows))
+            told = dict.fromkeys(self.chosen, self._spread(model, rows))
         else:
             staged = enumerate(model.staged_predict_proba(rows), 1)
-            told = {at: self._spread(model, table) for at, table in staged if at in self._chosen}
-        return np.stack([as_probabilities(told[stage]) for stage in self._chosen])
+            told = {at: self._spread(model, table) for at, table in staged if at in self.chosen}
+        return np.stack([as_probabilities(told[stage]) for stage in self.chosen])
 
 
 @dataclass
 class Network(Candidate):
-    """Perceptrons of two hidden layers, all folds trained at once as one batched product.
+    """Perceptrons with a loss of this package, all folds trained at once as one batched product.
 
-    With `truncation` above 0 the loss is generalized cross entropy over the soft labels, which
-    forgives what it cannot explain; with 0 it is cross entropy.
-
-    Reference:
-        Zhang and Sabuncu, "Generalized cross entropy loss for training deep neural networks with
-        noisy labels", NeurIPS 2018.
+    Attributes:
+        loss: As text; an `sr` without arguments is set for the number of epochs.
+        hidden: Units of a hidden layer.
+        depth: Number of hidden layers.
+        copies: Networks whose mean predicts.
     """
 
-    truncation: float = 0.0
+    loss: str = "ce"
     hidden: int = 64
+    depth: int = 2
     copies: int = 4
 
     @property
     @override
     def names(self) -> tuple[str, ...]:
-        return (f"network ({'gce' if self.truncation else 'ce'})",)
+        return (f"network ({self.loss})",)
 
     @override
     def held_out(
@@ -358,41 +365,50 @@ class Network(Candidate):
     def _descend(self, rows: Floats, labels: Floats, weight: Floats) -> list[tuple[Floats, Floats]]:
         """Weights and biases of each layer, of as many networks as `weight` has rows."""
         generator = torch.Generator().manual_seed(self.seed)
-        count, total = len(weight), len(rows)
+        count, total, classes = len(weight), len(rows), labels.shape[1]
         inputs = torch.from_numpy(self._standardized(rows).astype(np.float32))
         target = torch.from_numpy(labels.astype(np.float32))
         share = torch.from_numpy((weight / weight.mean()).astype(np.float32))
-        sizes = [inputs.shape[1], self.hidden, self.hidden, target.shape[1]]
-        parameters: list[torch.Tensor] = []
-        for wide, narrow in pairwise(sizes):
-            bound = wide**-0.5
-            for shape, scale in (((count, wide, narrow), 3**0.5), ((count, 1, narrow), 1.0)):
-                drawn = torch.rand(shape, generator=generator) * 2 - 1
-                parameters.append((drawn * bound * scale).requires_grad_())
-        velocity = [torch.zeros_like(tensor) for tensor in parameters]
-        batch = int(min(max(2 ** int(np.log2(max(total / 64, 1))), 32), 256))
-        epochs = max(20, -(-400 // -(-total // batch)))
-        decay, step, steps = min(0.6 * sizes[0] / total, 0.1), 0, epochs * -(-total // batch)
-        for _ in range(epochs):
+        parameters = _draw_layers(
+            [inputs.shape[1], *[self.hidden] * self.depth, classes], count, generator
+        )
+        batch = choose_batch_size(total)
+        epochs = choose_epochs(total, batch, images=False)
+        steps = epochs * -(-total // batch)
+        loss = parse_loss(complete_loss(self.loss, epochs=epochs), reduction="none")
+        optimizer = torch.optim.SGD(
+            parameters,
+            lr=0.02,
+            momentum=0.9,
+            weight_decay=choose_weight_decay((inputs.shape[1],), total),
+        )
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        for epoch in range(epochs):
+            loss.set_epoch(epoch)
             for index in torch.randperm(total, generator=generator).split(batch):
                 value = inputs[index].expand(count, -1, -1)
-                for layer in (0, 2):
+                for layer in range(0, 2 * self.depth, 2):
                     value = torch.baddbmm(parameters[layer + 1], value, parameters[layer]).relu()
-                scores = torch.baddbmm(parameters[5], value, parameters[4]).log_softmax(dim=-1)
-                if self.truncation:
-                    each = (1 - (self.truncation * scores).exp()) / self.truncation
-                else:
-                    each = -scores
-                loss = ((each * target[index]).sum(-1) * share[:, index]).sum() / len(index)
-                gradient = torch.autograd.grad(loss, parameters)
-                rate = 0.01 * (1 + np.cos(np.pi * step / steps))
-                step += 1
-                with torch.no_grad():
-                    for tensor, slope, speed in zip(parameters, gradient, velocity, strict=True):
-                        speed.mul_(0.9).add_(slope).add_(tensor, alpha=decay)
-                        tensor.sub_(speed, alpha=rate)
+                scores = torch.baddbmm(parameters[-1], value, parameters[-2])
+                each = loss(scores.reshape(-1, classes), target[index].repeat(count, 1))
+                optimizer.zero_grad()
+                ((each * share[:, index].reshape(-1)).sum() / len(index)).backward()
+                optimizer.step()
+                schedule.step()
         found = [tensor.detach().double().numpy() for tensor in parameters]
         return list(zip(found[::2], found[1::2], strict=True))
+
+
+def _draw_layers(
+    sizes: Sequence[int], count: int, generator: torch.Generator
+) -> list[torch.Tensor]:
+    """Weights and biases of each layer, of `count` networks."""
+    parameters: list[torch.Tensor] = []
+    for wide, narrow in pairwise(sizes):
+        for shape, scale in (((count, wide, narrow), 3**0.5), ((count, 1, narrow), 1.0)):
+            drawn = torch.rand(shape, generator=generator) * 2 - 1
+            parameters.append((drawn * wide**-0.5 * scale).requires_grad_())
+    return parameters
 
 
 @dataclass

@@ -19,20 +19,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import xlogy
-from sklearn.utils.class_weight import compute_class_weight
 from threadpoolctl import threadpool_limits
 
 from labelproof.audit.anchors import read_through, read_word
 from labelproof.audit.noise_model import NoiseModel, fit_noise_model
-from labelproof.data.splits import Holdout, folds, splittable
-from labelproof.integrations.candidates import (
+from labelproof.tabular.candidates import (
     Boosting,
     Candidate,
     Floats,
@@ -42,18 +39,10 @@ from labelproof.integrations.candidates import (
     Network,
     as_probabilities,
 )
-from labelproof.integrations.estimator_inputs import (
-    Admitted,
-    check_class_weight,
-    keep_together,
-    merge_duplicates,
-    merge_groups,
-)
-from labelproof.integrations.estimator_network import SMALL
+from labelproof.tabular.rows import LabelledRows
 
-__all__ = ["Committee", "LabelledRows", "choose_candidates", "fit_committee", "label_rows"]
+__all__ = ["Committee", "choose_candidates", "fit_committee"]
 
-_FOLDS = 5
 _KEPT = 0.03
 """Weight that every given label keeps, so that no class is without rows."""
 _FEWEST_ROWS = 30
@@ -70,39 +59,6 @@ _MOST_TREES = 600
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
 candidate learns there, it is not trained on the others."""
-
-
-@dataclass(frozen=True)
-class LabelledRows:
-    """What to learn from.
-
-    Attributes:
-        rows: `(N, F)`.
-        given: The labels as they came, class indices.
-        weight: How much each row counts.
-        class_weight: How much each class counts, `(C)`.
-        parts: Folds over all rows.
-        became: For each row that came, which of these it is: equal ones may be taken for one.
-        grouped: Whether some rows have to stay in one fold.
-    """
-
-    rows: Floats
-    given: NDArray[np.int64]
-    weight: Floats
-    class_weight: Floats
-    parts: list[Holdout]
-    became: NDArray[np.int64] | None = None
-    grouped: bool = False
-
-    @cached_property
-    def labels(self) -> Floats:
-        """The given labels as probabilities, `(N, C)`."""
-        return np.eye(len(self.class_weight))[self.given]
-
-    @cached_property
-    def share(self) -> Floats:
-        """The weights of rows, to a sum of 1."""
-        return self.weight / self.weight.sum()
 
 
 @dataclass(frozen=True)
@@ -164,7 +120,8 @@ def choose_candidates(
         Forest(**common, leaf=20, grouped=grouped),
         Forest(**common, leaf=5, extra=True, grouped=grouped),
         Network(**common),
-        Network(**common, truncation=0.7),
+        Network(**common, loss="gce(q=0.7)"),
+        Network(**common, loss="ce+sr", hidden=100, depth=1),
         Boosting(**common, stages=_stages(len(examples.class_weight))),
     ]
 
@@ -195,6 +152,7 @@ def fit_committee(
         verbose: Whether to print a line for each candidate.
 
     Example:
+        >>> from labelproof.data.splits import folds
         >>> generator = np.random.default_rng(0)
         >>> true = generator.integers(2, size=400)
         >>> given = np.where(generator.random(400) < 0.3, 1 - true, true)
@@ -441,30 +399,3 @@ def _weigh(labels: Floats, examples: LabelledRows) -> tuple[Floats, Floats]:
 def is_too_small(examples: LabelledRows) -> bool:
     """Whether rows are too few to hold some out: all labels are then taken to be right."""
     return len(examples.rows) < _FEWEST_ROWS or len(examples.parts) < 2
-
-
-def label_rows(admitted: Admitted, class_weight: Any, seed: int) -> LabelledRows:
-    """What came through the door, cut into folds; groups and copies stay in one fold.
-
-    Args:
-        admitted: Rows; weights of classes are not yet in theirs.
-        class_weight: `"balanced"`, a weight for each class, or `None`.
-        seed: Of the folds.
-    """
-    rows, given, weight = admitted.inputs.astype(np.float64), admitted.labels, admitted.weight
-    together, became = keep_together(rows, admitted.groups), None
-    if len(rows) <= SMALL:
-        stay, became, weight = merge_duplicates(rows, given, weight, admitted.groups)
-        rows, given, together = rows[stay], given[stay], merge_groups(together, became)
-    together = splittable(together, given)
-    groups = len(rows) if together is None else len(np.unique(together))
-    # Rows that are few are never cut: their labels are taken to be right.
-    parts = folds(given, min(_FOLDS, groups), seed=seed, groups=together) if groups > 1 else []
-    if class_weight is not None:
-        check_class_weight(class_weight)
-    classes, present = admitted.classes, np.unique(given)
-    balance = np.ones(len(classes))
-    balance[present] = compute_class_weight(
-        class_weight, classes=classes[present], y=classes[given]
-    )
-    return LabelledRows(rows, given, weight, balance, parts, became, together is not None)

@@ -1,0 +1,1 @@
+"""Classifiers of rows, chosen and blended by noisy labels alone."""

@@ -1,0 +1,241 @@
+"""Labelled rows: standardised, equal ones merged, groups kept together, cut into folds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+
+from labelproof.data.duplicates import find_duplicate_rows
+from labelproof.data.images import channel_statistics
+from labelproof.data.splits import Holdout, folds, joined_groups, splittable
+
+__all__ = [
+    "SMALL",
+    "LabelledRows",
+    "Standard",
+    "check_class_weight",
+    "keep_together",
+    "label_rows",
+    "merge_duplicates",
+    "merge_groups",
+    "standardize_rows",
+]
+
+Floats = NDArray[np.float64]
+_FARTHEST = 1e6
+"""In deviations from the mean: past it a row is so far out that its distance says nothing."""
+_FOLDS = 5
+SMALL = 256
+"""Up to so many rows, equal ones are taken for one that counts as much."""
+_LARGEST = 1 / 3
+"""Share of all examples that copies may chain groups into; past it, too little is left to split."""
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What inputs are brought to mean 0 and deviation 1 with.
+
+    Attributes:
+        mean: Of each feature, or of each channel scaled to 0..1.
+        std: Likewise; 1 for a feature that is always the same.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @classmethod
+    def of_rows(cls, rows: NDArray[np.float64], weight: NDArray[np.float64]) -> Standard:
+        """Of weighed rows, so that a weight of 2 is a row twice here too.
+
+        >>> Standard.of_rows(np.array([[1.0, 5.0], [4.0, 5.0]]), np.array([2.0, 1.0]))
+        Standard(mean=(2.0, 5.0), std=(1.4142135623730951, 1.0))
+        """
+        share = weight / weight.sum()
+        # Scaled by the largest number, or the squares of 1e200 would be infinite.
+        scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(np.float64).tiny)
+        mean = share @ (rows / scale)
+        std = np.sqrt(share @ np.square(rows / scale - mean)) * scale
+        # Not std == 0: rounding gives equal numbers a little spread.
+        flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < 1e-30)
+        centre = (mean * scale).tolist()
+        return cls(tuple(centre), tuple(np.where(flat, 1.0, std).tolist()))
+
+    @classmethod
+    def of_images(cls, images: NDArray[np.uint8]) -> Standard:
+        """Of images `(N, C, H, W)`.
+
+        >>> Standard.of_images(np.array([[[[0, 255]]]], np.uint8)).mean
+        (0.5,)
+        """
+        return cls(*channel_statistics(images))
+
+
+def standardize_rows(rows: NDArray[Any], standard: Standard) -> NDArray[np.float32]:
+    """Rows as the network sees them.
+
+    In float64 until the mean is off: a year of dates in seconds is lost beside its mean in less.
+
+    >>> standardize_rows(np.array([[3.0, 1e300]]), Standard((1.0, 0.0), (2.0, 1.0)))
+    array([[1.e+00, 1.e+06]], dtype=float32)
+    """
+    wide = (rows.astype(np.float64) - standard.mean) / standard.std
+    return np.clip(wide, -_FARTHEST, _FARTHEST).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """What to learn from.
+
+    Attributes:
+        rows: `(N, F)`.
+        given: The labels as they came, class indices.
+        weight: How much each row counts.
+        class_weight: How much each class counts, `(C)`.
+        parts: Folds over all rows.
+        became: For each row that came, which of these it is: equal ones may be taken for one.
+        grouped: Whether some rows have to stay in one fold.
+    """
+
+    rows: Floats
+    given: NDArray[np.int64]
+    weight: Floats
+    class_weight: Floats
+    parts: list[Holdout]
+    became: NDArray[np.int64] | None = None
+    grouped: bool = False
+
+    @cached_property
+    def labels(self) -> Floats:
+        """The given labels as probabilities, `(N, C)`."""
+        return np.eye(len(self.class_weight))[self.given]
+
+    @cached_property
+    def share(self) -> Floats:
+        """The weights of rows, to a sum of 1."""
+        return self.weight / self.weight.sum()
+
+
+def label_rows(
+    rows: NDArray[Any],
+    labels: NDArray[np.int64],
+    classes: NDArray[Any],
+    *,
+    weight: Floats | None = None,
+    class_weight: Any = None,
+    groups: NDArray[np.int64] | None = None,
+    seed: int,
+) -> LabelledRows:
+    """Rows and labels, cut into folds; groups and copies stay in one fold.
+
+    Args:
+        rows: `(N, F)`.
+        labels: A class index for each.
+        classes: What the indices stand for.
+        weight: How much each row counts; all alike unless given.
+        class_weight: `"balanced"`, a weight for each class, or `None`.
+        groups: A number for each row, the same for rows of one group.
+        seed: Of the folds.
+    """
+    rows, given = rows.astype(np.float64), labels
+    weight = np.ones(len(rows)) if weight is None else weight
+    together, became = keep_together(rows, groups), None
+    if len(rows) <= SMALL:
+        stay, became, weight = merge_duplicates(rows, given, weight, groups)
+        rows, given, together = rows[stay], given[stay], merge_groups(together, became)
+    together = splittable(together, given)
+    apart = len(rows) if together is None else len(np.unique(together))
+    # Rows that are few are never cut: their labels are taken to be right.
+    parts = folds(given, min(_FOLDS, apart), seed=seed, groups=together) if apart > 1 else []
+    if class_weight is not None:
+        check_class_weight(class_weight)
+    present = np.unique(given)
+    balance = np.ones(len(classes))
+    balance[present] = compute_class_weight(
+        class_weight, classes=classes[present], y=classes[given]
+    )
+    return LabelledRows(rows, given, weight, balance, parts, became, together is not None)
+
+
+def merge_duplicates(
+    rows: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    groups: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Take equal rows with equal labels for one that counts as much as all of them.
+
+    They come back in an order of their own, so that examples that are repeated, examples that are
+    weighed and examples in another order are all learned from in the same way.
+
+    Rows of different groups are never taken for one. Gives the index of a row for each that stays,
+    for each row which of them it became, and how much those that stay count.
+
+    Example:
+        >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
+        >>> merge_duplicates(rows, labels, weight)
+        (array([1, 0]), array([1, 0, 1]), array([1., 2.]))
+        >>> merge_duplicates(rows, labels, weight, np.array([5, 6, 7]))
+        (array([1, 0, 2]), array([1, 0, 2]), array([1., 1., 1.]))
+    """
+    grouped = [] if groups is None else [groups]
+    keys = np.column_stack([rows, labels, *grouped]).astype(np.float64)
+    unique, first, became = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    merged = np.zeros(len(unique))
+    np.add.at(merged, became.ravel(), weight)
+    return first, became.ravel(), merged
+
+
+def keep_together(
+    inputs: NDArray[Any], groups: NDArray[np.int64] | None
+) -> NDArray[np.int64] | None:
+    """A number for each example, the same for those that are never split apart.
+
+    `None` stands for no groups, and comes back where each example is alone.
+
+    Example:
+        >>> rows = np.arange(30.0)[:, None] % 28
+        >>> keep_together(rows, None)[[0, 1, 2, 28, 29]]
+        array([0, 1, 2, 0, 1])
+        >>> keep_together(rows, np.arange(30) // 2)[[0, 1, 2, 28, 29]]
+        array([0, 0, 2, 0, 0])
+    """
+    together = joined_groups(groups, find_duplicate_rows(inputs))
+    if groups is not None and together is not None:
+        allowed = max(_LARGEST * len(inputs), np.bincount(groups).max())
+        if np.bincount(together).max() > allowed:
+            return joined_groups(groups)
+    return together
+
+
+def merge_groups(
+    together: NDArray[np.int64] | None, became: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """What stays together once examples are taken for others: for each, which it `became`.
+
+    >>> merge_groups(np.array([0, 1, 1, 3]), np.array([2, 0, 1, 2]))
+    array([0, 0, 2])
+    """
+    if together is None:
+        return None
+    first = np.unique(became, return_index=True)[1]
+    joined = joined_groups(together, became)
+    return joined_groups((np.arange(len(became)) if joined is None else joined)[first])
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is neither `"balanced"` nor a weight of at least 0 for each class."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            "class_weight: expected None, 'balanced' or a dictionary of weights by class, got "
+            f"{class_weight!r}"
+        )
+    for name, value in class_weight.items():
+        if not value >= 0:
+            raise ValueError(f"class_weight: expected no negative weights, got {name!r}: {value!r}")
