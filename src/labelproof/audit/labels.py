@@ -11,9 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.audit.anchors import anchor_temperature, read_through, share_of_doubts
+from labelproof.audit.anchors import (
+    anchor_temperature,
+    read_through,
+    share_of_doubts,
+    trust_in_model,
+)
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.findings import FEWEST, TRUSTED, Estimate, Findings, Suspicion, suspect
+from labelproof.audit.findings import (
+    DOUBTFUL,
+    FEWEST,
+    TRUSTED,
+    Estimate,
+    Findings,
+    Suspicion,
+    reorder,
+    suspect,
+)
 from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import NoiseModel, fit_noise_model, sure_temperature
 from labelproof.audit.predictions import (
@@ -167,6 +181,8 @@ def _audit(logits: Table, given: NDArray[np.int64], *, seen: bool, seed: int) ->
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
     suspicion = suspect(logits, given, model, shared=shared)
+    # A network that has seen the labels has no doubts by which they could be ordered.
+    score = suspicion.score if seen else reorder(suspicion, trust_in_model(part, labels))
     confused = suspicion.confusion / np.maximum(suspicion.confusion.sum(axis=1, keepdims=True), 1)
     transition = (1 - shared) * model.transition + shared * confused
     transition /= transition.sum(axis=1, keepdims=True)
@@ -174,8 +190,8 @@ def _audit(logits: Table, given: NDArray[np.int64], *, seen: bool, seed: int) ->
     moved = transition - plain.transition
     return Findings(
         given=given,
-        suggested=suspicion.suggested,
-        score=suspicion.score,
+        suggested=np.where(score > DOUBTFUL, suspicion.other, given),
+        score=score,
         noise_rate=_rate(
             suspicion,
             shared,
