@@ -38,10 +38,7 @@ def table_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A run on a table, and what was printed."""
     folder = tmp_path_factory.mktemp("fit")
     write_table(folder / "things.csv")
-    result = labelproof(
-        *("fit", folder / "things.csv", "--output", folder / "run", "--epochs", "25"),
-        *("--device", "cpu"),
-    )
+    result = labelproof("fit", folder / "things.csv", "--output", folder / "run")
     assert result.exit_code == 0, result.output
     return folder / "run", result.stdout
 
@@ -49,12 +46,17 @@ def table_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_a_table_needs_no_flag_and_is_learned(table_run: tuple[Path, str]) -> None:
     folder, printed = table_run
     assert "Data: 60 rows, 3 classes (kind 0 20, kind 1 20, kind 2 20)" in printed
-    assert "Held out: about 6 rows" in printed
-    assert "of 6 held-out rows are predicted (95% interval:" in printed
+    assert "Held out: 100.0% of the labels are predicted by classifiers that have not" in printed
+    assert "Labels: No label looks wrong" in printed
+    assert f"Run: {folder} (blend of " in printed
     assert f"Next: labelproof predict {folder} NEW.csv" in printed
+    # One screen, what matters first.
+    assert [line.split(":")[0] for line in printed.splitlines()] == [
+        *("Data", "Held out", "Labels", "Run", "To look at", "Next"),
+    ]
     record = json.loads((folder / "record.json").read_text())
-    assert record["curve"]["validation_accuracy"][-1] > 80
-    assert record["configuration"]["loss"].startswith("ce+sr(")
+    assert record["curve"]["validation_accuracy"] == [100]
+    assert sum(each["weight"] for each in record["candidates"].values()) == pytest.approx(1)
 
 
 def test_new_rows_are_predicted_whatever_the_order_of_their_columns(
@@ -90,14 +92,13 @@ def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
 ) -> None:
     folder, printed = table_run
     table = folder.parent / "things.csv"
-    again = labelproof("fit", table, "--output", folder, "--epochs", "25", "--device", "cpu")
+    again = labelproof("fit", table, "--output", folder)
     assert again.exit_code == 0
-    said = again.stdout.splitlines()
-    begin = next(place for place, line in enumerate(said) if line.startswith("Validation:"))
-    assert "\n".join(said[begin:]) in printed
-    other = labelproof("fit", table, "--output", folder, "--epochs", "26", "--device", "cpu")
-    assert "--fresh" in str(other.exception)
-    assert "epochs 25" in str(other.exception)
+    assert printed.endswith(again.stdout[again.stdout.index("Held out: ") :])
+    for other, named in ((("--seed", "2"), "seed 1"), (("--epochs", "2"), "network 'blend'")):
+        refused = labelproof("fit", table, "--output", folder, *other)
+        assert "--fresh" in str(refused.exception)
+        assert named in str(refused.exception)
 
 
 def test_changed_labels_are_not_taken_for_the_old_ones(tmp_path: Path) -> None:
@@ -176,7 +177,7 @@ def test_a_run_without_its_record_predicts_and_is_finished_again(
     table = table_run[0].parent / "things.csv"
     predicted = labelproof("predict", folder, table)
     assert predicted.exit_code == 0, predicted.output
-    again = labelproof("fit", table, "--output", folder, "--epochs", "25", "--device", "cpu")
+    again = labelproof("fit", table, "--output", folder)
     assert again.exit_code == 0, again.output
     assert (folder / "record.json").exists()
     curves = [
@@ -187,9 +188,12 @@ def test_a_run_without_its_record_predicts_and_is_finished_again(
 
 def test_a_dry_run_says_what_would_be_done(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv")
-    result = labelproof("fit", tmp_path / "t.csv", "--dry-run", "--device", "cpu")
+    result = labelproof("fit", tmp_path / "t.csv", "--dry-run", "--loss", "ce", "--device", "cpu")
     assert result.exit_code == 0
     assert 'network = "mlp' in result.stdout
+    blend = labelproof("fit", tmp_path / "t.csv", "--dry-run")
+    assert all(line.startswith("#") for line in blend.stdout.splitlines())
+    assert "blended" in blend.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.findings import Estimate, Findings
 from labelproof.data.dataset import Dataset
+from labelproof.models.blend import BLEND
 from labelproof.training.files import (
     read_arrays,
     remove_folder,
@@ -109,8 +110,13 @@ class Audit:
 
     @property
     def trained(self) -> bool:
-        """Whether networks were trained for it, which takes long."""
-        return self.method.get("predictions") == "cross-validation"
+        """Whether networks were trained for it, which takes long; to blend takes seconds."""
+        return self.method.get("predictions") == "cross-validation" and not self.blended
+
+    @property
+    def blended(self) -> bool:
+        """Whether the predictions are those of a blend of classifiers, and of no network."""
+        return str(self.method.get("network")).startswith(BLEND)
 
     def __repr__(self) -> str:
         return f"Audit({self.name!r}, {self.findings!r})"

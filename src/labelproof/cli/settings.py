@@ -1,25 +1,15 @@
-"""Build the configuration of a run from flags, a file and a preset.
-
-Flags come before the file, the file before the preset, the preset before the defaults.
-"""
+"""Settings of a run as text: TOML files, and `NAME=VALUE` on the command line."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from labelproof.data.dataset import Dataset
-from labelproof.data.published import DATASETS, plain_name
-from labelproof.experiments.presets import paper_configuration, paper_noise
-from labelproof.fitting.recipe import LARGE, look_at, network_for, small_network
-from labelproof.noise import parse_noise
-from labelproof.ranges import choose, suggest
+from labelproof.ranges import suggest
 from labelproof.training.configuration import Configuration
 
 if sys.version_info >= (3, 11):
@@ -27,16 +17,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-__all__ = [
-    "PRESETS",
-    "choose_configuration",
-    "format_settings",
-    "read_assignments",
-    "read_settings",
-]
-
-PRESETS = ("paper",)
-"""Settings that have a name."""
+__all__ = ["format_settings", "read_assignments", "read_settings"]
 
 _NAMES = [field.name for field in dataclasses.fields(Configuration)]
 
@@ -96,72 +77,6 @@ def format_settings(configuration: Configuration) -> str:
     """
     lines = [f"{name} = {_toml(value)}" for name, value in configuration.as_values().items()]
     return "\n".join(lines) + "\n"
-
-
-def choose_configuration(
-    values: Mapping[str, Any], *, preset: str | None, look: Callable[[], Dataset]
-) -> Configuration:
-    """The configuration that settings ask for, with a preset or defaults that fit the data.
-
-    Example:
-        >>> values = {"data": "cifar10", "loss": "ce+sr", "noise": "symmetric:0.6", "epochs": 3}
-        >>> paper = choose_configuration(values, preset="paper", look=lambda: None)
-        >>> paper.network, paper.epochs, paper.noise
-        ('cnn8', 3, 'symmetric:0.6:exact')
-        >>> paper.loss
-        'ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,clamp=1e-7)'
-        >>> choose_configuration({"data": "digits"}, preset=None, look=lambda: None).network
-        'cnn4(width=12)'
-    """
-    given = dict(values)
-    if "data" not in given:
-        raise ValueError(
-            "data: expected a dataset's name or a path, such as --data digits, got nothing"
-        )
-    if isinstance(given["data"], str):
-        given["data"] = plain_name(given["data"])
-    try:
-        if preset is not None:
-            choose("preset", preset, PRESETS)
-            return _from_paper(given)
-        # Whatever is wrong with the settings is said before anything is read.
-        Configuration.from_values(given)
-        return Configuration.from_values({**_fitting(given, look), **given})
-    except TypeError as error:  # a file gives values of any type
-        raise ValueError(str(error)) from None
-
-
-def _from_paper(given: dict[str, Any]) -> Configuration:
-    data, noise = given.pop("data"), given.pop("noise", "none")
-    method = given.pop("loss", "CE+SR")
-    for name, text in (("data", data), ("noise", noise), ("loss", method)):
-        if not isinstance(text, str):
-            raise TypeError(f"{name}: expected a text, got {text!r} ({type(text).__name__})")
-    spec = parse_noise(noise)
-    if spec.kind in ("symmetric", "asymmetric") and not spec.exact:
-        noise = paper_noise(data, spec.kind, spec.rate)
-    return paper_configuration(data, method, noise=noise, **given)
-
-
-def _fitting(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str, str]:
-    """A network for the size of the images, and crops for those that are large."""
-    if "network" in given and "augmentation" in given:
-        return {}
-    data = given["data"]
-    lazy = False
-    if data in DATASETS:
-        shape = DATASETS[data].image_shape
-    else:
-        dataset = look()
-        if dataset.tabular:
-            return network_for(look_at(dataset))
-        shape, lazy = dataset.image_shape, not isinstance(dataset.train.images, np.ndarray)
-    _, height, width = shape
-    if max(height, width) > 32:
-        # A network that was chosen for images in memory may be made for just their size.
-        crop = {"augmentation": "resized-crop:224,flip"}
-        return {"network": LARGE, **crop} if "network" not in given or lazy else {}
-    return {"network": small_network(height, width)}
 
 
 def _toml(value: str | bool | float) -> str:

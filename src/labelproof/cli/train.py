@@ -16,12 +16,7 @@ from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import Terminal, ending, warn
 from labelproof.cli.data import Root
-from labelproof.cli.settings import (
-    choose_configuration,
-    format_settings,
-    read_assignments,
-    read_settings,
-)
+from labelproof.cli.settings import format_settings, read_assignments, read_settings
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
 from labelproof.fitting.recipe import LARGE
@@ -30,7 +25,7 @@ from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
 from labelproof.verbs.inputs import check_labels_file
 from labelproof.verbs.summaries import preview
-from labelproof.verbs.train import TrainPlan, default_folder
+from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
 
 __all__ = ["Scalars", "train"]
 

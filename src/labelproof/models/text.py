@@ -24,6 +24,7 @@ from functools import partial
 import torch
 from torch import nn
 
+from labelproof.models.blend import BLEND
 from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
 from labelproof.models.mlp import MLP
 from labelproof.models.network import Network
@@ -157,6 +158,11 @@ def make_network(
     """
     num_classes = whole("num_classes", num_classes, 1)
     name, options = _parse(text)
+    if name == BLEND:
+        raise ValueError(
+            f"network: {BLEND} is no network to train but what 'labelproof fit' makes of a table "
+            f"of 30 rows or more; expected one of {', '.join(NETWORKS)}"
+        )
     if name in NETWORKS:
         constructor = NETWORKS[name].constructor
         if any(value > _LARGE for value in options.values()):
@@ -222,7 +228,7 @@ def _parse(text: str) -> tuple[str, dict[str, int | bool]]:
     call = parse_call(text, what="network", words={"true": True, "false": False})
     place, library = _PLACE.fullmatch(call.name), _LIBRARY.fullmatch(call.name)
     name = call.name if place or library else call.name.lower()
-    if not place and not library and name not in NETWORKS:
+    if not place and not library and name not in (*NETWORKS, BLEND):
         raise TextError(
             f"network: expected one of {', '.join(NETWORKS)}, timm/NAME or torchvision/NAME for a "
             f"pretrained one, or package.module:factory for one of your own; got {name!r}"
@@ -230,7 +236,7 @@ def _parse(text: str) -> tuple[str, dict[str, int | bool]]:
             text,
             call.position,
         )
-    defaults = None if place else {} if library else NETWORKS[name].arguments
+    defaults = None if place else {} if library or name == BLEND else NETWORKS[name].arguments
     return name, _options(call, text, defaults)
 
 

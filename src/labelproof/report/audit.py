@@ -34,7 +34,6 @@ from labelproof.report.audit_words import (
     noise_rows,
     off_diagonal,
 )
-from labelproof.report.figures import Curve, draw_curves
 from labelproof.report.page import heat_picture, render_page
 from labelproof.training.files import write_text
 from labelproof.training.metrics import MEMORY
@@ -218,9 +217,18 @@ def _drawn(
     limits: tuple[float, float],
 ) -> str:
     """The metrics that there are, over at least two epochs; nothing where there is none."""
-    lines: list[Curve] = []
-    for color, (metric, label) in enumerate(metrics.items()):
-        runs = [curve[metric] for curve in curves if len(curve.get(metric, ())) > 1]
-        if runs:
-            lines.append(Curve(label, runs, color, dashed=False))
-    return draw_curves(lines, title=title, limits=limits) if lines else ""
+    measured = {
+        metric: [curve[metric] for curve in curves if len(curve.get(metric, ())) > 1]
+        for metric in metrics
+    }
+    if not any(measured.values()):
+        return ""
+    # Matplotlib takes a while to load, and a table's audit has no curves.
+    from labelproof.report.figures import Curve, draw_curves
+
+    lines = [
+        Curve(metrics[metric], runs, color, dashed=False)
+        for color, (metric, runs) in enumerate(measured.items())
+        if runs
+    ]
+    return draw_curves(lines, title=title, limits=limits)

@@ -259,12 +259,18 @@ def _judged(audit: Audit) -> str:
         folds = audit.method.get("folds")
         parts = f" in {count(int(folds), 'fold')}" if folds else ""
         return (
-            f"Every label was judged by a network that had not seen it, in a cross-validation"
-            f"{parts}{_training(audit)}."
+            f"Every label was judged by a {_judge(audit)} that had not seen it, in a "
+            f"cross-validation{parts}{_training(audit)}."
         )
     if predictions == "run":
         return f"The labels were judged by the network of one run{_training(audit)}."
     return "The labels were judged by class probabilities that were made elsewhere."
+
+
+def _judge(audit: Audit) -> str:
+    if audit.blended:
+        return "classifier"
+    return "network" if audit.method.get("predictions") in ("cross-validation", "run") else "model"
 
 
 def _rehearsed(audit: Audit) -> str:
@@ -277,7 +283,7 @@ def _rehearsed(audit: Audit) -> str:
 def agreement(audit: Audit) -> str:
     """Which share of the labels is predicted, and by what."""
     who = {
-        "cross-validation": "by networks that had not seen them",
+        "cross-validation": f"by {_judge(audit)}s that had not seen them",
         "run": "by the run's network",
     }.get(str(audit.method.get("predictions")), "by the probabilities")
     return f"{audit.agreement.as_percent()} of the labels are predicted {who}."
@@ -306,9 +312,10 @@ def _agreed_little(audit: Audit) -> str:
         )
     return (
         f"Only {audit.agreement.value:.0%} of the labels are predicted. Either very many are "
-        "wrong, or the networks have learned too little and flag right labels of hard samples: "
-        "look at some before you trust the figures. More epochs, or a larger or pretrained "
-        "network, may help."
+        f"wrong, or the {_judge(audit)}s have learned too little and flag right labels of hard "
+        "samples: look at some before you trust the figures."
+        + " More epochs, or a larger or pretrained network, may help."
+        * (not audit.blended)
     )
 
 
@@ -329,12 +336,8 @@ def _never_learned(audit: Audit) -> str:
     if not missed:
         return ""
     one = len(missed) == 1
-    who = "model" if audit.method.get("predictions") == "given" else "network"
-    advice = (
-        " Another loss may learn it, such as --loss ce, or more --epochs."
-        if audit.method.get("predictions") == "cross-validation"
-        else ""
-    )
+    who = _judge(audit)
+    advice = " Another loss may learn it, such as --loss ce, or more --epochs." * audit.trained
     return (
         f"{'A class is' if one else f'{len(missed):,} classes are'} hardly ever predicted: "
         f"{few(missed, shown=6)}. The {who} has not learned {'it' if one else 'them'}, so right "
@@ -372,8 +375,7 @@ def after_review(audit: Audit) -> str:
 
 def limits(audit: Audit) -> str:
     """What the interval does not cover."""
-    predictions = audit.method.get("predictions")
-    who = "network" if predictions in ("cross-validation", "run") else "model"
+    who = _judge(audit)
     learned = (
         " It was also trained on these labels: a wrong label that it memorised passes for right, "
         "and it cannot tell right from wrong among those it never learned."

@@ -176,7 +176,7 @@ class Kernel(Candidate):
     sharpness: float = 1.0
     ridges: tuple[float, ...] = (0.03, 0.3, 3.0, 15.0, 80.0)
     landmarks: int = 500
-    _points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
+    points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
 
     @property
     @override
@@ -188,11 +188,11 @@ class Kernel(Candidate):
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
     ) -> Iterator[Any]:
         picked = np.random.default_rng(self.seed).permutation(len(rows))[: self.landmarks]
-        self._points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
+        self.points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
         features = self._features(rows)
         weighed = (features * weight[:, None]).T
         gram, target = weighed @ features, weighed @ labels
-        size = len(self._points)
+        size = len(self.points)
         penalty = np.eye(len(gram))
         penalty[:size, :size] = self._features(rows[picked])[:, :size]
         penalty[-1, -1] = 0.0  # the constant
@@ -208,8 +208,8 @@ class Kernel(Candidate):
 
     def _features(self, rows: Floats) -> Floats:
         ready = self._standardized(rows) / np.sqrt(rows.shape[1])
-        square = (ready**2).sum(axis=1)[:, None] + (self._points**2).sum(axis=1)
-        near = np.exp(-self.sharpness * np.maximum(square - 2 * ready @ self._points.T, 0.0))
+        square = (ready**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1)
+        near = np.exp(-self.sharpness * np.maximum(square - 2 * ready @ self.points.T, 0.0))
         return np.column_stack([near, ready, np.ones(len(ready))])
 
 
@@ -279,7 +279,7 @@ class Boosting(Candidate):
     """Histogram gradient boosting, stopped early or late."""
 
     stages: tuple[int, ...] = (15, 40, 100)
-    _chosen: list[int] = field(default_factory=list, init=False, repr=False)
+    chosen: list[int] = field(default_factory=list, init=False, repr=False)
 
     @property
     @override
@@ -299,18 +299,18 @@ class Boosting(Candidate):
             early_stopping=False,
             random_state=self.seed,
         )
-        self._chosen = [self.stages[index] for index in chosen]
+        self.chosen = [self.stages[index] for index in chosen]
         yield self._classify(model, rows, labels, weight)
 
     @override
     def predict(self, rows: Floats) -> Floats:
         (model,) = self.fitted
         if isinstance(model, int):
-            told = dict.fromkeys(self._chosen, self._spread(model, rows))
+            told = dict.fromkeys(self.chosen, self._spread(model, rows))
         else:
             staged = enumerate(model.staged_predict_proba(rows), 1)
-            told = {at: self._spread(model, table) for at, table in staged if at in self._chosen}
-        return np.stack([as_probabilities(told[stage]) for stage in self._chosen])
+            told = {at: self._spread(model, table) for at, table in staged if at in self.chosen}
+        return np.stack([as_probabilities(told[stage]) for stage in self.chosen])
 
 
 @dataclass

@@ -34,6 +34,8 @@ class RunRecord:
         versions: Versions of the software, and the hardware.
         data: The number of training and test examples, and their fingerprint.
             Empty in a record that is older than this.
+        candidates: Of a blend, for each classifier that was compared the `log_loss` of held-out
+            labels, its `agreement` with them, and its `weight`.
     """
 
     name: str
@@ -43,6 +45,7 @@ class RunRecord:
     seconds: float
     versions: dict[str, str]
     data: dict[str, Any] = field(default_factory=dict)
+    candidates: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """As text: one line for each list, six digits for each number, so that it stays small.
@@ -52,8 +55,9 @@ class RunRecord:
         True
         """
         values = asdict(self)
-        if not self.data:
-            del values["data"]
+        for name in ("data", "candidates"):
+            if not values[name]:
+                del values[name]
         curve = ",\n".join(
             f"  {json.dumps(name)}: {json.dumps([_short(number) for number in numbers])}"
             for name, numbers in values.pop("curve").items()
@@ -91,7 +95,11 @@ def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
         return None
     numbers = [*record.curve.values()] if isinstance(record.curve, dict) else [None]
     sound = (
-        all(isinstance(each, dict) for each in (record.configuration, record.versions, record.data))
+        all(
+            isinstance(each, dict)
+            for each in (record.configuration, record.versions, record.data, record.candidates)
+        )
+        and all(isinstance(each, dict) for each in record.candidates.values())
         and all(isinstance(each, list) for each in numbers)
         and isinstance(record.name, str)
         and all(isinstance(each, (int, float)) for each in (record.noise_rate, record.seconds))

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Images, Rows
+from labelproof.models.blend import BLEND, Blend
 from labelproof.models.text import format_network, is_factory, make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
 from labelproof.training.batches import standardize
@@ -62,6 +63,11 @@ class TrainedNetwork:
     def tabular(self) -> bool:
         """Whether the run was trained on rows of a table."""
         return len(self.description.input_shape) == 1
+
+    @property
+    def blended(self) -> bool:
+        """Whether it is a blend of classifiers, each label of which was held out once."""
+        return self.description.network == BLEND
 
     @property
     def columns(self) -> Columns:
@@ -217,20 +223,15 @@ def load_network(
         warnings.warn(
             f"{problem}; the weights are those of the earlier checkpoint {name}", stacklevel=2
         )
-    made = make_network(
-        description.network,
-        num_classes=len(description.class_names),
-        input_shape=description.input_shape,
-        pretrained=False,
-    )
     try:
-        made.load_state_dict(checkpoint.weights)
+        made = _with_weights(description, checkpoint.weights)
     except RuntimeError as error:
         first = " ".join(str(error).split("\n\t")[1:2]) or str(error)
         raise ValueError(
             f"{path}: the weights do not fit the network {description.network}: {first.strip()}"
         ) from None
-    chosen = choose_device(device)
+    # Some devices have no float64, which a blend computes in.
+    chosen = choose_device("cpu" if description.network == BLEND else device)
     try:
         configuration = Configuration.recorded(checkpoint.values["configuration"])
         epochs = int(checkpoint.values["epoch"])
@@ -245,6 +246,26 @@ def load_network(
         epochs=epochs,
         device=chosen,
     )
+
+
+def _with_weights(description: Description, weights: dict[str, Tensor]) -> nn.Module:
+    classes = len(description.class_names)
+    if description.network != BLEND:
+        made = make_network(
+            description.network,
+            num_classes=classes,
+            input_shape=description.input_shape,
+            pretrained=False,
+        )
+        made.load_state_dict(weights)
+        return made
+    try:
+        made = Blend(weights)
+    except ValueError as error:
+        raise RuntimeError(str(error)) from None
+    if (*made.mean.shape, len(made.prior)) != (*description.input_shape, classes):
+        raise RuntimeError(f"a blend of {len(made.mean)} features and {len(made.prior)} classes")
+    return made
 
 
 def _check_factory(folder: Path, named: str, allowed: str | None) -> None:

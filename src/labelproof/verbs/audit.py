@@ -1,4 +1,4 @@
-"""`labelproof.audit`: which labels are wrong, by networks that have not seen them."""
+"""`labelproof.audit`: which labels are wrong, by models that have not seen them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ from labelproof.verbs.summaries import (
     describe_audit,
     describe_folder,
     describe_given,
-    describe_own_audit,
     describe_run,
     stem_of,
 )
@@ -80,8 +79,10 @@ def audit(
 ) -> Audit:
     """Find out which labels are wrong, how many, and which classes are confused.
 
-    Networks are trained by cross-validation, so that each label is judged by one that has not seen
-    it. Nothing is trained where `probabilities` are given, or where the data are a run.
+    Each label is judged by a model that has not seen it. On a table it is a blend of linear models,
+    kernels and a forest; on images, and wherever `folds`, a loss, a network or any other setting of
+    its training is named, a network. Nothing is trained where `probabilities` are given, or where
+    the data are a run.
 
     Args:
         data: As for `labelproof.fit`; or a run or its folder, whose own network is asked; or
@@ -345,11 +346,10 @@ def _keep(folder: Path, found: Audit, *, fresh: bool, reporter: Reporter) -> Non
 
 
 def keep_beside(run: Path, found: Audit, reporter: Reporter) -> None:
-    """Keep what a run says about its own labels in its folder, and say it."""
+    """Keep what a run says about its own labels in its folder."""
     with owning(run / INSIDE):
         found.write(run / INSIDE)
         write_page(run / INSIDE, found, reporter)
-    reporter.say(describe_own_audit(found, run))
 
 
 def _holds_labels_alone(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""An audit by cross-validation: networks that have not seen a label judge it."""
+"""An audit by cross-validation: networks or classifiers that have not seen a label judge it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import ImageFiles, OnError, select_images
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
-from labelproof.fitting.attempts import go_on
+from labelproof.fitting.attempts import Attempts, go_on
 from labelproof.fitting.recipe import choose_recipe, look_at
+from labelproof.models.blend import BLEND
 from labelproof.report.audit import write_audit_page
+from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
@@ -45,7 +47,7 @@ from labelproof.verbs.summaries import (
     describe_rehearsal,
 )
 from labelproof.verbs.train import StoppedError
-from labelproof.verbs.training_data import data_place
+from labelproof.verbs.training_data import conclude_blend, data_place
 
 __all__ = ["CrossValidationPlan", "plan_cross_validation", "write_page"]
 
@@ -83,6 +85,11 @@ class CrossValidationPlan:
     human: Path | None = None
     image_memory: int | None = None
 
+    @property
+    def blended(self) -> bool:
+        """Whether classifiers are blended, and no network is trained."""
+        return self.configuration.network == BLEND
+
     def describe(self) -> str:
         """What the data are, and what is trained on them."""
         return describe_plan(self.dataset, self.configuration, self.folds)
@@ -115,8 +122,7 @@ class CrossValidationPlan:
             with owning(self.folder):
                 if fresh:
                     remove_audit(self.folder)
-                with StopRequest() as stop:
-                    found = self._cross_validate(stop, reporter)
+                found = self._cross_validate(reporter)
                 if page:
                     write_page(self.folder, found, reporter)
                     reporter.say(describe_audit(found, self.folder))
@@ -129,8 +135,9 @@ class CrossValidationPlan:
     def preview(self, *, fresh: bool, reporter: Reporter) -> None:
         """Say how long it may take, and what the folder holds; nothing is written."""
         begun = not fresh and self.is_begun()
-        seconds = None if begun else self._forecast(reporter)
-        reporter.say(describe_course(self.execution.device, seconds, begun=begun))
+        if not self.blended:
+            seconds = None if begun else self._forecast(reporter)
+            reporter.say(describe_course(self.execution.device, seconds, begun=begun))
         reporter.say(describe_folder(self.folder, fresh=fresh))
 
     def _forecast(self, reporter: Reporter) -> float | None:
@@ -163,9 +170,8 @@ class CrossValidationPlan:
         seen = size * (self.folds - 1) * configuration.epochs
         return decoding + (moments[1] - moments[0]) / len(some.train) * seen
 
-    def _cross_validate(self, stop: StopRequest, reporter: Reporter) -> Audit:
-        folder, options = self.folder, self.reading.options()
-        configuration, folds, execution = self.configuration, self.folds, self.execution
+    def _cross_validate(self, reporter: Reporter) -> Audit:
+        folder, configuration = self.folder, self.configuration
         attempts = go_on(folder, self.asked, configuration.loss, name=SETTINGS, kind="an audit")
         labels = None if self.reading.labels is None else Path(self.reading.labels)
         attempts.places = attempts.places or note_places(configuration.data, labels, folder)
@@ -175,6 +181,7 @@ class CrossValidationPlan:
             reporter.say("Finished before, and not trained again; --fresh trains it anew:")
             _remove_runs(folder)
             # Data and audit may have been moved together since.
+            options = self.reading.options()
             found = replace(kept, data=self.place, options=options, dataset=self.dataset)
             if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
                 found.write(folder)
@@ -182,6 +189,34 @@ class CrossValidationPlan:
         # The networks that are there know the data by the path that they were begun with.
         begun = attempts.asked.get("data", configuration.data)
         configuration = replace(configuration, loss=attempts.loss, data=begun)
+        if self.blended:
+            attempts.write(folder, SETTINGS)
+            found = self._blend(configuration, reporter)
+        else:
+            with StopRequest() as stop:
+                found = self._train(configuration, attempts, stop, reporter)
+        found.write(folder)
+        _remove_runs(folder)
+        return found
+
+    def _blend(self, configuration: Configuration, reporter: Reporter) -> Audit:
+        """Ask classifiers that are compared by rows that they have not seen."""
+        rows = blend_rows(configuration, self.dataset, human=self.human)
+        with reporter.working("Comparing classifiers"):
+            committee, predictions = fit_blend(rows, seed=configuration.seed)
+        return conclude_blend(
+            self.dataset, predictions, committee.scores, configuration, self.place, self.reading
+        )
+
+    def _train(
+        self,
+        configuration: Configuration,
+        attempts: Attempts,
+        stop: StopRequest,
+        reporter: Reporter,
+    ) -> Audit:
+        """Ask networks, each of which is trained without one of the parts."""
+        folder, folds, execution = self.folder, self.folds, self.execution
 
         def note_weaker(loss: str) -> None:
             attempts.given_up.append({"loss": attempts.loss, "reason": "collapsed"})
@@ -213,7 +248,7 @@ class CrossValidationPlan:
             raise StoppedError(f"Stopped; the same command resumes from {folder}.", stop.exit_code)
         if validation.failure is not None:
             raise validation.failure
-        found = conclude(
+        return conclude(
             self.dataset,
             validation.predictions(),
             data=self.place,
@@ -225,11 +260,8 @@ class CrossValidationPlan:
                 "epochs": validation.configuration.epochs,
                 "noise": None if configuration.noise == "none" else configuration.noise,
             },
-            options=options,
+            options=self.reading.options(),
         )
-        found.write(folder)
-        _remove_runs(folder)
-        return found
 
 
 def plan_cross_validation(
@@ -247,22 +279,26 @@ def plan_cross_validation(
     on_error: OnError = "skip",
     reporter: Reporter,
 ) -> CrossValidationPlan:
-    """Read data and choose how networks are trained to audit them; see `audit`."""
+    """Read data and choose what is trained to audit them; see `audit`."""
     execution = choose_execution(device, workers=workers)
     with reporter.reading():
         dataset = read_data(data, reading, on_error=on_error)
     name, named = name_data(data), is_path(data)
-    on_cpu = execution.device.type == "cpu"
-    if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
-        # Several trainings instead of one, and a loss that learns at once what is to be learned.
-        settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
-    configuration = choose_recipe(
-        dataset,
-        data=plain_name(name) if named else name,
-        fast=not on_cpu,
-        loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
-        **settings,
-    )
+    called = plain_name(name) if named else name
+    asked = {**settings, "loss": loss, "folds": folds}
+    configuration = blend_configuration(dataset, called, asked, human=human)
+    if configuration is None:
+        on_cpu = execution.device.type == "cpu"
+        if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
+            # Several trainings instead of one, and a loss that learns at once what can be learned.
+            settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
+        configuration = choose_recipe(
+            dataset,
+            data=called,
+            fast=not on_cpu,
+            loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
+            **settings,
+        )
     plan = CrossValidationPlan(
         data_place(name) if named else name,
         dataset,

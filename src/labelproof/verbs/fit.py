@@ -1,4 +1,4 @@
-"""`labelproof.fit`: from your own data to a trained network and an audit of its labels."""
+"""`labelproof.fit`: from your own data to a trained classifier and an audit of its labels."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.published import plain_name
 from labelproof.data.splits import hold_out
-from labelproof.fitting.attempts import go_on, train_robustly
+from labelproof.fitting.attempts import Attempts, go_on, train_robustly
 from labelproof.fitting.recipe import check_feasible, choose_recipe
+from labelproof.models.blend import BLEND
+from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.files import read_arrays
 from labelproof.training.provenance import MODEL, fingerprint, note_places, read_description
-from labelproof.training.record import RECORD
-from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
+from labelproof.training.record import RECORD, RunRecord
+from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job
 from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.space import default_trials
@@ -43,7 +46,12 @@ from labelproof.verbs.inputs import (
 )
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
-from labelproof.verbs.summaries import describe_end, describe_own_audit, describe_start
+from labelproof.verbs.summaries import (
+    describe_blend,
+    describe_end,
+    describe_own_audit,
+    describe_start,
+)
 from labelproof.verbs.train import StoppedError, follow
 from labelproof.verbs.training_data import ask_run, data_place
 from labelproof.verbs.tune import describe, search
@@ -85,6 +93,11 @@ class FitPlan:
         return self.loss == "auto"
 
     @property
+    def blended(self) -> bool:
+        """Whether classifiers are blended, and no network is trained."""
+        return self.configuration.network == BLEND
+
+    @property
     def asked(self) -> dict[str, Any]:
         """By what a run in the folder is known to be of the same settings and data."""
         return {
@@ -108,35 +121,41 @@ class FitPlan:
         return None
 
     def run(self, *, audit: bool = True, fresh: bool = False, reporter: Reporter) -> None:
-        """Train, or resume what is in the folder, and ask the network about its labels."""
+        """Train, or resume what is in the folder, and audit its labels."""
         reporter.say("\n".join(self.describe()))
-        dataset, folder, execution = self.dataset, self.folder, self.execution
-        corrected = self.reading.labels is not None
+        folder, execution = self.folder, self.execution
+        take_over(folder, execution, fresh=fresh)
+        attempts = go_on(folder, self.asked, self.configuration.loss)
+        before, attempts.places = attempts.places, self._places()
+        # A run that is there knows the data by the path that it was begun with.
+        begun = attempts.asked.get("data", self.configuration.data)
+        configuration = replace(self.configuration, loss=attempts.loss, data=begun)
+        record = RunFolder(folder).record(configuration)
+        if record is not None:
+            _check_whole(folder)
+            if attempts.places != before and execution.rank == 0:
+                attempts.write(folder)
+            reporter.say("Finished before, and not trained again; --fresh trains it anew:")
+            # Killed between its record and its page, it is as good as new.
+            self._conclude(record, self.dataset, audit, _kept_audit(folder), reporter)
+        elif self.blended:
+            with owning(folder):
+                attempts.write(folder)
+            with reporter.working("Comparing classifiers"):
+                record = train_blend(configuration, self.dataset, folder)
+            self._conclude(record, self.dataset, audit, None, reporter)
+        else:
+            record, prepared = self._train(configuration, attempts, reporter, fresh=fresh)
+            self._conclude(record, prepared, audit and execution.rank == 0, None, reporter)
+
+    def _train(
+        self, configuration: Configuration, attempts: Attempts, reporter: Reporter, *, fresh: bool
+    ) -> tuple[RunRecord, Dataset]:
+        """Train a network; gives its record, and the data as it looks at them."""
+        folder, execution = self.folder, self.execution
         with StopRequest() as stop:
-            take_over(folder, execution, fresh=fresh)
-            attempts = go_on(folder, self.asked, self.configuration.loss)
-            before, attempts.places = attempts.places, self._places()
-            # A run that is there knows the data by the path that it was begun with.
-            begun = attempts.asked.get("data", self.configuration.data)
-            configuration = replace(self.configuration, loss=attempts.loss, data=begun)
-            record = RunFolder(folder).record(configuration)
-            if record is not None:
-                _check_whole(folder)
-                ended = describe_end(record, folder, dataset, corrected=corrected)
-                if attempts.places != before and execution.rank == 0:
-                    attempts.write(folder)
-                reporter.say("Finished before, and not trained again; --fresh trains it anew:")
-                reporter.say(ended)
-                if audit:
-                    # Killed between its record and its page, it is as good as new.
-                    kept = _kept_audit(folder)
-                    if kept is not None:
-                        reporter.say(describe_own_audit(kept, folder))
-                    else:
-                        self._audit(dataset, reporter)
-                return
             prepared = decode_images(
-                dataset, configuration, execution.device, reporter, megabytes=self.image_memory
+                self.dataset, configuration, execution.device, reporter, megabytes=self.image_memory
             )
             if self.auto and not attempts.given_up and not (folder / MODEL).exists():
                 attempts.loss = self._search(prepared, configuration, stop, reporter)
@@ -150,10 +169,27 @@ class FitPlan:
                 weaken=self.loss is None or self.auto,
                 stop=stop,
             )
-            record = follow(events, job, reporter=reporter, stop=stop, fresh=fresh)
-            reporter.say(describe_end(record, folder, dataset, corrected=corrected))
-        if audit and execution.rank == 0:
-            self._audit(prepared, reporter)
+            return follow(events, job, reporter=reporter, stop=stop, fresh=fresh), prepared
+
+    def _conclude(
+        self,
+        record: RunRecord,
+        prepared: Dataset,
+        audit: bool,
+        kept: Audit | None,
+        reporter: Reporter,
+    ) -> None:
+        """Say what the run came to and, unless it is not wanted, which labels may be wrong."""
+        corrected = self.reading.labels is not None
+        if self.blended:
+            found = (kept or self._audit(prepared, reporter)) if audit else None
+            said = describe_blend(record, self.folder, self.dataset, found, corrected=corrected)
+            reporter.say(said)
+            return
+        reporter.say(describe_end(record, self.folder, self.dataset, corrected=corrected))
+        if audit:
+            found = kept or self._audit(prepared, reporter)
+            reporter.say(describe_own_audit(found, self.folder))
 
     def _places(self) -> dict[str, dict[str, str]]:
         labels = None if self.reading.labels is None else Path(self.reading.labels)
@@ -185,7 +221,7 @@ class FitPlan:
             )
         return found.configuration.loss
 
-    def _audit(self, prepared: Dataset, reporter: Reporter) -> None:
+    def _audit(self, prepared: Dataset, reporter: Reporter) -> Audit:
         """Ask the run that was trained which of its labels are wrong, and keep the answer."""
         with reporter.reading():
             run = load_run(
@@ -200,6 +236,7 @@ class FitPlan:
             reporter=reporter,
         )
         keep_beside(self.folder, found, reporter)
+        return found
 
 
 def plan_fit(
@@ -226,17 +263,20 @@ def plan_fit(
     with reporter.reading():
         dataset = read_data(data, reading, on_error=on_error)
     name, named = name_data(data), is_path(data)
-    configuration = choose_recipe(
-        dataset,
-        data=plain_name(name) if named else name,
-        fast=execution.device.type != "cpu",
-        loss=None if loss == "auto" else loss,
-        **settings,
-    )
     if trials is not None and loss != "auto":
         raise ValueError("--trials: expected with --loss auto, got it without")
-    _check_enough(dataset, configuration.validation)
-    check_feasible(dataset, configuration)
+    called = plain_name(name) if named else name
+    configuration = blend_configuration(dataset, called, {**settings, "loss": loss})
+    if configuration is None:
+        configuration = choose_recipe(
+            dataset,
+            data=called,
+            fast=execution.device.type != "cpu",
+            loss=None if loss == "auto" else loss,
+            **{"validation": 0.1} | _decided(settings),
+        )
+        _check_enough(dataset, configuration.validation)
+        check_feasible(dataset, configuration)
     refuse_file(folder)
     refuse_foreign(folder, kind="a run")
     return FitPlan(
@@ -267,7 +307,7 @@ def fit(
     network: str | None = None,
     epochs: int | None = None,
     balanced: bool = False,
-    validation: float = 0.1,
+    validation: float | None = None,
     noise: str | None = None,
     seed: int = 1,
     device: str = "auto",
@@ -283,9 +323,11 @@ def fit(
 ) -> Run:
     """Train on data of which an unknown share of the labels is wrong.
 
-    A network and a way to train it are chosen by what the data are and how many. The loss is robust
-    to wrong labels; a penalty that is too strong for the data is weakened. Stopped in the middle,
-    the same call with the same `output` resumes.
+    On a table, linear models, kernels and a forest are compared on held-out labels, and the best
+    are blended. On images, and wherever a loss, a network or any other setting of its training is
+    named, a network is trained: it and its training are chosen by what the data are and how many.
+    Its loss is robust to wrong labels; a penalty that is too strong for the data is weakened.
+    Stopped in the middle, the same call with the same `output` resumes.
 
     Args:
         data: The path of a folder of images, a table or arrays, or a dataset's name; a DataFrame
@@ -297,20 +339,22 @@ def fit(
         group: The column that says which samples belong together, such as a patient.
         decimal: The decimal point of numbers in a table's text.
         thousands: What stands between thousands there.
-        loss: What is minimised, such as `"ce"` or `"gce(q=0.7)"`; by default sparse regularization.
+        loss: What a network minimises, such as `"ce"` or `"gce(q=0.7)"`; by default sparse
+            regularization.
             `"auto"` tries several on labels that are held out, which takes many times as long.
         trials: With `"auto"`, how many settings are tried.
         network: By default one that fits the data.
         epochs: Passes over the examples; by default as many as suit the data.
         balanced: Whether every class counts the same.
-        validation: Share of the examples that is held out to validate on.
+        validation: Share of the examples that is held out to validate a network on; by default a
+            tenth. In a blend, every row is held out once.
         noise: Wrong labels to put on the data first: a rehearsal.
         seed: Of everything that is drawn.
         device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
         workers: Processes that decode images.
         image_memory: Megabytes that decoded images may take.
-        audit: Whether the network is asked at the end which labels are wrong; the answer and a
-            page are written to `audit` in the run's folder.
+        audit: Whether labels are audited at the end; the answer and a page are written to `audit`
+            in the run's folder.
         output: The run's folder. Without one the run is kept in a temporary folder, which goes with
             the returned `Run`.
         fresh: Whether a run that is in the folder is removed first.
@@ -332,7 +376,7 @@ def fit(
         >>> generator = np.random.default_rng(0)
         >>> kinds = np.repeat(["fig", "pear"], 50)
         >>> table = pd.DataFrame({"size": generator.normal(size=100) + (kinds == "fig")})
-        >>> run = labelproof.fit((table, kinds), epochs=2, device="cpu")
+        >>> run = labelproof.fit((table, kinds))
         >>> run.predict(table).shape
         (100, 4)
     """
@@ -365,6 +409,10 @@ def fit(
     return load_run(plan.folder, device, network=network, given=given, keeper=keeper)
 
 
+def _decided(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
 def _check_enough(dataset: Dataset, share: float) -> None:
     """Refuse data of which nothing could be held out, before there is a folder for them."""
     train = dataset.train
@@ -392,6 +440,7 @@ def _check_whole(folder: Path) -> None:
     try:
         read_description(folder)
         check_newest(folder / "checkpoint")
+        read_arrays(folder / PREDICTIONS, ["held"])
     except (ValueError, FileNotFoundError) as error:
         raise ValueError(
             f"{folder} was finished and is damaged since: {error}; bring it back from a copy, or "

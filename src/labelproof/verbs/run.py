@@ -17,6 +17,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.notices import count
 from labelproof.ranges import choose
+from labelproof.tabular.run import name_blend
 from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.record import RECORD
 from labelproof.training.run_folder import METRICS
@@ -158,6 +159,9 @@ class Run(TrainedNetwork):
             "loss": self.configuration.loss,
             "epochs": f"{self.epochs} of {self.configuration.epochs}",
         }
+        if self.blended and self.record is not None:
+            classifier = name_blend(self.record.candidates)
+            facts = {"data": self.configuration.data, "classifier": classifier}
         curve = {} if self.record is None else self.record.curve
         for name in ("validation_accuracy", "test_accuracy"):
             if name in curve:

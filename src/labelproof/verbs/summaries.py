@@ -16,6 +16,7 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
 from labelproof.data.table import table_stem
 from labelproof.intervals import wilson_interval
+from labelproof.models.blend import BLEND
 from labelproof.report.audit_words import (
     after_review,
     agreement,
@@ -26,6 +27,7 @@ from labelproof.report.audit_words import (
     finding,
     hardly_judged,
 )
+from labelproof.tabular.run import name_blend
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
@@ -37,6 +39,7 @@ from labelproof.training.run_folder import PREDICTIONS, RunFolder
 __all__ = [
     "already_finished",
     "describe_audit",
+    "describe_blend",
     "describe_course",
     "describe_data",
     "describe_end",
@@ -114,6 +117,8 @@ def of_parts(dataset: Dataset, names: Sequence[str]) -> str:
 
 def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
     """What the data are, and what is going to be done with them."""
+    if configuration.network == BLEND:
+        return [describe_data(dataset), *_other_parts(dataset)]
     what = "row" if dataset.tabular else "image"
     held = round(configuration.validation * len(dataset.train))
     loss = "a loss that is chosen first" if auto else configuration.loss
@@ -123,6 +128,11 @@ def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool
         f"of {configuration.batch_size}, {loss}",
         f"Held out: about {count(held, what)} to validate on, by their labels as they are",
     ]
+    return lines + _other_parts(dataset)
+
+
+def _other_parts(dataset: Dataset) -> list[str]:
+    lines = []
     if "test" in dataset.splits:
         lines.append(f"Measured on: {of_parts(dataset, ['test'])}, never learned from")
     unused = [name for name in dataset.splits if name not in ("train", "test")]
@@ -131,15 +141,61 @@ def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool
     return lines
 
 
+def describe_blend(
+    record: RunRecord,
+    folder: Path,
+    dataset: Dataset,
+    audit: Audit | None,
+    *,
+    corrected: bool = False,
+) -> str:
+    """What a run on a table came to: first what matters, then what to do next."""
+    accuracy, total = record.curve["validation_accuracy"][-1], len(dataset.train)
+    low, high = (100 * bound for bound in wilson_interval(round(accuracy * total / 100), total))
+    lines = [
+        f"Held out: {accuracy:.1f}% of the {'corrected ' * corrected}labels are predicted by "
+        f"classifiers that have not seen them (95% interval: {low:.1f}% to {high:.1f}%)."
+    ]
+    if record.noise_rate:
+        wrong = 100 * record.noise_rate
+        lines.append(
+            f"Rehearsal: {wrong:.0f}% of the labels were changed; predictions that are always "
+            f"right would agree with about {100 - wrong:.0f}%."
+        )
+    if audit is not None:
+        lines += [f"Labels: {finding(audit.findings, agreed=audit.agreement.value)}"]
+        lines += [caution(audit), hardly_judged(audit), after_review(audit)]
+    if "test_accuracy" in record.curve:
+        lines.append(_tested(record, dataset))
+    lines.append(f"Run: {folder} ({name_blend(record.candidates)})")
+    if audit is not None:
+        lines.append(f"To look at: {folder / INSIDE / PAGE}")
+    lines.append(_predict_next(folder, dataset))
+    if audit is not None and len(audit.findings.suspects):
+        lines.append(f"To decide: labelproof review {shlex.quote(str(folder))}")
+    return "\n".join(line for line in lines if line)
+
+
+def _tested(record: RunRecord, dataset: Dataset) -> str:
+    return (
+        f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
+        "predicted as they are labelled."
+    )
+
+
+def _predict_next(folder: Path, dataset: Dataset) -> str:
+    new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
+    column = None if dataset.columns is None else dataset.columns.row_number
+    if column is not None:
+        new += f" --id {shlex.quote(column)}"
+    return f"Next: labelproof predict {shlex.quote(str(folder))} {new}"
+
+
 def describe_end(
     record: RunRecord, folder: Path, dataset: Dataset, *, corrected: bool = False
 ) -> str:
-    """What the run came to, in words, and what to do next.
-
-    Raises:
-        ValueError: A file of the run is damaged or missing.
-    """
-    held = _count_held(folder)
+    """What the run came to, in words, and what to do next."""
+    held = len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
     accuracy = record.curve["validation_accuracy"][-1]
     low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
     what = "row" if dataset.tabular else "image"
@@ -158,30 +214,12 @@ def describe_end(
         f"Those labels are {came}, so {counts}.",
     ]
     if "test_accuracy" in record.curve:
-        lines.append(
-            f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
-            "predicted as they are labelled."
-        )
-    quoted = shlex.quote(str(folder))
-    new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
-    column = None if dataset.columns is None else dataset.columns.row_number
-    if column is not None:
-        new += f" --id {shlex.quote(column)}"
+        lines.append(_tested(record, dataset))
     lines += [
         f"Run: {folder} (weights, classes and what is done to inputs)",
-        f"Next: labelproof predict {quoted} {new}",
+        _predict_next(folder, dataset),
     ]
     return "\n".join(lines)
-
-
-def _count_held(folder: Path) -> int:
-    """How many samples a finished run held out."""
-    try:
-        return len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
-    except FileNotFoundError:
-        raise ValueError(f"{folder / PREDICTIONS} is missing; start anew with --fresh") from None
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder}: {error}; start anew with --fresh") from None
 
 
 def preview(
@@ -284,6 +322,8 @@ def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) ->
     others = [name for name in dataset.splits if name != "train"]
     if others:
         lines.append(f"Not audited: {of_parts(dataset, others)}")
+    if configuration.network == BLEND:
+        return "\n".join(lines)
     lines.append(
         f"Cross-validation: {parts} networks ({configuration.network}), each for "
         f"{count(configuration.epochs, 'epoch')} on {parts - 1} of {parts} parts, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,13 @@ import numpy as np
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
+from labelproof.data.published import DATASETS, plain_name
 from labelproof.data.table import table_stem
+from labelproof.experiments.presets import paper_configuration, paper_noise
 from labelproof.fitting.attempts import Attempts
+from labelproof.fitting.recipe import LARGE, look_at, network_for, small_network
 from labelproof.noise import parse_noise
+from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import share_gradients, taking_part
 from labelproof.training.examples import Examples, choose_examples
@@ -32,7 +36,15 @@ from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import already_finished, stopped, summary
 
-__all__ = ["EpochSink", "StoppedError", "TrainPlan", "default_folder", "follow", "train"]
+__all__ = [
+    "EpochSink",
+    "StoppedError",
+    "TrainPlan",
+    "choose_configuration",
+    "default_folder",
+    "follow",
+    "train",
+]
 
 
 class StoppedError(KeyboardInterrupt):
@@ -302,3 +314,69 @@ def train(
     given = None if is_path(source) else source
     network = configuration.network
     return load_run(plan.folder, device, network=network, given=given, keeper=keeper)
+
+
+def choose_configuration(
+    values: Mapping[str, Any], *, preset: str | None, look: Callable[[], Dataset]
+) -> Configuration:
+    """The configuration that settings ask for, with a preset or defaults that fit the data.
+
+    Example:
+        >>> values = {"data": "cifar10", "loss": "ce+sr", "noise": "symmetric:0.6", "epochs": 3}
+        >>> paper = choose_configuration(values, preset="paper", look=lambda: None)
+        >>> paper.network, paper.epochs, paper.noise
+        ('cnn8', 3, 'symmetric:0.6:exact')
+        >>> paper.loss
+        'ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,clamp=1e-7)'
+        >>> choose_configuration({"data": "digits"}, preset=None, look=lambda: None).network
+        'cnn4(width=12)'
+    """
+    given = dict(values)
+    if "data" not in given:
+        raise ValueError(
+            "data: expected a dataset's name or a path, such as --data digits, got nothing"
+        )
+    if isinstance(given["data"], str):
+        given["data"] = plain_name(given["data"])
+    try:
+        if preset is not None:
+            choose("preset", preset, ("paper",))
+            return _from_paper(given)
+        # Whatever is wrong with the settings is said before anything is read.
+        Configuration.from_values(given)
+        return Configuration.from_values({**_fitting(given, look), **given})
+    except TypeError as error:  # a file gives values of any type
+        raise ValueError(str(error)) from None
+
+
+def _from_paper(given: dict[str, Any]) -> Configuration:
+    data, noise = given.pop("data"), given.pop("noise", "none")
+    method = given.pop("loss", "CE+SR")
+    for name, text in (("data", data), ("noise", noise), ("loss", method)):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}: expected a text, got {text!r} ({type(text).__name__})")
+    spec = parse_noise(noise)
+    if spec.kind in ("symmetric", "asymmetric") and not spec.exact:
+        noise = paper_noise(data, spec.kind, spec.rate)
+    return paper_configuration(data, method, noise=noise, **given)
+
+
+def _fitting(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str, str]:
+    """A network for the size of the images, and crops for those that are large."""
+    if "network" in given and "augmentation" in given:
+        return {}
+    data = given["data"]
+    lazy = False
+    if data in DATASETS:
+        shape = DATASETS[data].image_shape
+    else:
+        dataset = look()
+        if dataset.tabular:
+            return network_for(look_at(dataset))
+        shape, lazy = dataset.image_shape, not isinstance(dataset.train.images, np.ndarray)
+    _, height, width = shape
+    if max(height, width) > 32:
+        # A network that was chosen for images in memory may be made for just their size.
+        crop = {"augmentation": "resized-crop:224,flip"}
+        return {"network": LARGE, **crop} if "network" not in given or lazy else {}
+    return {"network": small_network(height, width)}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import conclude
-from labelproof.audit.predictions import predict_trained
+from labelproof.audit.predictions import Predictions, predict_trained
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.duplicates import find_duplicates
 from labelproof.data.images import ImageFiles, OnError
@@ -25,6 +25,8 @@ from labelproof.data.notices import readable
 from labelproof.data.published import is_known, plain_name
 from labelproof.fitting.attempts import read_attempts
 from labelproof.noise import parse_noise
+from labelproof.tabular.run import name_blend, read_held_out
+from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import (
     find_again,
@@ -36,7 +38,7 @@ from labelproof.training.provenance import (
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.progress import Reporter
 
-__all__ = ["TrainingData", "ask_run", "audit_run", "data_place"]
+__all__ = ["TrainingData", "ask_run", "audit_run", "conclude_blend", "data_place"]
 
 
 class TrainingData:
@@ -268,7 +270,11 @@ def ask_run(
     reporter: Reporter,
     human: Path | None = None,
 ) -> Audit:
-    """Audit a dataset by what a run that was trained on it says."""
+    """Audit a dataset by what a run that was trained on it says; a blend by held-out labels."""
+    if run.blended and run.record is not None:
+        return conclude_blend(
+            dataset, read_held_out(run), run.record.candidates, run.configuration, place, reading
+        )
     with reporter.working("Looking at the training samples"):
         predictions = predict_trained(run, dataset if prepared is None else prepared, human=human)
     noise = run.configuration.noise
@@ -281,6 +287,29 @@ def ask_run(
             "network": run.configuration.network,
             "loss": run.configuration.loss,
             "epochs": run.epochs,
+            "noise": None if noise == "none" else noise,
+        },
+        options=reading.found_in(dataset).options(),
+    )
+
+
+def conclude_blend(
+    dataset: Dataset,
+    predictions: Predictions,
+    candidates: dict[str, dict[str, float]],
+    configuration: Configuration,
+    place: str,
+    reading: Reading,
+) -> Audit:
+    """Audit a dataset by what classifiers say of rows that they were not trained on."""
+    noise = configuration.noise
+    return conclude(
+        dataset,
+        predictions,
+        data=place,
+        method={
+            "predictions": "cross-validation",
+            "network": name_blend(candidates),
             "noise": None if noise == "none" else noise,
         },
         options=reading.found_in(dataset).options(),

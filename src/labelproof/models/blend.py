@@ -1,0 +1,240 @@
+"""A weighted mean of fitted classifiers of rows, as one module of plain tensors.
+
+`fit` on a table blends linear models, kernels, forests, networks and boosting. As tensors they are
+saved without pickle, loaded without running code, and exported as any other network. Matrices are
+in float64, since ridge regression on a kernel has large coefficients of both signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+__all__ = ["BLEND", "Blend"]
+
+BLEND = "blend"
+"""What the network of a run is called that is a blend."""
+
+LEAST = 1e-4
+"""The smallest probability that a classifier is believed."""
+FARTHEST = 5.0
+"""In standard deviations: a feature farther from its mean counts as this far."""
+
+
+class Blend(nn.Module):
+    """Classifiers whose weighted mean predicts.
+
+    Args:
+        tensors: `mean` and `std` of each feature, `weights` and `temperatures` of all variants,
+            `prior` and `temperature` of their mean, and those of each member under names such as
+            `0.kernel.points`: its place, its kind, and what its kind takes.
+
+    Raises:
+        ValueError: These are not the tensors of a blend.
+
+    Example:
+        >>> tensors = {name: torch.ones(2).double() for name in ("mean", "std", "prior")}
+        >>> tensors |= {name: torch.ones(1).double() for name in ("weights", "temperatures")}
+        >>> tensors |= {"temperature": torch.tensor(1.0).double()}
+        >>> tensors |= {"0.linear.slopes": torch.eye(2).double()[None]}
+        >>> tensors |= {"0.linear.intercepts": torch.zeros(1, 1, 2).double()}
+        >>> Blend(tensors)(torch.tensor([[3.0, 1.0]])).softmax(dim=1).round(decimals=3)
+        tensor([[0.8810, 0.1190]])
+    """
+
+    mean: Tensor
+    std: Tensor
+    weights: Tensor
+    temperatures: Tensor
+    prior: Tensor
+    temperature: Tensor
+
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        super().__init__()
+        members: dict[int, dict[str, dict[str, Tensor]]] = {}
+        try:
+            for name, tensor in tensors.items():
+                place, _, rest = name.partition(".")
+                if rest:
+                    kind, _, part = rest.partition(".")
+                    members.setdefault(int(place), {}).setdefault(kind, {})[part] = tensor
+            for name in ("mean", "std", "weights", "temperatures", "prior", "temperature"):
+                self.register_buffer(name, tensors[name].double())
+            self.members = nn.ModuleList(
+                _KINDS[kind](parts)
+                for _, one in sorted(members.items())
+                for kind, parts in one.items()
+            )
+            for member in self.members:
+                if isinstance(member, _Trees) and not member.fits(len(self.mean)):
+                    raise ValueError("a node of a tree leads nowhere")
+            # Whatever else does not fit shows here, and not when the first rows come.
+            told = self(torch.zeros(1, len(self.mean)))
+        except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ValueError(f"the tensors are not those of a blend ({first})") from None
+        if told.shape != (1, len(self.prior)) or not told.isfinite().all():
+            raise ValueError(f"the tensors are not those of a blend (it gives {told.tolist()})")
+
+    @override
+    def forward(self, rows: Tensor) -> Tensor:
+        """The logarithms of the probabilities of true classes, `(N, C)`, of rows as they are."""
+        wide = rows.double()
+        ready = ((wide - self.mean) / self.std).clamp(-FARTHEST, FARTHEST)
+        told = torch.cat([_as_probabilities(member(rows, ready)) for member in self.members])
+        calibrated = _calibrate(told, self.temperatures[:, None, None])
+        mean = (self.weights[:, None, None] * calibrated).sum(dim=0)
+        return _calibrate(mean / self.prior, self.temperature).log().float()
+
+
+def _as_probabilities(table: Tensor) -> Tensor:
+    kept = table.clamp(min=LEAST)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+def _calibrate(table: Tensor, temperature: Tensor) -> Tensor:
+    return _as_probabilities((table.log() / temperature).softmax(dim=-1))
+
+
+class _Member(nn.Module):
+    """A classifier in one variant or more; gives numbers `(V, N, C)` that are not negative."""
+
+    names: tuple[str, ...]
+
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        super().__init__()
+        for name in self.names:
+            self.register_buffer(name, tensors[name])
+
+
+class _Linear(_Member):
+    """Logistic regression: `slopes`, `(V, F, C)`, and `intercepts`, `(V, 1, C)`."""
+
+    names = ("slopes", "intercepts")
+    slopes: Tensor
+    intercepts: Tensor
+
+    @override
+    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
+        return (ready @ self.slopes + self.intercepts).softmax(dim=-1)
+
+
+class _Kernel(_Member):
+    """Regression on a Gaussian kernel to `points` of some `sharpness`, and on the features."""
+
+    names = ("points", "sharpness", "coefficients")
+    points: Tensor
+    sharpness: Tensor
+    coefficients: Tensor
+
+    @override
+    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
+        scaled = ready / ready.shape[1] ** 0.5
+        square = (scaled**2).sum(dim=1, keepdim=True) + (self.points**2).sum(dim=1)
+        near = (-self.sharpness * (square - 2 * scaled @ self.points.T).clamp(min=0)).exp()
+        features = torch.cat([near, scaled, torch.ones_like(scaled[:, :1])], dim=1)
+        return features @ self.coefficients
+
+
+class _Network(_Member):
+    """Perceptrons: `weight0`, `(K, F, H)`, `bias0`, `(K, 1, H)`, and so on; their mean counts."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        self.depth = len(tensors) // 2
+        self.names = tuple(f"{part}{n}" for n in range(self.depth) for part in ("weight", "bias"))
+        super().__init__(tensors)
+
+    @override
+    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
+        value = ready[None]
+        for layer in range(self.depth):
+            value = value.relu() if layer else value
+            value = value @ getattr(self, f"weight{layer}") + getattr(self, f"bias{layer}")
+        return value.softmax(dim=-1).mean(dim=0, keepdim=True)
+
+
+class _Trees(_Member):
+    """The nodes of all trees in one table.
+
+    `feature` and `threshold` part a node's rows into those of the nodes `left`, up to the
+    threshold, and `right`; a leaf leads to itself. `roots` are the first nodes of the trees, and
+    `value` is what a leaf says.
+    """
+
+    names = ("feature", "threshold", "left", "right", "roots", "value")
+    feature: Tensor
+    threshold: Tensor
+    left: Tensor
+    right: Tensor
+    roots: Tensor
+    value: Tensor
+
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        super().__init__(tensors)
+        self.depth, nodes = 0, self.roots.long().unique()
+        # Children come after their parent, or this would not end.
+        while len(inner := nodes[self.left[nodes] > nodes]):
+            self.depth += 1
+            nodes = torch.cat([self.left[inner], self.right[inner]]).long().unique()
+
+    def fits(self, features: int) -> bool:
+        """Whether every node looks at one of the features and leads to a later node, or itself."""
+        place = torch.arange(len(self.value))
+        inside = [
+            (child >= place) & (child < len(place)) & ((child > place) == (self.left > place))
+            for child in (self.left, self.right)
+        ]
+        seen = (self.feature >= 0) & (self.feature < features)
+        return bool((inside[0] & inside[1] & seen).all())
+
+    def leaves(self, rows: Tensor) -> Tensor:
+        """The leaf of each row in each tree, `(N, T)`."""
+        node = self.roots.long().expand(rows.shape[0], -1)
+        for _ in range(self.depth):
+            at = rows.float().gather(1, self.feature[node].long())
+            node = torch.where(at <= self.threshold[node], self.left[node], self.right[node]).long()
+        return node
+
+
+class _Forest(_Trees):
+    """Trees whose leaves say a share of each class."""
+
+    @override
+    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
+        return self.value[self.leaves(rows)].double().mean(dim=1)[None]
+
+
+class _Boosting(_Trees):
+    """Trees whose leaves add to the score of a class, after some `stages` of `(S, K)` trees."""
+
+    names = (*_Trees.names, "baseline", "stages", "classes", "count")
+    baseline: Tensor
+    stages: Tensor
+    classes: Tensor
+    count: Tensor
+
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        super().__init__(tensors)
+        self.spread: Tensor
+        spread = torch.eye(int(self.count), dtype=torch.float64)[self.classes.long()]
+        self.register_buffer("spread", spread, persistent=False)
+
+    @override
+    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
+        said = self.value[self.leaves(rows)].reshape(rows.shape[0], -1, len(self.baseline))
+        scores = self.baseline + said.cumsum(dim=1)[:, self.stages.long() - 1].transpose(0, 1)
+        if len(self.baseline) == 1:
+            scores = torch.cat([torch.zeros_like(scores), scores], dim=-1)
+        return scores.softmax(dim=-1) @ self.spread
+
+
+_KINDS: dict[str, type[_Member]] = {
+    "linear": _Linear,
+    "kernel": _Kernel,
+    "network": _Network,
+    "forest": _Forest,
+    "boosting": _Boosting,
+}

@@ -1,0 +1,211 @@
+"""A run on a table without a network of its own: a blend of classifiers, kept as one."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labelproof.audit.predictions import Predictions
+from labelproof.data.dataset import Dataset
+from labelproof.models.blend import BLEND, Blend
+from labelproof.tabular.committee import (
+    Committee,
+    choose_candidates,
+    fit_committee,
+    is_too_small,
+)
+from labelproof.tabular.rows import LabelledRows, label_rows
+from labelproof.tabular.tensors import committee_tensors
+from labelproof.training.checkpoint import Checkpoint
+from labelproof.training.configuration import Configuration
+from labelproof.training.evaluation import CHUNK
+from labelproof.training.examples import Examples, choose_examples
+from labelproof.training.files import read_arrays
+from labelproof.training.provenance import describe, mark_data, note_data
+from labelproof.training.record import RunRecord, sizes, versions
+from labelproof.training.run_folder import PREDICTIONS, History, RunFolder, owning
+from labelproof.training.trained_network import TrainedNetwork
+
+__all__ = [
+    "BlendRows",
+    "blend_configuration",
+    "blend_rows",
+    "fit_blend",
+    "name_blend",
+    "read_held_out",
+    "train_blend",
+]
+
+_OF_DATA = ("class_weight", "imbalance", "noise", "seed")
+"""Settings that decide what is learned from; all others are about a network and its training."""
+
+
+def blend_configuration(
+    dataset: Dataset,
+    data: str,
+    settings: dict[str, Any],
+    *,
+    human: str | os.PathLike[str] | None = None,
+) -> Configuration | None:
+    """The configuration of a blend; `None` where a network is asked for or the data are no rows.
+
+    Whoever names any setting of a network or its training is given the network.
+
+    Args:
+        dataset: The data.
+        data: What they are called.
+        settings: Those of `Configuration` that are decided; `None` leaves one open.
+        human: The file of human labels, for noise such as `human:worse`.
+
+    Example:
+        >>> from labelproof.data import load_digits
+        >>> blend_configuration(load_digits(), "digits", {}) is None  # images
+        True
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    asked = given.pop("network", BLEND)
+    if not dataset.tabular or asked != BLEND or any(name not in _OF_DATA for name in given):
+        return None
+    configuration = Configuration(data, network=BLEND, epochs=1, **given)
+    # Of a handful of rows none can be held out to compare classifiers by.
+    rows = blend_rows(configuration, dataset, human=human).rows
+    return None if is_too_small(rows) else configuration
+
+
+@dataclass(frozen=True)
+class BlendRows:
+    """What a blend learns from.
+
+    Attributes:
+        examples: The data, with the labels as they are given.
+        rows: The same, cut into folds.
+    """
+
+    examples: Examples
+    rows: LabelledRows
+
+
+def blend_rows(
+    configuration: Configuration, dataset: Dataset, *, human: str | os.PathLike[str] | None = None
+) -> BlendRows:
+    """The rows of a dataset, with the noise and the balance of a configuration."""
+    examples = choose_examples(configuration, dataset, human=human)
+    train, used = dataset.train, examples.used
+    balanced = configuration.class_weight == "balanced"
+    rows = label_rows(
+        train.array[used],
+        examples.given[used],
+        np.arange(dataset.num_classes),
+        class_weight="balanced" if balanced else None,
+        groups=None if train.groups is None else train.groups[used],
+        seed=configuration.seed,
+    )
+    return BlendRows(examples, rows)
+
+
+def fit_blend(found: BlendRows, *, seed: int) -> tuple[Committee, Predictions]:
+    """Compare and blend classifiers; what they say of each row is by those that have not seen it.
+
+    It is the `fast` set of candidates: on 24 tables it is as accurate as all of them, in a fifth of
+    the time (`benchmarks/tables.py`).
+    """
+    rows, used = found.rows, found.examples.used
+    committee = fit_committee(choose_candidates(rows, fast=True, seed=seed, n_jobs=None), rows)
+    told = committee.held_out if rows.became is None else committee.held_out[rows.became]
+    return committee, Predictions(np.log(told), used, found.examples.given[used])
+
+
+def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) -> RunRecord:
+    """Fit a blend and leave the folder of a run, the record last.
+
+    Stopped before that, it starts anew: it takes seconds.
+    """
+    started = time.perf_counter()
+    found = blend_rows(configuration, dataset)
+    mark = mark_data(configuration, found.examples)
+    committee, predictions = fit_blend(found, seed=configuration.seed)
+    tensors = committee_tensors(committee)
+    said = predictions.logits.argmax(axis=1)
+    metrics = {"validation_accuracy": 100 * float(np.mean(said == predictions.given))}
+    arrays: dict[str, NDArray[Any]] = {
+        "held": predictions.index,
+        "held_logits": predictions.logits,
+        "held_labels": predictions.given.astype(np.int32),
+    }
+    if "test" in dataset.splits:
+        test = dataset.test
+        arrays |= {"logits": _ask(Blend(tensors), test.array), "labels": test.labels}
+        right = arrays["logits"].argmax(axis=1) == test.labels
+        metrics["test_accuracy"] = 100 * float(right.mean())
+    seconds = round(time.perf_counter() - started, 3)
+    history = History([metrics], [{"seconds": seconds}])
+    record = RunRecord(
+        name=configuration.name,
+        configuration=configuration.as_values(),
+        noise_rate=found.examples.noise_rate,
+        curve=history.curve,
+        seconds=seconds,
+        versions=versions(),
+        data=sizes(dataset) | {"fingerprint": mark},
+        candidates=committee.scores,
+    )
+    values = {"configuration": configuration.as_values(), "epoch": 1, "step": 0}
+    features = dataset.input_shape[0]
+    description = describe(configuration, dataset)
+    kept = RunFolder(folder)
+    with owning(folder):
+        # A blend takes rows as they are: trees compare them with thresholds.
+        kept.start(replace(description, mean=(0.0,) * features, std=(1.0,) * features))
+        note_data(folder, mark)
+        kept.add(metrics, history.timing[0])
+        kept.save(Checkpoint(tensors, {}, values), history)
+        kept.finish(record, arrays)
+    return record
+
+
+def _ask(blend: Blend, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    with torch.no_grad():
+        parts = [
+            blend(torch.from_numpy(rows[start : start + CHUNK]))
+            for start in range(0, len(rows), CHUNK)
+        ]
+    return torch.cat(parts).numpy()
+
+
+def read_held_out(run: TrainedNetwork) -> Predictions:
+    """What the classifiers of a blend said of rows that they were not trained on.
+
+    Raises:
+        ValueError: The run's file of predictions is damaged or missing.
+    """
+    names = ("held", "held_logits", "held_labels")
+    try:
+        index, logits, labels = read_arrays(run.folder / PREDICTIONS, names).values()
+    except FileNotFoundError:
+        raise ValueError(
+            f"{run.folder / PREDICTIONS} is missing; start anew with --fresh"
+        ) from None
+    classes, length = len(run.description.class_names), len(index)
+    fits = logits.shape == (length, classes) and labels.shape == (length,) and index.ndim == 1
+    if not fits or not np.isfinite(logits).all() or not ((labels >= 0) & (labels < classes)).all():
+        raise ValueError(f"{run.folder / PREDICTIONS}: not those of the run; start with --fresh")
+    return Predictions(logits.astype(np.float32), index.astype(np.int64), labels.astype(np.int64))
+
+
+def name_blend(candidates: dict[str, dict[str, float]]) -> str:
+    """What is in a blend, the weightiest first.
+
+    >>> name_blend({"forest": {"weight": 0.2}, "linear": {"weight": 0.8}, "kernel": {"weight": 0}})
+    'blend of linear 80%, forest 20%'
+    """
+    weights = {name: scores.get("weight", 0.0) for name, scores in candidates.items()}
+    order = sorted(weights, key=lambda name: -weights[name])
+    told = [f"{name} {weights[name]:.0%}" for name in order if weights[name] > 0]
+    return f"{BLEND} of {', '.join(told)}" if told else BLEND

@@ -1,0 +1,172 @@
+"""What a committee has learned, as the plain tensors of a `Blend`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from labelproof.tabular.candidates import Boosting, Candidate, Forest, Kernel, Linear, Network
+from labelproof.tabular.committee import Committee
+
+__all__ = ["committee_tensors"]
+
+_NEVER = -1e4
+"""The score of a class that a linear model has not seen: a probability of 0."""
+
+
+def committee_tensors(committee: Committee) -> dict[str, Tensor]:
+    """The tensors of the [`Blend`][labelproof.models.blend.Blend] that predicts the same.
+
+    Raises:
+        TypeError: A member is none of labelproof's own candidates.
+
+    Example:
+        >>> from labelproof.data.splits import folds
+        >>> from labelproof.models.blend import Blend
+        >>> from labelproof.tabular.committee import fit_committee
+        >>> from labelproof.tabular.rows import LabelledRows
+        >>> rows, given = np.arange(60.0)[:, None], np.arange(60) // 30
+        >>> parts = folds(given, 5, seed=0)
+        >>> examples = LabelledRows(rows, given, np.ones(60), np.ones(2), parts)
+        >>> committee = fit_committee([Linear(), Forest()], examples)
+        >>> told = Blend(committee_tensors(committee))(torch.from_numpy(rows)).exp().numpy()
+        >>> np.allclose(told, committee.predict_proba(rows), atol=1e-6)
+        True
+    """
+    standard = committee.members[0].standard
+    assert standard is not None  # noqa: S101
+    found: dict[str, Any] = {
+        "mean": standard.mean,
+        "std": standard.std,
+        "weights": committee.weights,
+        "temperatures": committee.temperatures,
+        "prior": committee.prior,
+        "temperature": committee.temperature,
+    }
+    for place, member in enumerate(committee.members):
+        kind, parts = _parts(member)
+        found |= {f"{place}.{kind}.{name}": part for name, part in parts.items()}
+    # A copy: safetensors takes no two tensors of the same memory.
+    return {name: torch.from_numpy(np.array(part)).clone() for name, part in found.items()}
+
+
+def _parts(member: Candidate) -> tuple[str, Mapping[str, Any]]:
+    if isinstance(member, Linear):
+        slopes, intercepts = zip(*(_linear(model, member) for model in member.fitted), strict=True)
+        return "linear", {"slopes": np.stack(slopes), "intercepts": np.stack(intercepts)}
+    if isinstance(member, Kernel):
+        return "kernel", {
+            "points": member.points,
+            "sharpness": np.float64(member.sharpness),
+            "coefficients": np.stack(member.fitted),
+        }
+    if isinstance(member, Network):
+        (layers,) = member.fitted
+        return "network", {
+            f"{name}{number}": part
+            for number, layer in enumerate(layers)
+            for name, part in zip(("weight", "bias"), layer, strict=True)
+        }
+    if isinstance(member, Forest):
+        (forest,) = member.fitted
+        return "forest", _join(_tree(each.tree_) for each in forest.estimators_)
+    if isinstance(member, Boosting):
+        return "boosting", _boosting(member)
+    raise TypeError(f"member: expected one of labelproof's candidates, got {type(member).__name__}")
+
+
+def _linear(model: Any, member: Linear) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Slopes `(F, C)` and intercepts `(1, C)`; of a single class, which is an index, no slopes."""
+    assert member.standard is not None  # noqa: S101
+    slopes = np.zeros((len(member.standard.mean), member.classes))
+    intercepts = np.full((1, member.classes), _NEVER)
+    if isinstance(model, int):
+        intercepts[0, model] = 0.0
+    elif len(model.classes_) == 2:
+        # One score for two classes: that of the first is 0.
+        first, second = model.classes_
+        slopes[:, second], intercepts[0, second] = model.coef_[0], model.intercept_[0]
+        intercepts[0, first] = 0.0
+    else:
+        slopes[:, model.classes_], intercepts[0, model.classes_] = model.coef_.T, model.intercept_
+    return slopes, intercepts
+
+
+class _Tree(NamedTuple):
+    """The nodes of a tree, children after their parents."""
+
+    feature: NDArray[Any]
+    threshold: NDArray[Any]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    value: NDArray[Any]
+
+
+def _tree(tree: Any) -> _Tree:
+    """A tree of a forest, whose leaves say a number for each class."""
+    value = tree.value[:, :, 0]
+    return _Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, value)
+
+
+def _boosting(member: Boosting) -> dict[str, Any]:
+    (model,) = member.fitted
+    stages = np.array(member.chosen)
+    if isinstance(model, int):
+        # One class alone: a tree that is a leaf, and a score that is sure of it.
+        leaf = np.zeros(1, np.int64)
+        alone = _Tree(leaf, np.zeros(1), leaf - 1, leaf - 1, np.zeros(1))
+        trees, baseline = [alone], np.array([-_NEVER])
+        stages, classes = np.ones_like(stages), np.array([model, model])
+    else:
+        trees = [_boosted(each.nodes) for stage in model._predictors for each in stage]
+        baseline, classes = model._baseline_prediction.ravel(), model.classes_
+    extra = {"stages": stages, "classes": classes, "count": np.int64(member.classes)}
+    return {**_join(trees), "baseline": baseline.astype(np.float64), **extra}
+
+
+def _boosted(nodes: Any) -> _Tree:
+    """A tree of boosting, whose leaves say one number."""
+    inner = nodes["is_leaf"] == 0
+    left, right = (np.where(inner, nodes[side].astype(np.int64), -1) for side in ("left", "right"))
+    return _Tree(nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"])
+
+
+def _join(trees: Iterable[_Tree]) -> dict[str, Any]:
+    """All trees in one table of nodes."""
+    trees = list(trees)
+    sizes = [len(tree.feature) for tree in trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    first = np.repeat(roots, sizes)
+    place = np.arange(len(first))
+    left, right, feature, threshold, value = (
+        _column(trees, name) for name in ("left", "right", "feature", "threshold", "value")
+    )
+    leaf = left < 0
+    return {
+        "feature": np.where(leaf, 0, feature).astype(np.int32),
+        "threshold": _rounded_down(np.where(leaf, 0.0, threshold)),
+        "left": np.where(leaf, place, left + first).astype(np.int32),
+        "right": np.where(leaf, place, right + first).astype(np.int32),
+        "roots": roots.astype(np.int64),
+        "value": value.astype(np.float64 if value.ndim == 1 else np.float32),
+    }
+
+
+def _column(trees: Sequence[_Tree], name: str) -> NDArray[Any]:
+    return np.concatenate([getattr(tree, name) for tree in trees])
+
+
+def _rounded_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The largest float32 that is no larger: of float32 features the same ones are below it.
+
+    >>> float(_rounded_down(np.array([0.1]))[0]) <= 0.1
+    True
+    """
+    with np.errstate(over="ignore"):
+        near = numbers.astype(np.float32)
+    return np.where(near > numbers, np.nextafter(near, np.float32(-np.inf)), near)

@@ -1,0 +1,97 @@
+"""A blend of plain tensors predicts what the committee does, and refuses what is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from labelproof.audit.noise_model import NoiseModel
+from labelproof.models.blend import Blend
+from labelproof.tabular.candidates import (
+    Boosting,
+    Candidate,
+    Forest,
+    Given,
+    Kernel,
+    Linear,
+    Network,
+)
+from labelproof.tabular.committee import Committee
+from labelproof.tabular.tensors import committee_tensors
+
+
+def rows_and_labels(classes: int, present: int) -> tuple[np.ndarray, np.ndarray]:
+    """Float32 rows as a table has them, of some of the classes."""
+    generator = np.random.default_rng(0)
+    given = np.arange(120) % present
+    rows = generator.normal(size=(120, 3)) + given[:, None]
+    return rows.astype(np.float32), np.eye(classes)[given]
+
+
+def committee(candidate: Candidate, rows: np.ndarray, labels: np.ndarray) -> Committee:
+    wide, classes = rows.astype(np.float64), labels.shape[1]
+    candidate.fit(wide, labels, np.ones(len(rows)))
+    variants = len(candidate.predict(wide[:2]))
+    noise = NoiseModel(np.eye(classes), 1.0, 0.0, np.eye(classes) / classes)
+    even, warm = np.full(variants, 1 / variants), np.linspace(0.5, 2.0, variants)
+    prior = np.linspace(1.0, 1.5, classes)
+    return Committee([candidate], even, warm, prior, 0.8, noise, {}, labels.astype(np.float32))
+
+
+KINDS = [
+    Linear(),
+    Kernel(landmarks=20),
+    Forest(),
+    Forest(extra=True),
+    Network(hidden=4, copies=2),
+    Boosting(stages=(2, 5)),
+]
+
+
+@pytest.mark.parametrize("candidate", KINDS, ids=lambda each: each.names[0])
+def test_it_predicts_what_the_classifiers_do(candidate: Candidate) -> None:
+    for classes, present in ((2, 2), (3, 3), (3, 2), (3, 1)):
+        rows, labels = rows_and_labels(classes, present)
+        model = committee(candidate, rows, labels)
+        blend = Blend(committee_tensors(model))
+        told = blend(torch.from_numpy(rows)).exp().numpy()
+        np.testing.assert_allclose(told, model.predict_proba(rows), atol=1e-6)
+
+
+def test_a_classifier_of_someone_else_has_no_tensors() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rows, labels = rows_and_labels(2, 2)
+    with pytest.raises(TypeError, match="member"):
+        committee_tensors(committee(Given(estimator=LogisticRegression()), rows, labels))
+
+
+def test_tensors_that_are_no_blend_are_refused() -> None:
+    rows, labels = rows_and_labels(3, 3)
+    good = committee_tensors(committee(Forest(), rows, labels))
+
+    def changed(name: str, value: Tensor) -> dict[str, Tensor]:
+        return {**good, f"0.forest.{name}": value}
+
+    left, feature = good["0.forest.left"], good["0.forest.feature"]
+    backwards = left.clone()
+    backwards[-1] = 0  # a loop that would never end
+    hostile = {
+        "nothing": {},
+        "a member missing": {key: each for key, each in good.items() if not key.startswith("0.")},
+        "another kind": {"0.pickle.code": left, **good},
+        "a place that is no number": {"x.forest.left": left, **good},
+        "a loop": changed("left", backwards),
+        "a child past the end": changed("right", left + len(left)),
+        "a feature that is not there": changed("feature", feature + 3),
+        "a feature before the first": changed("feature", feature - 9),
+        "a root past the end": changed("roots", good["0.forest.roots"] + len(left)),
+        "values of fewer nodes": changed("value", good["0.forest.value"][:3]),
+        "values of other classes": changed("value", good["0.forest.value"][:, :2]),
+        "numbers that are none": {**good, "weights": good["weights"] * float("nan")},
+    }
+    for name, tensors in hostile.items():
+        with pytest.raises(ValueError, match="not those of a blend"):
+            pytest.fail(f"{name}: {Blend(tensors)}")

@@ -1,0 +1,176 @@
+"""Tables without a network: fit, predict, evaluate, audit and export, resumed and refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+from safetensors.torch import save_file
+
+import labelproof
+from labelproof.audit.folder import Audit
+from labelproof.data import load_dataset
+from labelproof.models.blend import Blend
+from labelproof.tabular.run import blend_configuration
+
+WRONG = np.arange(0, 240, 8)
+
+
+def plants() -> pd.DataFrame:
+    """Three kinds by two measurements and a colour, an eighth of them labelled as the next."""
+    generator, kinds = np.random.default_rng(0), np.arange(240) % 3
+    sizes = generator.normal(scale=0.4, size=(240, 2)) + np.stack([2 * kinds, -kinds], axis=1)
+    given = kinds.copy()
+    given[WRONG] = (given[WRONG] + 1) % 3
+    table = pd.DataFrame(sizes, columns=["height", "width"])
+    colours = np.array(["red", "green", None])[generator.integers(3, size=240)]
+    return table.assign(colour=colours, kind=np.array(["fig", "oak", "pear"])[given])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with a run on it beside it."""
+    folder = tmp_path_factory.mktemp("plants")
+    plants().to_csv(folder / "plants.csv", index=False)
+    labelproof.fit(folder / "plants.csv", "kind", output=folder / "run")
+    return folder
+
+
+def test_a_frame_and_a_file_come_to_the_same(made: Path) -> None:
+    table = plants()
+    run, loaded = labelproof.fit(table, "kind"), labelproof.load_run(made / "run")
+    assert isinstance(loaded.network, Blend)
+    assert "blend of " in repr(loaded)
+    inputs = table.drop(columns="kind")
+    predicted = loaded.predict(inputs)
+    pd.testing.assert_frame_equal(run.predict(inputs), predicted)
+    from_file = loaded.predict(made / "plants.csv").reset_index(drop=True)
+    pd.testing.assert_frame_equal(from_file, predicted)
+    truth = np.array(["fig", "oak", "pear"])[np.arange(240) % 3]
+    assert (predicted["label"] == truth).mean() > 0.98
+    assert loaded.evaluate(table.assign(kind=truth)).accuracy > 98
+    assert loaded.metrics["validation_accuracy"].iloc[0] > 80
+    # Whoever names a network or its training is given one.
+    network = labelproof.fit(table, "kind", epochs=2, audit=False, device="cpu")
+    assert network.configuration.network.startswith("mlp")
+
+
+def test_labels_are_judged_by_classifiers_that_have_not_seen_them(made: Path) -> None:
+    kept = Audit.read(made / "run" / "audit")
+    audits = [labelproof.load_run(made / "run").audit(), labelproof.audit(plants(), "kind")]
+    for audit in [kept, *audits]:
+        assert audit.findings.suspects.tolist() == kept.findings.suspects.tolist()
+        assert not audit.seen
+    assert set(WRONG) <= set(kept.suspects.index)
+    assert len(kept.suspects) <= len(WRONG) + 3
+    assert kept.noise_rate.low < 1 / 8 < kept.noise_rate.high
+    # An audit of the run takes the place of the one that is there: nothing was trained for long.
+    labelproof.audit(made / "run", output=made / "run" / "audit")
+    assert "classifier that had not seen it" in (made / "run/audit/report.html").read_text()
+
+
+def test_settings_of_the_data_are_those_of_a_blend_too() -> None:
+    table = plants()
+    table.loc[table.index % 3 == 0, "kind"] = table["kind"].where(table.index % 9 > 0, "oak")
+    table["batch"] = np.arange(240) // 3
+    run = labelproof.fit(
+        table,
+        "kind",
+        balanced=True,
+        group="batch",
+        noise="symmetric:0.2",
+        seed=3,
+        audit=False,
+    )
+    assert run.blended
+    assert run.record is not None
+    assert 0.1 < run.record.noise_rate < 0.3
+    assert run.configuration.class_weight == "balanced"
+    other = labelproof.fit(table, "kind", group="batch", audit=False)
+    assert not np.allclose(run.predict(table)["probability"], other.predict(table)["probability"])
+
+
+def test_a_few_rows_are_left_to_the_network() -> None:
+    for rows, blended in ((24, False), (60, True)):
+        few = load_dataset(plants().iloc[:rows], label="kind")
+        assert (blend_configuration(few, "few", {"seed": 1}) is not None) is blended
+
+
+def test_it_is_exported_as_any_network(made: Path, tmp_path: Path) -> None:
+    run = labelproof.load_run(made / "run")
+    rows = run.columns.encode(plants(), place="table")
+    session = onnxruntime.InferenceSession(run.export(tmp_path / "plants.onnx"))
+    (logits,) = session.run(None, {"rows": rows})
+    np.testing.assert_allclose(np.exp(np.asarray(logits)), run.probabilities(rows), atol=1e-5)
+
+
+def test_files_that_are_not_a_blend_are_refused_and_run_nothing(made: Path, tmp_path: Path) -> None:
+    run, proof = tmp_path / "run", tmp_path / "executed"
+
+    class Hostile:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.system, (f"touch {proof}",)
+
+    shutil.copytree(made / "run", run)
+    (checkpoint,) = (run / "checkpoint").iterdir()
+    whole = checkpoint.read_bytes()
+    pickled = pickle.dumps(Hostile())
+    save_file(labelproof.load_run(run).network.state_dict(), str(tmp_path / "without-notes"))
+    for content in (pickled, whole[:-100], (tmp_path / "without-notes").read_bytes(), b""):
+        checkpoint.write_bytes(content)
+        with pytest.raises(ValueError, match="safetensors"):
+            labelproof.load_run(run)
+    checkpoint.write_bytes(whole)
+    # One of other rows than the folder tells of.
+    text = (run / "model.json").read_text()
+    (run / "model.json").write_text(text.replace('"fig",', '"fig", "birch",'))
+    with pytest.raises(ValueError, match="weights do not fit"):
+        labelproof.load_run(run)
+    (run / "model.json").write_text(text)
+    (run / "predictions.npz").write_bytes(pickled)
+    with pytest.raises(ValueError, match=r"predictions\.npz"):
+        labelproof.load_run(run).audit()
+    assert not proof.exists()
+
+
+KILL = """
+import os, signal
+import labelproof
+from labelproof.training import run_folder
+write = run_folder.write_text
+
+def kill(path, *arguments, **options):
+    if path.name == "record.json":
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(path, *arguments, **options)
+
+run_folder.write_text = kill
+labelproof.fit("plants.csv", "kind", output="run")
+"""
+
+
+def test_killed_before_its_record_it_starts_anew(made: Path, tmp_path: Path) -> None:
+    shutil.copy(made / "plants.csv", tmp_path)
+    killed = subprocess.run([sys.executable, "-c", KILL], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / "run" / "model.json").exists()
+    assert not (tmp_path / "run" / "record.json").exists()
+    run = labelproof.fit(tmp_path / "plants.csv", "kind", output=tmp_path / "run")
+    whole = labelproof.load_run(made / "run")
+    pd.testing.assert_frame_equal(run.predict(plants()), whole.predict(plants()))
+    before = (tmp_path / "run" / "record.json").stat().st_mtime_ns
+    said: list[object] = []
+    labelproof.fit(tmp_path / "plants.csv", "kind", output=tmp_path / "run", progress=said.append)
+    assert any("Finished before" in str(line) for line in said)
+    assert (tmp_path / "run" / "record.json").stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match="seed"):
+        labelproof.fit(tmp_path / "plants.csv", "kind", seed=2, output=tmp_path / "run")
