@@ -4,8 +4,10 @@ The tables come from packages that ship data (`pip install palmerpenguins vega_d
 statsmodels`), with categories, dates, missing values, rare classes and up to seven classes. Each is
 cut in half three times; `fit` trains on one half as a CSV file and `evaluate` measures the other.
 
-    python benchmarks/tables_golden.py measure --name before   # adds a column of figures
+    python benchmarks/tables_golden.py measure --name blend    # adds a column of figures
     python benchmarks/tables_golden.py table                   # all columns side by side
+
+Both write them as `results/tables-golden.md`, which the documentation shows.
 
 The standard error is that of the mean accuracy over all test rows of a table.
 """
@@ -87,7 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.what == "measure":
         content[options.name] = measure()
         options.output.write_text(json.dumps(content, indent=1) + "\n")
-    print(table(content))
+    text = table(content)
+    options.output.with_suffix(".md").write_text(text + "\n")
+    print(text)
 
 
 def measure() -> dict[str, Any]:

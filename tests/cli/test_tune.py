@@ -66,7 +66,7 @@ def test_fresh_starts_anew(tmp_path: Path) -> None:
     refused = tune_digits(tmp_path, trials=1)
     assert "is not the file of a search" in str(refused.exception)
     refused = tune_digits(tmp_path, "--fresh", trials=1)
-    assert "left as it is" in str(refused.exception)
+    assert "is not the file of a search" in str(refused.exception)
     assert (tmp_path / "tuning.json").read_text() == "something else"
     other = {"format": 0, "about": {}, "trials": []}
     (tmp_path / "tuning.json").write_text(json.dumps(other))

@@ -383,6 +383,8 @@ def test_images_are_taken_as_bytes_or_as_numbers_grey_or_coloured() -> None:
     assert classifier.network_ == "cnn4"
     assert classifier.score(images, labels) > 0.9
     assert classifier.image_shape_ == (8, 8, 3)
+    first = classifier.predict(images.transpose(0, 3, 1, 2))
+    assert (first == classifier.predict(images)).all()
     assert classifier.n_features_in_ == 192
     numbers = clone(classifier).fit(images / 255, labels)
     assert bytes_of(numbers) == bytes_of(classifier)
@@ -391,7 +393,7 @@ def test_images_are_taken_as_bytes_or_as_numbers_grey_or_coloured() -> None:
     flat = small(**options).fit(grey, labels)
     assert bytes_of(flat) == bytes_of(small(**options).fit(grey[..., np.newaxis], labels))
     assert (flat.predict(grey) == flat.predict(grey[..., np.newaxis])).all()
-    with pytest.raises(ValueError, match=r"X: expected images \(N, 8, 8, 3\), as the classifier"):
+    with pytest.raises(ValueError, match=r"^X: .* as the classifier"):
         classifier.predict(grey)
 
 
@@ -428,15 +430,14 @@ FEATURES, LABELS = blobs(30)
         (FEATURES, LABELS[:9], "inconsistent numbers of samples"),
         (np.where(FEATURES > 5, np.nan, FEATURES), LABELS, "NaN"),
         (np.where(FEATURES > 5, np.inf, FEATURES), LABELS, "infinity"),
-        (np.zeros((30, 2, 2, 2, 2)), LABELS, r"X: expected rows \(N, F\), images \(N, H, W\)"),
-        (np.zeros((0, 8, 8)), LABELS[:0], "X: expected at least one image with pixels"),
+        (np.zeros((30, 2, 2, 2, 2)), LABELS, r"^X: expected \(N, H, W\)"),
+        (np.zeros((0, 8, 8)), LABELS[:0], "^X: expected images"),
         (np.full((30, 8, 8), 200.0), LABELS, "^X: .* from 200 to 200"),
         (np.full((30, 8, 8), -0.5), LABELS, "numbers from 0 to 1"),
-        (np.full((30, 8, 8), np.nan), LABELS, "NaN"),
-        (np.zeros((30, 3, 32, 32)), LABELS, r"channels first; turn them with X.transpose"),
+        (np.full((30, 8, 8), np.nan), LABELS, "^X: .*nan"),
         ([[1, 2], [3]], [0, 1], "inhomogeneous|setting an array"),
     ],
-    ids=range(16),
+    ids=range(15),
 )
 def test_data_that_cannot_be_used_is_refused(features: Any, labels: Any, message: str) -> None:
     with warnings.catch_warnings():

@@ -103,6 +103,10 @@ def test_a_few_rows_are_left_to_the_network() -> None:
     for rows, blended in ((24, False), (60, True)):
         few = load_dataset(plants().iloc[:rows], label="kind")
         assert (blend_configuration(few, "few", {"seed": 1}) is not None) is blended
+    with pytest.raises(ValueError, match="network"):
+        labelproof.fit(plants().iloc[:24], "kind", network="blend")
+    with pytest.raises(ValueError, match="group"):
+        labelproof.fit(plants().assign(batch=1), "kind", group="batch")
 
 
 def test_it_is_exported_as_any_network(made: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def audit(
             "or a .npy or .npz file of shape (samples, classes) with columns in the order of the "
             "class names. Rows are in the order of the data, unless --id names a column. PATH may "
             "then be labels only: a .npy or .txt file of names or class indices, or a table.",
-            show_default="train networks",
+            show_default="train models",
         ),
     ] = None,
     class_names: Annotated[
@@ -118,8 +118,9 @@ def audit(
 
         labelproof audit customers.csv --label churned
 
-    The audit trains networks by cross-validation with a robust loss, so that each label is judged
-    by a network that has not seen it. Faster, without training: a run of 'labelproof fit', or the
+    Each label is judged by a model that has not seen it: on a table by a blend of classifiers, in
+    seconds; on images, or with any option about a network or its training, by networks trained by
+    cross-validation with a robust loss. Without training: a run of 'labelproof fit', or the
     predictions of any other model:
 
         labelproof audit photos-fit

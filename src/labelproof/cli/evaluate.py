@@ -93,12 +93,12 @@ def evaluate(
             "validated on: of how it does on new data they say nothing.",
         )
     elif found.learned_from and found.clean:
-        say(console, "The network has learned from most of these.")
+        say(console, "The run has learned from most of these.")
     elif found.learned_from:
         checked = "" if labels is not None else ", and no one has checked them"
         say(
             console,
-            f"The network has learned from most of these labels{checked}: this is no measure of "
+            f"The run has learned from most of these labels{checked}: this is no measure of "
             "how it does on new data.",
         )
 

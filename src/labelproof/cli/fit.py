@@ -43,7 +43,7 @@ def fit(
             help="The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists all. auto "
             "tries several on held-out labels, which takes many times as long (see 'labelproof "
             "tune').",
-            show_default="ce+sr, adapted to the data and the number of epochs",
+            show_default="of a network: ce+sr, adapted to the data and the number of epochs",
         ),
     ] = None,
     loss_file: LossFiles = None,
@@ -89,7 +89,7 @@ def fit(
         bool,
         typer.Option(
             "--audit/--no-audit",
-            help="At the end, let the network flag wrong labels, and write a report.",
+            help="At the end, flag labels that look wrong, and write a report.",
         ),
     ] = True,
     output: Annotated[
@@ -120,15 +120,16 @@ def fit(
 
         labelproof fit photos/ --labels reviewed.csv
 
-    Network and settings follow from the kind and size of the data. The loss is robust to wrong
-    labels. A tenth of the examples is held out for validation. At the end the network flags labels
-    that look wrong and writes a report. Use the folder it leaves to predict and to review:
+    On a table, classifiers are compared on held-out labels, and the best are blended; that takes
+    seconds. On images, or with any option about a network or its training, a network is trained
+    with a robust loss, and a tenth of the examples is held out for validation. At the end, labels
+    that look wrong are flagged in a report. Use the folder it leaves to predict and to review:
 
         labelproof predict photos-fit new-photos/
 
         labelproof review photos-fit
 
-    If interrupted, the same command resumes from the last checkpoint.
+    If interrupted, the same command resumes from the last checkpoint; a blend starts over.
     """
     reporter = Terminal()
     plan = plan_fit(

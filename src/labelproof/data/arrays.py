@@ -59,13 +59,12 @@ def load_arrays(
     Returns:
         A dataset in memory. Its labels count as not clean.
 
-    Example:
-        >>> file = getfixture("tmp_path") / "shapes.npz"
-        >>> pixels = np.linspace(0, 1, 6 * 8 * 8 * 3).reshape(6, 8, 8, 3)
-        >>> np.savez(file, x_train=pixels, y_train=np.array(list("abbaab")))
-        >>> dataset = load_arrays(file)
-        >>> dataset.class_names, dataset.train.labels, dataset.image_shape
-        (('a', 'b'), array([0, 1, 1, 0, 0, 1]), (3, 8, 8))
+    >>> file = getfixture("tmp_path") / "shapes.npz"
+    >>> pixels = np.linspace(0, 1, 6 * 8 * 8 * 3).reshape(6, 8, 8, 3)
+    >>> np.savez(file, x_train=pixels, y_train=np.array(list("abbaab")))
+    >>> dataset = load_arrays(file)
+    >>> dataset.class_names, dataset.train.labels, dataset.image_shape
+    (('a', 'b'), array([0, 1, 1, 0, 0, 1]), (3, 8, 8))
     """
     file, place = Path(path), readable(str(path))
     check_on_error(on_error)
@@ -89,9 +88,11 @@ def load_arrays(
         check_classes(place, names, num_images=shown)
     if like is not None or all(array.ndim == 2 for array in given.values()):
         return _table(given, labels, names, file, on_error, like)
-    images = _bytes(given, place)
+    images = _as_bytes(given, place, rounded=True)
     splits = {
-        split: Split(_channels_first(images[split], f"{place}: {key}"), labels[split])
+        split: Split(
+            np.ascontiguousarray(_channels_first(images[split], f"{place}: {key}")), labels[split]
+        )
         for split, (key, _) in pairs.items()
     }
     mean, std = channel_statistics(splits["train"].array)
@@ -250,8 +251,35 @@ def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tu
     return pairs
 
 
-def _bytes(given: Mapping[str, NDArray[Any]], place: str) -> dict[str, NDArray[np.uint8]]:
-    """Pixels as bytes, every split by the same rule."""
+def as_images(
+    images: NDArray[Any],
+    shape: tuple[int, int, int] | None = None,
+    *,
+    place: str = "X",
+    channels: Sequence[int] = (1, 3),
+) -> NDArray[np.uint8]:
+    """Images `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)` as bytes `(N, C, H, W)`.
+
+    Args:
+        images: Bytes, whole numbers up to 255, or numbers from 0 to 1.
+        shape: `(C, H, W)`, where it is known: it tells which axis has the channels.
+        place: What they are called in an error.
+        channels: How many there may be, where the shape is not known.
+
+    Raises:
+        ValueError: They have other axes, or numbers that are no pixels.
+
+    >>> as_images(np.ones((2, 8, 6, 3))).shape
+    (2, 3, 8, 6)
+    """
+    turned = _channels_first(images, place, channels, shape)
+    return np.ascontiguousarray(_as_bytes({"": turned}, place)[""])
+
+
+def _as_bytes(
+    given: Mapping[str, NDArray[Any]], place: str, *, rounded: bool = False
+) -> dict[str, NDArray[np.uint8]]:
+    """Pixels as bytes, every split by the same rule; `rounded` also takes fractions up to 255."""
     for array in given.values():
         if array.dtype.kind not in "uifb" or not array.size:
             raise ValueError(
@@ -261,12 +289,14 @@ def _bytes(given: Mapping[str, NDArray[Any]], place: str) -> dict[str, NDArray[n
         return dict(given)
     low = min(float(array.min()) for array in given.values())
     high = max(float(array.max()) for array in given.values())
-    if not (low >= 0 and high <= 255):  # NaN is refused too
-        raise ValueError(
-            f"{place}: expected images of bytes or of numbers from 0 to 1, got numbers from "
-            f"{low:g} to {high:g}; scale them to that, or give rows as (N, F)"
-        )
     fractions = any(array.dtype.kind == "f" for array in given.values())
+    most = 1 if fractions and not rounded else 255
+    if not (low >= 0 and high <= most):  # NaN is refused too
+        raise ValueError(
+            f"{place}: expected images of bytes, or of numbers from 0 to 1, got numbers from "
+            f"{low:g} to {high:g}; scale all images to 0..1 by one range, or give measurements as "
+            "rows (N, F)"
+        )
     booleans = all(array.dtype.kind == "b" for array in given.values())
     scale = 255.0 if booleans or (fractions and high <= 1) else 1.0
     if fractions and scale == 1.0:
@@ -279,13 +309,25 @@ def _bytes(given: Mapping[str, NDArray[Any]], place: str) -> dict[str, NDArray[n
     return pixels
 
 
-def _channels_first(images: NDArray[np.uint8], place: str) -> NDArray[np.uint8]:
+def _channels_first(
+    images: NDArray[Any],
+    place: str,
+    channels: Sequence[int] = (1, 3),
+    shape: tuple[int, int, int] | None = None,
+) -> NDArray[Any]:
     if images.ndim == 3:
         return images[:, np.newaxis]
-    first, last = (images.ndim == 4 and images.shape[axis] in (1, 3) for axis in (1, -1))
-    if first == last:
-        raise ValueError(
-            f"{place}: expected (N, H, W), or four axes of which the second or the last, not both, "
-            f"has 1 or 3 channels, got {images.shape}"
-        )
-    return images if first else np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+    if images.ndim == 4:
+        if shape is not None and images.shape[1:] == shape:
+            return images
+        first, last = (images.shape[axis] in channels for axis in (1, -1))
+        if shape is not None and images.shape[1:] == (*shape[1:], shape[0]):
+            first, last = False, True
+        if first != last:
+            return images if first else images.transpose(0, 3, 1, 2)
+    known = " or ".join(map(str, channels))
+    raise ValueError(
+        f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W) with {known} channels on one "
+        f"of these axes alone, got {images.shape}"
+        + ("; a single image is given as array[None]" if images.ndim == 2 else "")
+    )

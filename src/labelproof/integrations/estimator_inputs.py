@@ -17,6 +17,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from labelproof.data.arrays import as_images
 from labelproof.data.classes import UnusableSamplesError, report_spellings
 from labelproof.data.columns import Columns, are_numbers
 from labelproof.data.notices import few, quoted
@@ -28,7 +29,6 @@ __all__ = [
     "Admitted",
     "Form",
     "admit_examples",
-    "admit_images",
     "admit_inputs",
     "admit_label_kinds",
     "dimensions",
@@ -38,53 +38,6 @@ __all__ = [
     "medians",
     "refuse_absent",
 ]
-
-_CHANNELS = (1, 3, 4)
-
-
-def admit_images(images: NDArray[Any]) -> NDArray[np.uint8]:
-    """Images `(N, H, W)` or `(N, H, W, C)`, of bytes or of numbers from 0 to 1, as `(N, C, H, W)`.
-
-    Raises:
-        ValueError: They have other axes, or numbers that are no pixels.
-
-    Example:
-        >>> admit_images(np.ones((2, 8, 6))).shape
-        (2, 1, 8, 6)
-    """
-    if images.ndim not in (3, 4):
-        raise ValueError(
-            f"X: expected rows (N, F), images (N, H, W) or images (N, H, W, C), got {images.ndim} "
-            f"dimensions: {images.shape}"
-        )
-    if 0 in images.shape:
-        raise ValueError(f"X: expected at least one image with pixels, got shape {images.shape}")
-    if images.ndim == 4 and images.shape[1] in _CHANNELS and images.shape[3] not in _CHANNELS:
-        raise ValueError(
-            f"X: expected images with their channels last, (N, H, W, C), got {images.shape}, which "
-            "looks like channels first; turn them with X.transpose(0, 2, 3, 1)"
-        )
-    if images.dtype != np.uint8:
-        images = _bytes(images)
-    last = images[..., np.newaxis] if images.ndim == 3 else images
-    return np.ascontiguousarray(last.transpose(0, 3, 1, 2))
-
-
-def _bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
-    expected = "X: expected images of uint8, or of numbers from 0 to 1"
-    if images.dtype.kind not in "fiub":
-        raise ValueError(f"{expected}, got {images.dtype}")
-    low, high = images.min(), images.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError(f"{expected}, got NaN or infinity")
-    if images.dtype.kind in "iu" and low >= 0 and high <= 255:
-        return images.astype(np.uint8)
-    if low < 0 or high > 1:
-        raise ValueError(
-            f"{expected}, got {images.dtype} from {low:g} to {high:g}; scale all images to 0..1 by "
-            "one range, or give windows of measurements as rows: X.reshape(len(X), -1)"
-        )
-    return np.rint(images.astype(np.float32) * 255).astype(np.uint8)
 
 
 def is_frame(data: Any) -> bool:
@@ -448,14 +401,17 @@ def _images(features: Any, known: Form | None) -> NDArray[np.uint8]:
             f"X: expected rows (N, F), as the classifier was fitted on, got {array.ndim} "
             f"dimensions: {array.shape}"
         )
+    shape = None
     if known is not None and known.image_shape is not None:
-        shape = known.image_shape
-        if array.shape[1:] not in (shape, shape[:2] if shape[2] == 1 else shape):
-            raise ValueError(
-                f"X: expected images (N, {', '.join(map(str, shape))}), as the classifier was "
-                f"fitted on, got {array.shape}"
-            )
-    return admit_images(array)
+        height, width, channels = known.image_shape
+        shape = channels, height, width
+    images = as_images(array, shape, channels=(1, 3, 4))
+    if shape is not None and images.shape[1:] != shape:
+        raise ValueError(
+            f"X: expected images of {shape[1]} x {shape[2]} pixels and {shape[0]} channels, as the "
+            f"classifier was fitted on, got {array.shape}"
+        )
+    return images
 
 
 def _labels(labels: Any, inputs: NDArray[Any]) -> NDArray[Any]:

@@ -85,7 +85,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
     For rows it is the blend of classifiers that predicts held-out labels best, for images a neural
     network with a robust loss. It makes any classifier of scikit-learn robust, too. Rows need not
     be standardised. A table of pandas may have categories, dates and missing values; images come as
-    they are, `(N, H, W)` or `(N, H, W, C)`, of bytes or of numbers from 0 to 1.
+    they are, `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, of bytes or of numbers from 0 to 1.
 
     Args:
         loss: What is minimised: a text such as `"gce(q=0.7)"`, a loss of this package, any
@@ -218,7 +218,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         """Learn from examples, some of whose labels may be wrong.
 
         Args:
-            X: Rows `(N, F)`, a table, or images `(N, H, W)` or `(N, H, W, C)`.
+            X: Rows `(N, F)`, a table, or images `(N, H, W)`, `(N, H, W, C)`, `(N, C, H, W)`.
             y: A label for each: numbers or text.
             sample_weight: How much each counts; a weight of 2 is the example twice.
             groups: What each belongs to, such as a customer or a patient. Examples of one group,

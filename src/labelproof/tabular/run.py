@@ -73,6 +73,9 @@ def blend_configuration(
     asked = given.pop("network", BLEND)
     if not dataset.tabular or asked != BLEND or any(name not in _OF_DATA for name in given):
         return None
+    groups = dataset.train.groups
+    if dataset.group is not None and groups is not None and len(np.unique(groups)) < 2:
+        return None  # one group cannot be cut; whoever trains the network says so
     configuration = Configuration(data, network=BLEND, epochs=1, **given)
     # Of a handful of rows none can be held out to compare classifiers by.
     rows = blend_rows(configuration, dataset, human=human).rows

@@ -25,9 +25,10 @@ from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.files import read_arrays
 from labelproof.training.provenance import MODEL, fingerprint, note_places, read_description
 from labelproof.training.record import RECORD, RunRecord
-from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
+from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job
 from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.space import default_trials
@@ -439,6 +440,7 @@ def _check_whole(folder: Path) -> None:
     try:
         read_description(folder)
         check_newest(folder / "checkpoint")
+        read_arrays(folder / PREDICTIONS, ["held"])
     except (ValueError, FileNotFoundError) as error:
         raise ValueError(
             f"{folder} was finished and is damaged since: {error}; bring it back from a copy, or "

@@ -16,7 +16,7 @@ import torch
 import torch.distributed
 
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
-from labelproof.data.arrays import array_table, class_indices
+from labelproof.data.arrays import array_table, as_images, class_indices
 from labelproof.data.classes import check_classes
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import ImageFiles, OnError, channel_statistics
@@ -39,7 +39,6 @@ from labelproof.training.run_folder import (
     owning,
     remove_run,
 )
-from labelproof.verbs.predictions import as_images
 from labelproof.verbs.progress import Reporter
 
 __all__ = [

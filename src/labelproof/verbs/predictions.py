@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from labelproof.data.arrays import FEATURES, array_table, read_arrays
+from labelproof.data.arrays import FEATURES, array_table, as_images, read_arrays
 from labelproof.data.dataset import Dataset
 from labelproof.data.image_folder import report_other_files
 from labelproof.data.image_table import listed_images
@@ -39,7 +39,6 @@ __all__ = [
     "ARRAYS",
     "NewData",
     "Picture",
-    "as_images",
     "find_pictures",
     "from_array",
     "load_array",
@@ -330,6 +329,8 @@ def from_array(
     images: NDArray[Any], shape: tuple[int, int, int], *, place: str = "data"
 ) -> Iterator[Picture]:
     """The images of an array, with the channels of `shape`."""
+    if images.ndim == 3:
+        _refuse_single(images, shape, place)
     for index, image in enumerate(as_images(images, shape, place=place)):
         yield Picture(place, str(index), _with_channels(image, shape[0]))
 
@@ -349,39 +350,6 @@ def load_array(path: Path) -> NDArray[Any]:
     )
 
 
-def as_images(
-    images: NDArray[Any], shape: tuple[int, int, int] | None = None, *, place: str = "data"
-) -> NDArray[np.uint8]:
-    """Images as `(N, C, H, W)` bytes.
-
-    Example:
-        >>> as_images(np.ones((2, 8, 6, 3))).shape
-        (2, 3, 8, 6)
-    """
-    return _as_bytes(_channels_first(images, shape, place), place)
-
-
-def _channels_first(
-    images: NDArray[Any], shape: tuple[int, int, int] | None, place: str
-) -> NDArray[Any]:
-    if images.ndim == 3:
-        if shape is not None:
-            _refuse_single(images, shape, place)
-        return images[:, np.newaxis]
-    if images.ndim == 4:
-        if shape is not None and images.shape[1:] == shape:
-            return images
-        if shape is not None and images.shape[1:] == (*shape[1:], shape[0]):
-            return images.transpose(0, 3, 1, 2)
-        first, last = images.shape[1] in (1, 3), images.shape[3] in (1, 3)
-        if first != last:
-            return images if first else images.transpose(0, 3, 1, 2)
-    raise ValueError(
-        f"{place}: expected {_TAKEN}, got {images.shape}"
-        + ("; a single image is given as array[None]" if images.ndim == 2 else "")
-    )
-
-
 def _refuse_single(images: NDArray[Any], shape: tuple[int, int, int], place: str) -> None:
     """Three axes mean grey images, and may be those of one image that has its channels with it."""
     channels, height, width = shape
@@ -398,20 +366,6 @@ def _refuse_single(images: NDArray[Any], shape: tuple[int, int, int], place: str
             f"{place}: expected {_TAKEN}, got {images.shape}, which may be one image in colour or "
             "3 grey ones; a single image is given as array[None], grey ones as array[:, None]"
         )
-
-
-def _as_bytes(images: NDArray[Any], place: str) -> NDArray[np.uint8]:
-    if images.dtype == np.uint8 or not images.size:
-        return images.astype(np.uint8, copy=False)
-    # A NaN is within no bounds.
-    if images.dtype.kind == "f" and images.min() >= 0 and images.max() <= 1:
-        return np.rint(images * 255).astype(np.uint8)
-    if images.dtype.kind in "iu" and images.min() >= 0 and images.max() <= 255:
-        return images.astype(np.uint8)
-    raise ValueError(
-        f"{place}: expected bytes, or numbers from 0 to 1, got {images.dtype} from "
-        f"{images.min()} to {images.max()}"
-    )
 
 
 def _with_channels(image: NDArray[np.uint8], channels: int) -> NDArray[np.uint8]:

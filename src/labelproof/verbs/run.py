@@ -35,6 +35,9 @@ __all__ = ["Run", "load_run"]
 class Run(TrainedNetwork):
     """A trained network with all that is known about it: what `fit`, `train` and `load_run` return.
 
+    The network of a table is a [`Blend`][labelproof.models.blend.Blend] of classifiers, unless one
+    was asked for; `record.candidates` tells what is in it.
+
     `network`, `configuration`, `record`, `epochs`, `folder` and `device` are as for
     [`TrainedNetwork`][labelproof.training.trained_network.TrainedNetwork].
 
@@ -129,10 +132,10 @@ class Run(TrainedNetwork):
         data_root: str | os.PathLike[str] | None = None,
         progress: Reporter | Callback | bool | None = None,
     ) -> Audit:
-        """Ask the network which of the labels it was trained on are wrong; nothing is trained.
+        """Say which of the labels it was trained on are wrong; nothing is trained.
 
-        It has seen these labels, so what it memorised is missing. `labelproof.audit` judges each
-        label by a network that has not.
+        The blend of a table has held out every label once. A network has seen these labels, so what
+        it memorised is missing; `labelproof.audit` judges each label by one that has not.
 
         Args:
             human_labels: The file of human labels, for a run with noise such as `human:worse`.

@@ -194,12 +194,8 @@ def _predict_next(folder: Path, dataset: Dataset) -> str:
 def describe_end(
     record: RunRecord, folder: Path, dataset: Dataset, *, corrected: bool = False
 ) -> str:
-    """What the run came to, in words, and what to do next.
-
-    Raises:
-        ValueError: A file of the run is damaged or missing.
-    """
-    held = _count_held(folder)
+    """What the run came to, in words, and what to do next."""
+    held = len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
     accuracy = record.curve["validation_accuracy"][-1]
     low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
     what = "row" if dataset.tabular else "image"
@@ -224,16 +220,6 @@ def describe_end(
         _predict_next(folder, dataset),
     ]
     return "\n".join(lines)
-
-
-def _count_held(folder: Path) -> int:
-    """How many samples a finished run held out."""
-    try:
-        return len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
-    except FileNotFoundError:
-        raise ValueError(f"{folder / PREDICTIONS} is missing; start anew with --fresh") from None
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder}: {error}; start anew with --fresh") from None
 
 
 def preview(
