@@ -20,7 +20,6 @@ from labelproof.intervals import wilson_interval
 __all__ = [
     "DOUBTFUL",
     "FEWEST",
-    "TRUSTED",
     "Estimate",
     "Findings",
     "Suspicion",
@@ -34,8 +33,10 @@ DOUBTFUL = 0.5
 FEWEST = 10
 """Samples of a class from which on it can be judged: smaller ones are hardly learned."""
 
-TRUSTED = 0.7
-"""Share of labels that are predicted from which on predictions are believed without a warning."""
+_TRUSTED = 0.85
+"""Share of the right labels, by the estimated rate, that trusted predictions agree with."""
+_AGREED = 0.3
+"""Share of all labels that trusted predictions agree with, however many are wrong."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,6 +109,13 @@ class Findings:
     def agreement(self) -> Estimate:
         """The share of labels that the network predicts."""
         return Estimate(self.agreed / len(self), *wilson_interval(self.agreed, len(self)))
+
+    def trusts(self, agreed: float) -> bool:
+        """Whether predictions that agree with such a share of the labels have learned enough.
+
+        A perfect model agrees with the labels that are right, and with no others.
+        """
+        return agreed >= max(_TRUSTED * (1 - self.noise_rate.value), _AGREED)
 
     @property
     def estimated_count(self) -> int:
