@@ -148,7 +148,7 @@ def verify(
 
 
 def _whereabouts(dataset: KnownDataset, root: Path) -> str:
-    if dataset.embedded:
+    if not dataset.files:
         return "always there"
     try:
         found = find_dataset(dataset, root)
@@ -163,7 +163,7 @@ def _whereabouts(dataset: KnownDataset, root: Path) -> str:
 
 def _is_there(dataset: KnownDataset, root: Path) -> bool:
     try:
-        return dataset.embedded or find_dataset(dataset, root) is not None
+        return not dataset.files or find_dataset(dataset, root) is not None
     except FileNotFoundError:
         # Some of its files are: the verification says which are not.
         return True

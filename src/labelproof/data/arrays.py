@@ -59,13 +59,12 @@ def load_arrays(
     Returns:
         A dataset in memory. Its labels count as not clean.
 
-    Example:
-        >>> file = getfixture("tmp_path") / "shapes.npz"
-        >>> pixels = np.linspace(0, 1, 6 * 8 * 8 * 3).reshape(6, 8, 8, 3)
-        >>> np.savez(file, x_train=pixels, y_train=np.array(list("abbaab")))
-        >>> dataset = load_arrays(file)
-        >>> dataset.class_names, dataset.train.labels, dataset.image_shape
-        (('a', 'b'), array([0, 1, 1, 0, 0, 1]), (3, 8, 8))
+    >>> file = getfixture("tmp_path") / "shapes.npz"
+    >>> pixels = np.linspace(0, 1, 6 * 8 * 8 * 3).reshape(6, 8, 8, 3)
+    >>> np.savez(file, x_train=pixels, y_train=np.array(list("abbaab")))
+    >>> dataset = load_arrays(file)
+    >>> dataset.class_names, dataset.train.labels, dataset.image_shape
+    (('a', 'b'), array([0, 1, 1, 0, 0, 1]), (3, 8, 8))
     """
     file, place = Path(path), readable(str(path))
     check_on_error(on_error)
@@ -270,9 +269,8 @@ def as_images(
     Raises:
         ValueError: They have other axes, or numbers that are no pixels.
 
-    Example:
-        >>> as_images(np.ones((2, 8, 6, 3))).shape
-        (2, 3, 8, 6)
+    >>> as_images(np.ones((2, 8, 6, 3))).shape
+    (2, 3, 8, 6)
     """
     turned = _channels_first(images, place, channels, shape)
     return np.ascontiguousarray(_as_bytes({"": turned}, place)[""])

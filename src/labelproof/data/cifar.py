@@ -157,14 +157,13 @@ def read_pickle(content: bytes, name: str) -> dict[Any, Any]:
     Text written by Python 2, which does not tell text from bytes, comes out as `str` in Latin-1.
     Only the dict's own values may be arrays. Errors begin with `name`.
 
-    Example:
-        >>> read_pickle(pickle.dumps({"labels": [3, 8]}, protocol=2), "batch")
-        {'labels': [3, 8]}
-        >>> read_pickle(pickle.dumps(print), "batch")
-        Traceback (most recent call last):
-            ...
-        labelproof.data.cifar.UnsafePickleError: batch: refused: the pickle asks for
-        'builtins.print', which is code, not data
+    >>> read_pickle(pickle.dumps({"labels": [3, 8]}, protocol=2), "batch")
+    {'labels': [3, 8]}
+    >>> read_pickle(pickle.dumps(print), "batch")
+    Traceback (most recent call last):
+        ...
+    labelproof.data.cifar.UnsafePickleError: batch: refused: the pickle asks for
+    'builtins.print', which is code, not data
     """
     try:
         # The unpickler allocates memory for every entry of its memo up to the largest.
@@ -227,7 +226,6 @@ class _DataUnpickler(pickle.Unpickler):
 def _layouts(
     home: str, classes: tuple[int, ...], folders: tuple[str, str], **batches: tuple[str, ...]
 ) -> tuple[CifarLayout, CifarLayout]:
-    """The binary and the python version of a dataset."""
     binary = {split: tuple(f"{file}.bin" for file in files) for split, files in batches.items()}
     archive = home.replace("cifar", "cifar-")
     return (

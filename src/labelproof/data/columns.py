@@ -82,9 +82,8 @@ class Column:
         fill: What stands for a missing number: the median of up to 100,000 training rows.
         offset: Subtracted where float32 would lose the differences between large numbers.
 
-    Example:
-        >>> Column("size", "category", values=("L", "S"), other=True, missing=3).feature_names
-        ('size=L', 'size=S', 'size: other', 'size: missing')
+    >>> Column("size", "category", values=("L", "S"), other=True, missing=3).feature_names
+    ('size=L', 'size=S', 'size: other', 'size: missing')
     """
 
     name: str
@@ -156,9 +155,9 @@ class Column:
         all_known = index.min() >= 0
 
         def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
-            chosen = index[codes[part]]
+            chosen = index.take(codes[part], mode="wrap")
             ones = np.arange(start, rows.size, rows.shape[1]) + chosen
-            rows.reshape(-1)[ones if all_known else ones[chosen >= 0]] = 1
+            rows.reshape(-1).put(ones if all_known else ones[chosen >= 0], 1)
 
         if self.other or not set(words) - known.keys():
             return write, ""
@@ -191,16 +190,15 @@ class Columns:
         decimal: The decimal point of numbers in the training file's text.
         thousands: The separator of thousands there.
 
-    Example:
-        >>> table = pd.DataFrame({"age": [31, None, 47, 52], "colour": ["red", "blue"] * 2})
-        >>> columns = Columns.learn(table)
-        >>> columns.feature_names
-        ('age', 'age: missing', 'colour=blue', 'colour=red')
-        >>> columns.encode(pd.DataFrame({"colour": ["red", "green"], "age": [20, None]}))
-        array([[20.,  0.,  0.,  1.],
-               [47.,  1.,  0.,  0.]], dtype=float32)
-        >>> Columns.from_values(columns.as_values()) == columns
-        True
+    >>> table = pd.DataFrame({"age": [31, None, 47, 52], "colour": ["red", "blue"] * 2})
+    >>> columns = Columns.learn(table)
+    >>> columns.feature_names
+    ('age', 'age: missing', 'colour=blue', 'colour=red')
+    >>> columns.encode(pd.DataFrame({"colour": ["red", "green"], "age": [20, None]}))
+    array([[20.,  0.,  0.,  1.],
+           [47.,  1.,  0.,  0.]], dtype=float32)
+    >>> Columns.from_values(columns.as_values()) == columns
+    True
     """
 
     columns: tuple[Column, ...]
@@ -315,8 +313,7 @@ class Columns:
     def as_values(self) -> dict[str, Any]:
         """Plain values that JSON can hold."""
         columns = [{**asdict(column), "values": list(column.values)} for column in self.columns]
-        left_out = [list(entry) for entry in self.left_out]
-        return {**asdict(self), "columns": columns, "left_out": left_out}
+        return {**asdict(self), "columns": columns, "left_out": [*map(list, self.left_out)]}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Columns:
@@ -347,7 +344,7 @@ def _learn(
     present = values
     if np.isnan(low):
         present = values[~np.isnan(values)]
-        low, high = _range(present)
+        low, high = present.min(initial=np.inf), present.max(initial=-np.inf)
     missing = len(values) - len(present)
     if leave_out:
         if not len(present):
@@ -453,7 +450,9 @@ def code_text(table: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
         cells: Any = table[name]
         text = isinstance(cells.dtype, pd.StringDtype)
         if text or (cells.dtype == object and pd.api.types.infer_dtype(cells) == "string"):
-            return pd.Series(pd.Categorical.from_codes(*text_codes(cells)), index=table.index)
+            return pd.Series(
+                pd.Categorical.from_codes(*text_codes(cells), validate=False), index=table.index
+            )
         return None
 
     names = list(table.columns)
@@ -498,7 +497,7 @@ def _numbers(
         found = _days(cells) if kind == "date" else _floats(cells)
         values = found.to_numpy(np.float64, na_value=np.nan)
     plain = kind == "number" and pd.api.types.is_numeric_dtype(cells.dtype)
-    low, high = _range(values)
+    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
     # NaN is in no range, so that this holds where nothing is missing or infinite.
     if plain and -LARGEST <= low <= high <= LARGEST:
         return values, (low, high), ""
@@ -526,10 +525,6 @@ def _numbers(
         )
     problem = f"{reason}; treated as missing" if on_error == "skip" else ""
     return np.where(wrong, np.nan, values), (np.nan, np.nan), problem
-
-
-def _range(values: NDArray[np.float64]) -> tuple[float, float]:
-    return values.min(initial=np.inf), values.max(initial=-np.inf)
 
 
 def _floats(cells: Any) -> Any:

@@ -43,9 +43,8 @@ class Split:
         groups: A number for each sample, `(N)`, the same for samples that are never split apart:
             copies of one another, or those of one patient. `None` where each is alone.
 
-    Example:
-        >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
-        Split(3 rows of 2 features)
+    >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
+    Split(3 rows of 2 features)
     """
 
     images: Images | Rows
@@ -112,10 +111,9 @@ class Dataset:
         group: The column of a table that says which samples belong together, if one was named.
         grouping: A checksum of its values.
 
-    Example:
-        >>> from labelproof.data import load_digits
-        >>> load_digits()
-        Dataset('digits', train: 1,347 images of 1x8x8, test: 450, 10 classes: 0, 1, 2 and 7 more)
+    >>> from labelproof.data import load_digits
+    >>> load_digits()
+    Dataset('digits', train: 1,347 images of 1x8x8, test: 450, 10 classes: 0, 1, 2 and 7 more)
     """
 
     name: str
@@ -161,11 +159,10 @@ class Dataset:
         Raises:
             ValueError: A sample has a class that is not in `names`.
 
-        Example:
-            >>> train = Split(np.zeros((2, 1, 4, 4), np.uint8), np.array([0, 1]))
-            >>> new = Dataset("new", {"train": train}, ("cat", "dog"), (0.5,), (0.25,))
-            >>> new.in_classes(["bird", "dog", "cat"]).train.labels
-            array([2, 1])
+        >>> train = Split(np.zeros((2, 1, 4, 4), np.uint8), np.array([0, 1]))
+        >>> new = Dataset("new", {"train": train}, ("cat", "dog"), (0.5,), (0.25,))
+        >>> new.in_classes(["bird", "dog", "cat"]).train.labels
+        array([2, 1])
         """
         if tuple(names) == self.class_names:
             return self

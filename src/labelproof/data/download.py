@@ -53,9 +53,8 @@ def download_dataset(
         timeout: Seconds without an answer after which a connection is abandoned.
         progress: Called with each block that arrives.
 
-    Example:
-        >>> download_dataset("digits").version
-        'embedded'
+    >>> download_dataset("digits").version
+    'embedded'
     """
     dataset = known_dataset(name)
     folder = data_root(root)

@@ -119,7 +119,7 @@ def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -
 def _numbers_differ(cells: pd.DataFrame) -> bool:
     """Whether a few columns of numbers already tell all rows apart."""
     hashes = np.zeros(len(cells), np.uint64)
-    for number, name in enumerate(cells.select_dtypes("float").columns[:8]):
+    for number, name in enumerate(cells.select_dtypes("float").columns[:3]):
         values = cells[name].to_numpy(np.float64, na_value=np.nan) + 0.0  # 0 equals -0
         hashes += values.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15 + 2 * number)
     hashes.sort()

@@ -49,11 +49,10 @@ def load_huggingface(
         short_side: As for [`load_folder`][labelproof.data.load_folder].
         few_classes: Likewise.
 
-    Example:
-        >>> load_huggingface(getfixture("tmp_path"))
-        Traceback (most recent call last):
-            ...
-        ValueError: ...: expected a dataset saved with save_to_disk: ...
+    >>> load_huggingface(getfixture("tmp_path"))
+    Traceback (most recent call last):
+        ...
+    ValueError: ...: expected a dataset saved with save_to_disk: ...
     """
     check_on_error(on_error)
     root = Path(os.path.abspath(path))

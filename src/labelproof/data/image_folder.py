@@ -64,15 +64,14 @@ def load_folder(
     Returns:
         A dataset whose images are decoded on access. Its labels count as not clean.
 
-    Example:
-        >>> from PIL import Image
-        >>> photos = getfixture("tmp_path") / "photos"
-        >>> for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
-        ...     (photos / name).parent.mkdir(parents=True, exist_ok=True)
-        ...     Image.effect_noise((32, 24), 50 + int(name[4])).convert("RGB").save(photos / name)
-        >>> dataset = load_folder(photos)
-        >>> dataset.name, dataset.class_names, dataset.train.labels, dataset.image_shape
-        ('photos', ('cat', 'dog'), array([0, 0, 1]), (3, 24, 32))
+    >>> from PIL import Image
+    >>> photos = getfixture("tmp_path") / "photos"
+    >>> for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
+    ...     (photos / name).parent.mkdir(parents=True, exist_ok=True)
+    ...     Image.effect_noise((32, 24), 50 + int(name[4])).convert("RGB").save(photos / name)
+    >>> dataset = load_folder(photos)
+    >>> dataset.name, dataset.class_names, dataset.train.labels, dataset.image_shape
+    ('photos', ('cat', 'dog'), array([0, 0, 1]), (3, 24, 32))
     """
     check_on_error(on_error)
     listing = list_folder(path)
@@ -150,7 +149,7 @@ def _classes(folder: str, listing: FolderListing, *, root: str) -> dict[str, lis
     """The class folders of a split and the images in each."""
     entries = _entries(folder)
     classes: dict[str, list[str]] = {}
-    within = (_identity(root), _identity(folder))
+    within = (os.path.realpath(root), os.path.realpath(folder))
     for entry in entries:
         if not _is_folder(entry):
             continue
@@ -164,9 +163,9 @@ def _classes(folder: str, listing: FolderListing, *, root: str) -> dict[str, lis
     return classes
 
 
-def _images(folder: str, listing: FolderListing, *, within: tuple[object, ...]) -> Iterator[str]:
+def _images(folder: str, listing: FolderListing, *, within: tuple[str, ...]) -> Iterator[str]:
     """The images in a folder and its subfolders; links are followed, but not in circles."""
-    here = _identity(folder)
+    here = os.path.realpath(folder)
     if here in within:
         listing.loops.append(folder)
         return
@@ -197,11 +196,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link to itself
         return False
-
-
-def _identity(folder: str) -> tuple[int, int]:
-    status = os.stat(folder)
-    return status.st_dev, status.st_ino
 
 
 def _suffix(name: str) -> str:

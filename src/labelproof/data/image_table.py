@@ -83,16 +83,15 @@ def load_image_table(
         A dataset whose images are decoded on access, in the table's order. Its labels count as not
         clean.
 
-    Example:
-        >>> from PIL import Image
-        >>> folder = getfixture("tmp_path")
-        >>> for number in range(3):
-        ...     Image.effect_noise((8, 8), 50).save(folder / f"{number}.png")
-        >>> table = "File,Class,split\n0.png,cat,train\n1.png,dog,train\n2.png,cat,test\n"
-        >>> _ = (folder / "labels.csv").write_text(table)
-        >>> dataset = load_image_table(folder / "labels.csv")
-        >>> dataset.class_names, dataset.train.labels, dataset.test.labels
-        (('cat', 'dog'), array([0, 1]), array([0]))
+    >>> from PIL import Image
+    >>> folder = getfixture("tmp_path")
+    >>> for number in range(3):
+    ...     Image.effect_noise((8, 8), 50).save(folder / f"{number}.png")
+    >>> table = "File,Class,split\n0.png,cat,train\n1.png,dog,train\n2.png,cat,test\n"
+    >>> _ = (folder / "labels.csv").write_text(table)
+    >>> dataset = load_image_table(folder / "labels.csv")
+    >>> dataset.class_names, dataset.train.labels, dataset.test.labels
+    (('cat', 'dog'), array([0, 1]), array([0]))
     """
     check_on_error(on_error)
     named = [name for name in (label, group) if name]

@@ -83,11 +83,10 @@ def decode_image(
     Returns:
         `(C, H, W)`, writable; the channels of a pixel are adjacent in memory.
 
-    Example:
-        >>> file = str(getfixture("tmp_path") / "sea.png")
-        >>> Image.new("RGB", (40, 30), "teal").save(file)
-        >>> decode_image(file, mode="RGB", short_side=15).shape
-        (3, 15, 20)
+    >>> file = str(getfixture("tmp_path") / "sea.png")
+    >>> Image.new("RGB", (40, 30), "teal").save(file)
+    >>> decode_image(file, mode="RGB", short_side=15).shape
+    (3, 15, 20)
     """
     # Broken files make Pillow raise almost anything, down to struct.error and SyntaxError.
     try:
@@ -210,12 +209,11 @@ class ImageFiles:
         short_side: Resize to this shorter side while decoding. Much larger JPEG files are decoded
             at a half, a quarter or an eighth, which is faster.
 
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> Image.new("RGB", (40, 30), "teal").save(folder / "sea.png")
-        >>> images = ImageFiles([str(folder / "sea.png")], short_side=15)
-        >>> len(images), images[0].shape, images[0][:, 0, 0]
-        (1, (3, 15, 20), array([  0, 128, 128], dtype=uint8))
+    >>> folder = getfixture("tmp_path")
+    >>> Image.new("RGB", (40, 30), "teal").save(folder / "sea.png")
+    >>> images = ImageFiles([str(folder / "sea.png")], short_side=15)
+    >>> len(images), images[0].shape, images[0][:, 0, 0]
+    (1, (3, 15, 20), array([  0, 128, 128], dtype=uint8))
     """
 
     def __init__(self, files: EncodedImages, *, mode: Mode = "RGB", short_side: int | None = None):

@@ -32,13 +32,12 @@ class Imbalance:
             `"step"` $\lfloor n f \rfloor$ of the last half of the classes, `"none"` all.
         factor: $f$, the smallest class over the largest, in (0, 1].
 
-    Example:
-        >>> Imbalance("long-tailed", 0.01).counts(5000, 10)
-        [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
-        >>> Imbalance("step", 0.1).counts(500, 5)
-        [500, 500, 500, 50, 50]
-        >>> Imbalance("step", 0.5).keep([0, 0, 0, 0, 1, 1, 1, 1], seed=1)
-        array([0, 1, 2, 3, 4, 7])
+    >>> Imbalance("long-tailed", 0.01).counts(5000, 10)
+    [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
+    >>> Imbalance("step", 0.1).counts(500, 5)
+    [500, 500, 500, 50, 50]
+    >>> Imbalance("step", 0.5).keep([0, 0, 0, 0, 1, 1, 1, 1], seed=1)
+    array([0, 1, 2, 3, 4, 7])
     """
 
     kind: str

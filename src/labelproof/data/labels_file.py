@@ -33,16 +33,15 @@ def relabel(
     empty label is left out: the reviewer was unsure. A sample that is not in the file keeps its
     label. Samples are named by the path `data` that the dataset was read from.
 
-    Example:
-        >>> from labelproof.data import load_digits
-        >>> file = getfixture("tmp_path") / "reviewed.csv"
-        >>> _ = file.write_text("sample,label\n0,1\n1,\n")
-        >>> digits = load_digits()
-        >>> corrected = relabel(digits, "digits", file)
-        >>> int(digits.train.labels[0]), int(corrected.train.labels[0])
-        (7, 1)
-        >>> len(digits.train), len(corrected.train)
-        (1347, 1346)
+    >>> from labelproof.data import load_digits
+    >>> file = getfixture("tmp_path") / "reviewed.csv"
+    >>> _ = file.write_text("sample,label\n0,1\n1,\n")
+    >>> digits = load_digits()
+    >>> corrected = relabel(digits, "digits", file)
+    >>> int(digits.train.labels[0]), int(corrected.train.labels[0])
+    (7, 1)
+    >>> len(digits.train), len(corrected.train)
+    (1347, 1346)
     """
     place = readable(str(file))
     table = read_table(file, text=["sample", "label", "given"])
@@ -90,11 +89,8 @@ def relabel(
     if not kept.any():
         raise ValueError(f"{place}: leaves out every training sample")
     if not few_classes:
-        check_left(
-            place,
-            [classes[label] for label in np.unique(before)],
-            [classes[label] for label in np.unique(labels[kept])],
-        )
+        used = [[classes[label] for label in np.unique(each)] for each in (before, labels[kept])]
+        check_left(place, *used)
     left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
     split = _select(replace(dataset.train, labels=labels), np.flatnonzero(kept))
     return replace(

@@ -46,12 +46,11 @@ def find_leaks(
 ) -> list[str]:
     """The columns that a small decision tree predicts the label from, one column at a time.
 
-    Example:
-        >>> import pandas as pd
-        >>> table = pd.DataFrame({"size": np.arange(180) * 0.07 % 9, "age": np.arange(180) % 50})
-        >>> columns = Columns.learn(table)
-        >>> find_leaks(columns, columns.encode(table), (table["size"] > 5).to_numpy(int), "ab")
-        ['size']
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"size": np.arange(180) * 0.07 % 9, "age": np.arange(180) % 50})
+    >>> columns = Columns.learn(table)
+    >>> find_leaks(columns, columns.encode(table), (table["size"] > 5).to_numpy(int), "ab")
+    ['size']
     """
     sizes = np.bincount(labels)
     rest = len(labels) - int(sizes.max())
@@ -78,8 +77,13 @@ def find_leaks(
         if leaves * 10 > len(labels):
             continue
         tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0)
-        # The checks of scikit-learn would take longer than the tree.
-        tree.fit(features, labels, check_input=False)
-        if (tree.predict(features, check_input=False) != labels).sum() <= allowed:
+        # First on an eighth of the rows: exceptions that are too many there are too many in all.
+        for part in (slice(None, None, 8), slice(None)):
+            # The checks of scikit-learn would take longer than the tree.
+            tree.fit(features[part], labels[part], check_input=False)
+            wrong = tree.predict(features[part], check_input=False) != labels[part]
+            if wrong.sum() > allowed:
+                break
+        else:
             found.append(column.name)
     return found

@@ -55,9 +55,8 @@ def load_dataset(
         few_classes: Accept images of a single class, or of as many classes as there are images, to
             measure on.
 
-    Example:
-        >>> load_dataset("digits").image_shape
-        (1, 8, 8)
+    >>> load_dataset("digits").image_shape
+    (1, 8, 8)
     """
     for argument, value in {"label": label, "group": group}.items():
         if value is not None and not isinstance(value, str):
@@ -80,12 +79,11 @@ def load_dataset(
 class Reading:
     """The options of `load_dataset` that a run and an audit keep, to read the same data again.
 
-    Example:
-        >>> reading = Reading(label="churned", drop=("comment", "id"))
-        >>> reading.flags()
-        ['--label', 'churned', '--drop', 'comment', '--drop', 'id']
-        >>> Reading.of(reading.as_values()) == reading
-        True
+    >>> reading = Reading(label="churned", drop=("comment", "id"))
+    >>> reading.flags()
+    ['--label', 'churned', '--drop', 'comment', '--drop', 'id']
+    >>> Reading.of(reading.as_values()) == reading
+    True
     """
 
     label: str | None = None

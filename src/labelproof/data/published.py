@@ -39,11 +39,10 @@ def read_idx(path: str | Path) -> NDArray[np.uint8]:
 
     The array has the shape that the file gives: `(N, H, W)` for images, `(N)` for labels.
 
-    Example:
-        >>> file = getfixture("tmp_path") / "labels-idx1-ubyte"
-        >>> _ = file.write_bytes(idx_bytes(np.array([5, 0, 4], np.uint8)))
-        >>> read_idx(file)
-        array([5, 0, 4], dtype=uint8)
+    >>> file = getfixture("tmp_path") / "labels-idx1-ubyte"
+    >>> _ = file.write_bytes(idx_bytes(np.array([5, 0, 4], np.uint8)))
+    >>> read_idx(file)
+    array([5, 0, 4], dtype=uint8)
     """
     path = Path(path)
     content = path.read_bytes()
@@ -141,11 +140,6 @@ class KnownDataset:
     layouts: tuple[IdxLayout | CifarLayout, ...] = ()
     checksums: Mapping[str, str] = field(default_factory=dict)  # of uncompressed files, SHA-256
 
-    @property
-    def embedded(self) -> bool:
-        """Whether there is nothing to download."""
-        return not self.files
-
 
 @dataclass(frozen=True)
 class Verification:
@@ -204,7 +198,7 @@ def known_dataset(name: str) -> KnownDataset:
 def load_published(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
     """Read a published dataset from its files below a root."""
     dataset = known_dataset(name)
-    if dataset.embedded:
+    if not dataset.files:
         return load_digits()
     # The last column is the fine label, where there are two.
     splits = {
@@ -295,12 +289,11 @@ def verify_dataset(name: str, *, root: str | os.PathLike[str] | None = None) -> 
     every version and compression, and covers the reader, too. `root` is as for
     [`load_dataset`][labelproof.data.load_dataset].
 
-    Example:
-        >>> verify_dataset("digits").good
-        True
+    >>> verify_dataset("digits").good
+    True
     """
     dataset = known_dataset(name)
-    if dataset.embedded:
+    if not dataset.files:
         return Verification(dataset.name, None, "embedded", ())
     try:
         layout, path = _locate(dataset, data_root(root))

@@ -38,9 +38,7 @@ class Holdout(NamedTuple):
     """Indices into the training set, disjoint and in rising order."""
 
     train: NDArray[np.int64]
-    """Samples to train on."""
     validation: NDArray[np.int64]
-    """Samples to validate on."""
 
 
 def hold_out(
@@ -64,10 +62,9 @@ def hold_out(
         groups: The group of each sample, `(N)`, such as a patient. Samples of one group stay on one
             side, so shares are only as near as whole groups allow.
 
-    Example:
-        >>> train, validation = hold_out([0, 0, 0, 0, 1, 1, 1, 1, 2], 0.25, seed=1)
-        >>> train, validation
-        (array([0, 1, 3, 5, 6, 7, 8]), array([2, 4]))
+    >>> train, validation = hold_out([0, 0, 0, 0, 1, 1, 1, 1, 2], 0.25, seed=1)
+    >>> train, validation
+    (array([0, 1, 3, 5, 6, 7, 8]), array([2, 4]))
     """
     share = finite("share", share)
     if not 0 < share < 1:
@@ -116,12 +113,11 @@ def folds(
         indices: Likewise.
         groups: Likewise; samples of one group are in one fold.
 
-    Example:
-        >>> for fold in folds([0, 0, 0, 1, 1, 1], 3, seed=1):
-        ...     print(fold.train, fold.validation)
-        [0 1 3 5] [2 4]
-        [1 2 3 4] [0 5]
-        [0 2 4 5] [1 3]
+    >>> for fold in folds([0, 0, 0, 1, 1, 1], 3, seed=1):
+    ...     print(fold.train, fold.validation)
+    [0 1 3 5] [2 4]
+    [1 2 3 4] [0 5]
+    [0 2 4 5] [1 3]
     """
     given = admit_labels(labels)
     chosen = _admit_indices(indices, len(given))

@@ -121,12 +121,11 @@ def read_table(
         A DataFrame. Its index says where each row is in the file, and the index's name what that
         is: a `line` of a text file, a `row` of any other. `attrs["path"]` is the file.
 
-    Example:
-        >>> file = getfixture("tmp_path") / "table.csv"
-        >>> _ = file.write_text("size;class\n3,5;cat\n\n4,0;NA\n")
-        >>> table = read_table(file, decimal=",")
-        >>> table["size"].tolist(), table["class"].tolist(), table.index.tolist()
-        ([3.5, 4.0], ['cat', 'NA'], [2, 4])
+    >>> file = getfixture("tmp_path") / "table.csv"
+    >>> _ = file.write_text("size;class\n3,5;cat\n\n4,0;NA\n")
+    >>> table = read_table(file, decimal=",")
+    >>> table["size"].tolist(), table["class"].tolist(), table.index.tolist()
+    ([3.5, 4.0], ['cat', 'NA'], [2, 4])
     """
     if not isinstance(source, str | os.PathLike):
         return _admit_frame(source)
@@ -144,11 +143,8 @@ def read_table(
         if kind in (".csv", ".tsv"):
             names = {name.casefold() for name in (*text, *LABELS)}
             separators = ",;\t|" if kind == ".csv" else "\t"
-            options = {
-                "decimal": decimal,
-                "thousands": thousands,
-                "on_bad_lines": "error" if on_error == "raise" else "warn",
-            }
+            bad = "error" if on_error == "raise" else "warn"
+            options = {"decimal": decimal, "thousands": thousands, "on_bad_lines": bad}
             table = _read_csv(content, place, separators, names, **options)
         elif kind == ".jsonl":
             table = pd.read_json(_opened(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
@@ -390,15 +386,14 @@ def load_table(
     Returns:
         A dataset in memory, with the rows in the table's order. Its labels count as not clean.
 
-    Example:
-        >>> table = getfixture("tmp_path") / "fruit.csv"
-        >>> text = "weight,colour,kind\n150,red,apple\n120,yellow,banana\n,red,apple\n"
-        >>> _ = table.write_text(text + "110,yellow,banana\n")
-        >>> dataset = load_table(table, label="kind")
-        >>> dataset
-        Dataset('fruit', train: 4 rows of 4 features, 2 classes: apple, banana)
-        >>> dataset.columns.feature_names
-        ('weight', 'weight: missing', 'colour=red', 'colour=yellow')
+    >>> table = getfixture("tmp_path") / "fruit.csv"
+    >>> text = "weight,colour,kind\n150,red,apple\n120,yellow,banana\n,red,apple\n"
+    >>> _ = table.write_text(text + "110,yellow,banana\n")
+    >>> dataset = load_table(table, label="kind")
+    >>> dataset
+    Dataset('fruit', train: 4 rows of 4 features, 2 classes: apple, banana)
+    >>> dataset.columns.feature_names
+    ('weight', 'weight: missing', 'colour=red', 'colour=yellow')
     """
     if like is not None:
         decimal, thousands = like[0].decimal, like[0].thousands

@@ -54,11 +54,10 @@ def load_webvision(
         short_side: As for [`load_folder`][labelproof.data.load_folder].
         on_error: Likewise.
 
-    Example:
-        >>> load_webvision("nowhere")
-        Traceback (most recent call last):
-            ...
-        FileNotFoundError: nowhere/info/synsets.txt: expected the folder info of WebVision 1.0
+    >>> load_webvision("nowhere")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: nowhere/info/synsets.txt: expected the folder info of WebVision 1.0
     """
     check_on_error(on_error)
     folder = Path(root)
