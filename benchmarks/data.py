@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -147,13 +147,19 @@ def read_once(reader: str, path: str) -> dict[str, float]:
         small.write_text("".join(next(whole) for _ in range(1000)))
     warnings.simplefilter("ignore")
     read(small)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     clock, processor = time.perf_counter(), time.process_time()
     table = read(path)
     seconds = time.process_time() - processor, time.perf_counter() - clock
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    peak = peak_memory() - before
     del table
     return {"processor": seconds[0], "clock": seconds[1], "peak": peak / 1024}
+
+
+def peak_memory() -> int:
+    """Kilobytes; not `ru_maxrss`, which a process inherits from the one that started it."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)[0])
 
 
 def write_table(path: Path, rows: int, categories: int) -> None:
