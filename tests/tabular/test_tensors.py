@@ -90,6 +90,7 @@ def test_tensors_that_are_no_blend_are_refused() -> None:
         "a root past the end": changed("roots", good["0.forest.roots"] + len(left)),
         "values of fewer nodes": changed("value", good["0.forest.value"][:3]),
         "values of other classes": changed("value", good["0.forest.value"][:, :2]),
+        "a prior that is one number": {**good, "prior": torch.tensor(1.0)},
         "numbers that are none": {**good, "weights": good["weights"] * float("nan")},
     }
     for name, tensors in hostile.items():

@@ -246,6 +246,7 @@ class Audit:
                 transition_high=arrays["transition_high"],
                 temperature=float(values["temperature"]),
                 shared_doubts=float(values["shared_doubts"]),
+                agreed=round(values["agreement"]["value"] * len(arrays["given"])),
                 predicted=tuple(values.get("predicted", ())),
             )
             return cls(

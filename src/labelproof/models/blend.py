@@ -73,11 +73,11 @@ class Blend(nn.Module):
                     raise ValueError("a node of a tree leads nowhere")
             # Whatever else does not fit shows here, and not when the first rows come.
             told = self(torch.zeros(1, len(self.mean)))
+            if told.shape != (1, len(self.prior)) or not told.isfinite().all():
+                raise ValueError(f"it gives {told.tolist()}")
         except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ValueError(f"the tensors are not those of a blend ({first})") from None
-        if told.shape != (1, len(self.prior)) or not told.isfinite().all():
-            raise ValueError(f"the tensors are not those of a blend (it gives {told.tolist()})")
 
     @override
     def forward(self, rows: Tensor) -> Tensor:
@@ -208,19 +208,15 @@ class _Forest(_Trees):
 
 
 class _Boosting(_Trees):
-    """Trees whose leaves add to the score of a class, after some `stages` of `(S, K)` trees."""
+    """Trees whose leaves add to the score of a class, after some `stages` of `(S, K)` trees.
 
-    names = (*_Trees.names, "baseline", "stages", "classes", "count")
+    `spread`, `(K, C)`, has a 1 for the class that each score is of.
+    """
+
+    names = (*_Trees.names, "baseline", "stages", "spread")
     baseline: Tensor
     stages: Tensor
-    classes: Tensor
-    count: Tensor
-
-    def __init__(self, tensors: Mapping[str, Tensor]):
-        super().__init__(tensors)
-        self.spread: Tensor
-        spread = torch.eye(int(self.count), dtype=torch.float64)[self.classes.long()]
-        self.register_buffer("spread", spread, persistent=False)
+    spread: Tensor
 
     @override
     def forward(self, rows: Tensor, ready: Tensor) -> Tensor:

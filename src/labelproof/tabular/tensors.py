@@ -125,8 +125,8 @@ def _boosting(member: Boosting) -> dict[str, Any]:
     else:
         trees = [_boosted(each.nodes) for stage in model._predictors for each in stage]
         baseline, classes = model._baseline_prediction.ravel(), model.classes_
-    extra = {"stages": stages, "classes": classes, "count": np.int64(member.classes)}
-    return {**_join(trees), "baseline": baseline.astype(np.float64), **extra}
+    baseline, spread = baseline.astype(np.float64), np.eye(member.classes)[classes]
+    return {**_join(trees), "baseline": baseline, "stages": stages, "spread": spread}
 
 
 def _boosted(nodes: Any) -> _Tree:
