@@ -314,3 +314,13 @@ def test_json_numbers_and_text_keep_their_kind(tmp_path: Path) -> None:
     assert table["s"].tolist() == ["01", "2"]
     assert table["d"].tolist() == ["2024-01-31", "2024-02-01"]
     assert table["n"].isna().tolist() == [False, True]
+
+
+def test_labels_stay_as_written_however_far_text_and_numbers_are_apart(tmp_path: Path) -> None:
+    many = 600_000  # more than pandas reads in a piece
+    for first, rest in (("cat", "007"), ("007", "cat"), ("True", "007"), ("?", "1.0")):
+        file = tmp_path / "table.csv"
+        file.write_text(f"x,label\n1,{first}\n" + f"2,{rest}\n" * many)
+        labels = read_table(file)["label"]
+        assert labels.dropna().unique().tolist() == [word for word in (first, rest) if word != "?"]
+        assert len(labels) == many + 1

@@ -24,16 +24,13 @@ Result = TypeVar("Result")
 Write: TypeAlias = Callable[[slice, NDArray[np.float32], int], None]
 """Writes the features of the rows of a slice into zeros, `(N, F)`, from a feature on."""
 
-MOST_VALUES = 50
-"""Values of a category that get a feature of their own."""
-MOST_WORDS = 100
-"""Words of longer texts that get a feature of their own."""
+MOST_VALUES = 50  # values of a category that get a feature of their own
+MOST_WORDS = 100  # words of longer texts that get a feature of their own
 FEWEST_ROWS = 2
 """Rows that a value must have for it: nothing general can be learned from a single row."""
 LARGEST = 1e30
 """Numbers past it count as infinite: their differences would not fit into float32."""
-UNSEEN = 0.05
-"""Share of cells with values unseen in training above which a warning says so."""
+UNSEEN = 0.05  # share of cells with values unseen in training above which a warning says so
 _NUMBERED = "numbers the rows"
 
 _WORD = re.compile(r"[^\W_]{2,}")

@@ -18,8 +18,7 @@ from labelproof.data.images import LabelledFiles
 from labelproof.data.notices import count, few, notice
 
 _TAIL = 4096
-_FEWEST = 20
-"""Rows from which on chance can be told from copying."""
+_FEWEST = 20  # rows from which on chance can be told from copying
 _COMMON = 0.5
 """Share of rows that must be different: with fewer, columns are so coarse that rows are equal by
 chance."""

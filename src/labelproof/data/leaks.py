@@ -16,12 +16,9 @@ from labelproof.data.notices import few, notice, readable
 _EXCEPTIONS = 0.01
 """Share of rows that a leaking column may get wrong: a single measurement hardly ever predicts 99%
 of the labels, and some of these are wrong."""
-_EXCEPTIONS_OF_REST = 0.05
-"""Share of the rows outside the largest class that it may get wrong."""
-_SAME_NAMES = 0.8
-"""Share of rows above which a column of class names is another copy of the label."""
-_FEWEST_ROWS = 150
-"""In fewer rows a measurement predicts the class by chance, as the petals of iris do."""
+_EXCEPTIONS_OF_REST = 0.05  # share of the rows outside the largest class that it may get wrong
+_SAME_NAMES = 0.8  # share of rows above which a column of class names is a copy of the label
+_FEWEST_ROWS = 150  # in fewer a measurement predicts the class by chance, as the petals of iris do
 _FEWEST_OF_REST = 20
 _MOST_ROWS = 2000
 

@@ -53,8 +53,7 @@ DROPPED = "dropped as asked"
 GROUPED = "says which rows belong together"
 """Why the group column is no feature."""
 
-_LARGEST = 4 << 30
-"""Bytes that a gzipped table may unpack to."""
+_LARGEST = 4 << 30  # bytes that a gzipped table may unpack to
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _BLOCK = 1 << 20
 _WIDE = 300
@@ -190,16 +189,19 @@ def _read_csv(
     content, blank, first, quoted = _survey(content, place)
     separators = separators.replace(options["decimal"], "")
     options |= {"sep": max(separators, key=first.count), "skiprows": blank}
-    header = pd.read_csv(
-        _opened(content), header=None, nrows=1, dtype=str, keep_default_na=False, **options
-    )
-    names = [str(name).strip() for name in header.iloc[0]]
+    few_lines = {**options, "nrows": 100, "on_bad_lines": "skip", "keep_default_na": False}
+    top: Any = pd.read_csv(_opened(content), header=None, dtype=str, **few_lines)
+    names = [str(name).strip() for name in top.iloc[0]]
     _check_names(names, place)
     if are_numbers(names).mean() > 0.5 and any("." in name for name in names):
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
     columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
     words = {name for name in columns if name.casefold() in text}
     missing: Any = {name: _NAMES if name in words else _CELLS for name in columns}
+    asked = words
+    if (options["decimal"], options["thousands"]) == (".", None):
+        # pandas finds out by itself, and reads faster then, where a cell is nothing but text.
+        asked = {name for name in words if not _is_text(top.iloc[1:, columns.index(name)])}
     if len(columns) > _WIDE:
         # pandas is slow to take missing values column by column: these two kinds are one, then.
         missing, options["converters"] = _CELLS, dict.fromkeys(words, str)
@@ -211,7 +213,7 @@ def _read_csv(
                 _opened(content),
                 header=0,
                 names=columns,
-                dtype=None if "converters" in options else dict.fromkeys(words, str),
+                dtype=None if "converters" in options else dict.fromkeys(asked, str),
                 na_values=missing,
                 keep_default_na=False,
                 skip_blank_lines=False,
@@ -239,6 +241,11 @@ def _read_csv(
     if empty.any():
         empty[empty] = table[empty].isna().all(axis=1)
     return table[~empty] if empty.any() else table
+
+
+def _is_text(cells: Any) -> bool:
+    words = ("true", "True", "TRUE", "false", "False", "FALSE")
+    return not are_numbers(cells[~cells.isin([*_NAMES, *words])].dropna().tolist()).all()
 
 
 def _has_line_breaks(table: pd.DataFrame) -> bool:
