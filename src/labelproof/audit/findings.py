@@ -135,6 +135,8 @@ class Estimate:
     Example:
         >>> print(Estimate(0.2, 0.181, 0.2204).as_percent())
         20.0% (18.1% to 22.0%)
+        >>> print(Estimate(0.2, 0.0, 1.0).as_percent())
+        20.0% (too few to tell)
     """
 
     value: float
@@ -143,6 +145,8 @@ class Estimate:
 
     def as_percent(self) -> str:
         """As text, for a share of 0 to 1."""
+        if (self.low, self.high) == (0, 1):
+            return f"{self.value:.1%} (too few to tell)"
         return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
 
 
