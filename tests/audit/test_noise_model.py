@@ -182,7 +182,7 @@ def test_intervals_hold_the_true_matrix_and_rate(kind: str, classes: int, sample
 def test_a_part_of_the_samples_is_enough_to_start_from() -> None:
     transition = symmetric(10, 0.2)
     made = make(60_000, transition, scale=4)
-    part = slice(0, 3000)
+    part = slice(0, 20_000)
     start = fit_noise_model(made.logits[part], made.given[part])
     from_part, chance = refine(made.logits, made.given, start)
     from_all, _ = refine(made.logits, made.given, fit_noise_model(made.logits, made.given))

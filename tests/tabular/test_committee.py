@@ -46,7 +46,7 @@ def noisy_blobs() -> Arrays:
     return made[0], corrupt(made[1], matrix, seed=0).noisy, made[1]
 
 
-@parametrize_with_checks([RobustClassifier(fast=True, random_state=0)])
+@parametrize_with_checks([RobustClassifier(random_state=0)])
 def test_the_contract_of_scikit_learn_is_kept(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -94,7 +94,8 @@ def test_the_default_chooses_by_noisy_labels(
     noisy_blobs: Arrays, capsys: pytest.CaptureFixture[str]
 ) -> None:
     features, noisy, clean = noisy_blobs
-    classifier = RobustClassifier(random_state=0, verbose=1).fit(features[:400], noisy[:400])
+    options: Any = {"fast": False, "random_state": 0}
+    classifier = RobustClassifier(**options, verbose=1).fit(features[:400], noisy[:400])
     assert classifier.score(features[400:], clean[400:]) > 0.85
     table = pd.DataFrame(classifier.candidates_).T
     assert table["weight"].sum() == pytest.approx(1)
@@ -105,8 +106,15 @@ def test_the_default_chooses_by_noisy_labels(
     again = pickle.loads(pickle.dumps(classifier))  # noqa: S301
     np.testing.assert_array_equal(again.predict_proba(features), classifier.predict_proba(features))
     assert len(pickle.dumps(classifier)) < 1_000_000
-    other = RobustClassifier(random_state=0, n_jobs=2).fit(features[:400], noisy[:400])
-    np.testing.assert_allclose(other.predict_proba(features), classifier.predict_proba(features))
+
+
+def test_several_jobs_come_to_the_same(noisy_blobs: Arrays) -> None:
+    features, noisy, _ = noisy_blobs
+    one, two = (
+        RobustClassifier(random_state=0, n_jobs=jobs).fit(features[:200], noisy[:200])
+        for jobs in (1, 2)
+    )
+    np.testing.assert_allclose(two.predict_proba(features), one.predict_proba(features))
 
 
 def test_one_way_noise_does_not_move_the_border() -> None:
@@ -114,7 +122,7 @@ def test_one_way_noise_does_not_move_the_border() -> None:
     clean = generator.integers(2, size=2000)
     features = clean[:, None] * 3.0 + generator.normal(size=(2000, 2))
     noisy = np.where((clean == 0) & (generator.random(2000) < 0.4), 1, clean)
-    classifier = RobustClassifier(fast=True, random_state=0).fit(features[:1000], noisy[:1000])
+    classifier = RobustClassifier(random_state=0).fit(features[:1000], noisy[:1000])
     assert classifier.score(features[1000:], clean[1000:]) > 0.95
 
 
@@ -140,7 +148,7 @@ def test_tables_labels_of_text_and_rare_classes() -> None:
     labels[:40:2] = "cold"
     labels[7] = "odd"  # one row: nothing is known of it, so its label stays
     for estimator in ("auto", RandomForestClassifier(20)):
-        classifier = robust(estimator, fast=True).fit(table, labels)
+        classifier = robust(estimator).fit(table, labels)
         assert classifier.classes_.tolist() == ["cold", "odd", "warm"]
         assert (classifier.predict(table[50:]) == labels[50:]).all()
     two = np.where(labels == "odd", "odd", "warm")
@@ -163,7 +171,7 @@ def test_a_forest_does_not_look_at_other_rows_of_a_group() -> None:
     generator = np.random.default_rng(0)
     rows = generator.normal(size=(60, 2)).repeat(10, axis=0)
     labels, groups = generator.integers(2, size=60).repeat(10), np.arange(60).repeat(10)
-    classifier = RobustClassifier(fast=True, random_state=0).fit(rows, labels, groups=groups)
+    classifier = RobustClassifier(random_state=0).fit(rows, labels, groups=groups)
     told = classifier.out_of_sample_proba_
     assert np.mean(told.argmax(axis=1) == labels) < 0.7
 

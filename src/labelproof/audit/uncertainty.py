@@ -108,8 +108,7 @@ def refine(
     variance += mean * (1 - mean) * np.minimum(_MISCALIBRATED * found.bias, 1)[:, None] ** 2
     low, high = _beta_interval(mean, variance)
     low = np.where(found.evidence < 1, 0.0, np.minimum(low, model.transition))
-    # Unless noise is the same everywhere, a row is told by its own samples alone.
-    few = (found.evidence.sum(axis=1) < _FEW_OF_CLASS) & (model.concentration < _FEW_OF_CLASS)
+    few = found.evidence.sum(axis=1) < _FEW_OF_CLASS
     low[few], high[few] = 0.0, 1.0
     return model, Uncertainty(
         low,

@@ -50,12 +50,13 @@ _FEWEST_ROWS = 30
 _FEWEST_OF_CLASS = 5
 """Likewise for the labels of one class: a model that has seen two rows of a class rarely predicts
 it, and would take all of its labels for wrong."""
-_FIRST = 3
+_FIRST = 5
 """Candidates that a blend starts with, the best ones: fewer follow chance."""
 _STEPS = 20
 _MEMBERS = 5
 """Candidates in a blend at most; each is trained again."""
 _MOST_TREES = 600
+_AS_WELL = 2.0
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
 candidate learns there, it is not trained on the others."""
@@ -110,6 +111,7 @@ def choose_candidates(
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
         Forest(**common, leaf=5, grouped=grouped),
+        Forest(**common, leaf=20, grouped=grouped),
     ]
     if fast or is_too_small(examples):
         return quick
@@ -117,11 +119,9 @@ def choose_candidates(
         *quick,
         Kernel(**common, sharpness=16.0),
         Forest(**common, leaf=1, grouped=grouped),
-        Forest(**common, leaf=20, grouped=grouped),
         Forest(**common, leaf=5, extra=True, grouped=grouped),
         Network(**common),
         Network(**common, loss="gce(q=0.7)"),
-        Network(**common, loss="ce+sr", hidden=100, depth=1),
         Boosting(**common, stages=_stages(len(examples.class_weight))),
     ]
 
@@ -342,15 +342,19 @@ def _border(told: Floats, given: NDArray[np.int64]) -> Floats:
     """What to divide probabilities of given labels by, so that true classes part at one half.
 
     Where one of two classes is mislabelled more often than the other, given labels are even beyond
-    the border of the true classes. The step over the log odds that explains the given labels best
-    lies between the classes; the border is moved halfway to it, because without noise it stays.
+    the border of the true classes. A step over the log odds that explains the given labels as well
+    as any, to within a log-likelihood of `_AS_WELL`, may lie between the classes. The border is
+    moved halfway to the nearest of these steps, and stays where they lie on both sides of it: much
+    noise in few rows says little of where the classes part.
     More than two classes are left as they are: the noise of each pair is known too badly.
 
-    >>> odds = np.linspace(-3, 3, 101)
+    >>> odds = np.linspace(-3, 3, 1001)
     >>> table = np.column_stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])
     >>> moved = _border(table, (odds > 1).astype(np.int64))
     >>> round(float(np.log(moved[1] / moved[0])), 1)
     0.5
+    >>> _border(table, np.arange(1001) % 2)
+    array([1., 1.])
     """
     if told.shape[1] != 2:
         return np.ones(told.shape[1])
@@ -363,8 +367,9 @@ def _border(told: Floats, given: NDArray[np.int64]) -> Floats:
     explained = _step_likelihood(ones[below - 1], below) + _step_likelihood(
         ones[-1] - ones[below - 1], count - below
     )
-    best = below[int(np.argmax(explained))]
-    border = (odds[order[best - 1]] + odds[order[best]]) / 2
+    likely = below[explained >= explained.max() - _AS_WELL]
+    steps = (odds[order[likely - 1]] + odds[order[likely]]) / 2
+    border = steps[np.abs(steps).argmin()] if (steps > 0).all() or (steps < 0).all() else 0.0
     return np.exp(np.array([-border, border]) / 4)
 
 
