@@ -91,6 +91,17 @@ def test_tensors_that_are_no_blend_are_refused() -> None:
         "values of fewer nodes": changed("value", good["0.forest.value"][:3]),
         "values of other classes": changed("value", good["0.forest.value"][:, :2]),
         "a prior that is one number": {**good, "prior": torch.tensor(1.0)},
+        "a billion classes": {
+            **good,
+            **{
+                f"1.boosting.{name}": good[f"0.forest.{name}"]
+                for name in ("feature", "threshold", "left", "right", "roots", "value")
+            },
+            "1.boosting.baseline": torch.zeros(1).double(),
+            "1.boosting.stages": torch.ones(1),
+            "1.boosting.classes": torch.zeros(2),
+            "1.boosting.count": torch.tensor(10**9),
+        },
         "numbers that are none": {**good, "weights": good["weights"] * float("nan")},
     }
     for name, tensors in hostile.items():

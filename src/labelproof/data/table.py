@@ -55,7 +55,7 @@ GROUPED = "says which rows belong together"
 
 _LARGEST = 4 << 30  # bytes that a gzipped table may unpack to
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 _WIDE = 300
 _SMALLEST_SPREAD = 1e-30
 """A standard deviation below it would be 0, or its inverse infinite, in float32."""

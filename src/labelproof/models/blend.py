@@ -63,6 +63,13 @@ class Blend(nn.Module):
                     members.setdefault(int(place), {}).setdefault(kind, {})[part] = tensor
             for name in ("mean", "std", "weights", "temperatures", "prior", "temperature"):
                 self.register_buffer(name, tensors[name].double())
+            classes = len(self.prior)
+            if any(
+                int(parts.get("count", classes)) != classes
+                for one in members.values()
+                for parts in one.values()
+            ):
+                raise ValueError(f"a member has other classes than the {classes} of the prior")
             self.members = nn.ModuleList(
                 _KINDS[kind](parts)
                 for _, one in sorted(members.items())
