@@ -50,7 +50,21 @@ def templates(package: str) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_keep_direction,
     )
+
+
+_TURNS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+"""Characters that change the direction of the text after them, too."""
+
+
+def _keep_direction(value: object) -> object:
+    """A class may be called anything; its name must not turn the sentence that it stands in.
+
+    >>> _keep_direction("cat\u202e")
+    'cat'
+    """
+    return value.translate(_TURNS) if type(value) is str else value
 
 
 _LARGEST = 160
