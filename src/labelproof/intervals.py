@@ -10,7 +10,7 @@ NORMAL_95 = 1.959963984540054
 """Standard deviations to either side of a mean between which 95% of a normal variable lie."""
 
 
-def wilson_interval(correct: float, total: float) -> tuple[float, float]:
+def wilson_interval(correct: int, total: int) -> tuple[float, float]:
     """The 95% interval of a share that was counted, by Wilson's formula.
 
     Unlike the textbook's it stays within 0 and 1, and says something when all are right.

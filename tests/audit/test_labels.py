@@ -36,12 +36,13 @@ def test_the_interval_covers_the_true_rate_where_the_model_is_right() -> None:
 
 def test_intervals_shrink_with_samples() -> None:
     widths = []
-    for samples in (1000, 10_000):
-        made = make(samples, symmetric(3, 0.3), deviation=1)
+    for samples in (150, 600, 2400):
+        made = make(samples, symmetric(3, 0.3))
         rate = audit_logits(made.logits, made.given).noise_rate
         widths.append(rate.high - rate.low)
-    # By the root of ten, where there is hardly a doubt.
-    assert widths[0] / widths[1] == pytest.approx(3.2, rel=0.3)
+    # Four times as many halve them.
+    assert widths[0] / widths[1] == pytest.approx(2, rel=0.4)
+    assert widths[1] / widths[2] == pytest.approx(2, rel=0.4)
 
 
 def test_the_rate_is_that_of_the_labels_and_suspects_are_the_wrong_ones() -> None:
@@ -80,6 +81,9 @@ def test_the_same_comes_out_each_time_and_nobody_elses_chance_is_used() -> None:
     assert first.noise_rate == second.noise_rate
     assert np.array_equal(first.transition_low, second.transition_low)
     assert str(np.random.get_state(legacy=False)) == str(state)
+    other = audit_logits(made.logits, made.given, seed=1)
+    assert other.noise_rate.value == first.noise_rate.value
+    assert not np.array_equal(other.transition_low, first.transition_low)
 
 
 @pytest.mark.parametrize("samples", [1, 2, 3])
@@ -162,7 +166,7 @@ def test_noise_that_the_network_has_learned_is_taken_out_of_its_word(
     rate = found.noise_rate
     assert rate.value == pytest.approx(made.rate, abs=0.07)
     # Whose the doubts are cannot be known, and the lower end is as if they were the network's own.
-    assert rate.low < made.rate - 0.08
+    assert rate.low < made.rate - 0.1
     assert made.rate - 0.03 < rate.high
 
 

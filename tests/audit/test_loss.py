@@ -56,7 +56,6 @@ def write_rare(path: Path) -> set[str]:
     return {f"line {place + 2}" for place in np.flatnonzero(wrong)}
 
 
-@pytest.mark.xfail(reason="the noise model's prior explains one-way mistakes of a rare class away")
 def test_of_a_rare_class_the_wrong_labels_are_found_and_not_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,6 @@ __all__ = [
     "read_word",
     "share_of_doubts",
     "surest",
-    "trust_in_model",
 ]
 
 _ANCHORS = 0.1
@@ -83,10 +82,14 @@ class Anchors:
     chosen: NDArray[np.bool_]
     predicted: NDArray[np.int64]
 
-    def count(self, given: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
+    def count(
+        self, given: NDArray[np.int64], classes: int, weight: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float64]:
         """How many anchors of each class (row) have each label (column)."""
-        cells = self.predicted[self.chosen] * classes + given[self.chosen]
-        return np.bincount(cells, minlength=classes**2).reshape(classes, classes).astype(np.float64)
+        counts = np.zeros((classes, classes))
+        each = 1.0 if weight is None else weight[self.chosen]
+        np.add.at(counts, (self.predicted[self.chosen], given[self.chosen]), each)
+        return counts
 
 
 def find_anchors(logits: NDArray[np.float32]) -> Anchors:
@@ -115,6 +118,8 @@ def read_through(
     model: NoiseModel,
     *,
     by_chance: float = _BY_CHANCE,
+    anchors: Anchors | None = None,
+    weight: NDArray[np.float32] | None = None,
 ) -> NoiseModel:
     """The noise model with the noise taken out of the network's word, where that has learned it.
 
@@ -124,6 +129,8 @@ def read_through(
         model: From `fit_noise_model`, of the same.
         by_chance: In how many classes, on average, anchors may say more than the model by chance.
             What they say less is chance, or the doubts of whoever wrote the labels.
+        anchors: From `find_anchors`, where they are known.
+        weight: How often each sample counts.
 
     Returns:
         The same model where anchors say nothing else.
@@ -139,11 +146,12 @@ def read_through(
         >>> model = fit_noise_model(logits, given)
         >>> read = read_through(logits, given, model)
         >>> f"wrong {np.mean(given == cats):.0%}, {model.noise_rate:.0%}, {read.noise_rate:.0%}"
-        'wrong 18%, 0%, 18%'
+        'wrong 18%, 1%, 18%'
     """
     classes = logits.shape[1]
-    anchors = find_anchors(logits)
-    matrix = _raised(model.transition, anchors.count(given, classes), by_chance)
+    anchors = find_anchors(logits) if anchors is None else anchors
+    counts = anchors.count(given, classes, weight)
+    matrix = _raised(model.transition, counts, by_chance)
     if matrix is None:
         return model
     inverse = _inverse(matrix)
@@ -152,8 +160,8 @@ def read_through(
     reading = model.transition @ inverse
     groups = Groups(shift(logits), given)
     word = read_word(groups.probabilities(model.temperature), reading)
-    joint = groups.expect(word, matrix)
-    differing = float(np.mean(anchors.predicted != given))
+    joint = groups.expect(word, matrix, None if weight is None else weight[groups.order])
+    differing = float(np.average(anchors.predicted != given, weights=weight))
     if 1 - np.trace(joint) > _MORE_THAN_DIFFER * differing:
         return model
     return replace(model, transition=matrix, joint=joint, reading=reading)
@@ -203,32 +211,6 @@ def _raised(
     np.fill_diagonal(towards, 0.0)
     towards /= np.maximum(towards.sum(axis=1, keepdims=True), 1e-12)
     return transition + more[:, None] * (towards - np.eye(len(transition)))
-
-
-def trust_in_model(logits: NDArray[np.float32], given: NDArray[np.int64]) -> float:
-    """How far the order of labels by the noise model is to be preferred to that by margins.
-
-    The noise model is ahead if classes are mistaken for others in one way only. That shows in the
-    labels of the anchors: of each two classes, whether one is called the other more often than the
-    other way round, by more than chance.
-
-    Returns:
-        Between 0 and 0.7; the limits were chosen on tables, see `benchmarks/audit_ranking.py`.
-
-    Example:
-        >>> generator = np.random.default_rng(0)
-        >>> true = generator.integers(2, size=2000)
-        >>> logits = (4 * np.eye(2)[true] + generator.normal(size=(2000, 2))).astype(np.float32)
-        >>> wrong = generator.random(2000) < 0.3
-        >>> one_way, both_ways = np.where(wrong, 1, true), np.where(wrong, 1 - true, true)
-        >>> trust_in_model(logits, one_way).__round__(1), trust_in_model(logits, both_ways)
-        (0.7, 0.0)
-    """
-    counts = find_anchors(logits).count(given, logits.shape[1])
-    either = np.triu(counts + counts.T, 1)
-    apart = np.triu(counts - counts.T, 1)
-    excess = max(float((apart**2 - either).sum()), 0.0) / max(float((either**2).sum()), 1.0)
-    return 0.7 * min(max((excess**0.5 - 0.6) / 0.35, 0.0), 1.0)
 
 
 _SUREST = 0.25

@@ -13,19 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelproof.audit.anchors import read_word
-from labelproof.audit.noise_model import IMPOSSIBLE, NoiseModel
+from labelproof.audit.noise_model import NoiseModel
 from labelproof.audit.predictions import Table
 from labelproof.intervals import wilson_interval
 
-__all__ = [
-    "DOUBTFUL",
-    "FEWEST",
-    "Estimate",
-    "Findings",
-    "Suspicion",
-    "reorder",
-    "suspect",
-]
+__all__ = ["DOUBTFUL", "FEWEST", "TRUSTED", "Estimate", "Findings", "Suspicion", "suspect"]
 
 DOUBTFUL = 0.5
 """The probability to be wrong from which on a label is a suspect."""
@@ -33,10 +25,8 @@ DOUBTFUL = 0.5
 FEWEST = 10
 """Samples of a class from which on it can be judged: smaller ones are hardly learned."""
 
-_TRUSTED = 0.85
-"""Share of the right labels, by the estimated rate, that trusted predictions agree with."""
-_AGREED = 0.3
-"""Share of all labels that trusted predictions agree with, however many are wrong."""
+TRUSTED = 0.7
+"""Share of labels that are predicted from which on predictions are believed without a warning."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,13 +100,6 @@ class Findings:
         """The share of labels that the network predicts."""
         return Estimate(self.agreed / len(self), *wilson_interval(self.agreed, len(self)))
 
-    def trusts(self, agreed: float) -> bool:
-        """Whether predictions that agree with such a share of the labels have learned enough.
-
-        A perfect model agrees with the labels that are right, and with no others.
-        """
-        return agreed >= max(_TRUSTED * (1 - self.noise_rate.value), _AGREED)
-
     @property
     def estimated_count(self) -> int:
         """How many labels are wrong by the estimated rate."""
@@ -135,8 +118,6 @@ class Estimate:
     Example:
         >>> print(Estimate(0.2, 0.181, 0.2204).as_percent())
         20.0% (18.1% to 22.0%)
-        >>> print(Estimate(0.2, 0.0, 1.0).as_percent())
-        20.0% (too few to tell)
     """
 
     value: float
@@ -145,8 +126,6 @@ class Estimate:
 
     def as_percent(self) -> str:
         """As text, for a share of 0 to 1."""
-        if (self.low, self.high) == (0, 1):
-            return f"{self.value:.1%} (too few to tell)"
         return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
 
 
@@ -163,10 +142,6 @@ class Suspicion(NamedTuple):
     given one where it is not."""
     confusion: NDArray[np.int64]
     """`(C, C)`: how often each class is predicted (row) where each label is given (column)."""
-    other: NDArray[np.int64]
-    """The most probable of the other classes."""
-    margin: NDArray[np.float32]
-    """The largest logit of the other classes, less that of the given one."""
 
 
 def suspect(
@@ -196,8 +171,6 @@ def suspect(
     size, classes = logits.shape
     score = np.empty(size, np.float32)
     suggested = np.empty(size, np.int64)
-    other = np.empty(size, np.int64)
-    margin = np.empty(size, np.float32)
     confusion = torch.zeros(classes * classes, dtype=torch.int64)
     transposed = torch.from_numpy(model.transition.T.astype(np.float32).copy())
     for part, chunk in _chunks(logits):
@@ -205,10 +178,6 @@ def suspect(
         largest, predicted = chunk.max(dim=1)
         # First, so that no logit is too large a number once it is divided.
         chunk -= largest[:, None]
-        chunk.clamp_(min=IMPOSSIBLE)
-        own = chunk.gather(1, labels[:, None])
-        best = chunk.scatter(1, labels[:, None], IMPOSSIBLE).amax(dim=1, keepdim=True)
-        margin[part] = (best - own)[:, 0].numpy()
         word = torch.softmax(chunk / model.temperature, dim=1)
         if model.reading is not None:
             word = torch.from_numpy(read_word(word.numpy(), model.reading))
@@ -220,41 +189,11 @@ def suspect(
             joint.scatter_add_(1, predicted[:, None], torch.full_like(told, shared))
         doubt = (1 - joint.gather(1, labels[:, None])[:, 0]).clamp_(0, 1)
         score[part] = doubt.numpy()
-        likeliest = joint.scatter_(1, labels[:, None], -1.0).argmax(dim=1)
-        other[part] = likeliest.numpy()
-        suggested[part] = torch.where(doubt > DOUBTFUL, likeliest, labels).numpy()
+        doubtful = (doubt > DOUBTFUL).nonzero()[:, 0]
+        others = joint[doubtful].scatter_(1, labels[doubtful, None], -1.0)
+        suggested[part] = labels.index_copy(0, doubtful, others.argmax(dim=1)).numpy()
         confusion += torch.bincount(predicted * classes + labels, minlength=classes * classes)
-    counts = confusion.reshape(classes, classes).numpy()
-    return Suspicion(score, suggested, counts, other, margin)
-
-
-_APART = 1e-4
-"""What the scores are pulled apart by at most: equal ones would lose their order."""
-
-
-def reorder(found: Suspicion, weight: float) -> NDArray[np.float32]:
-    """The same scores, ordered by a mean of their log odds and of the margins.
-
-    The noise model knows which classes are mistaken for which. Where it knows little, it orders
-    labels worse than the margins do, while its scores still say how many are wrong.
-
-    Args:
-        found: From `suspect`.
-        weight: That of the noise model, from 0 to 1.
-
-    Example:
-        >>> matrix = np.array([[0.9, 0.1], [0.0, 1.0]])
-        >>> model = NoiseModel(matrix, 1.0, 0.0, matrix / 2)
-        >>> found = suspect(np.array([[2.0, 0.0], [0.0, 9.0]]), np.array([1, 0]), model)
-        >>> reorder(found, 1.0).round(1), reorder(found, 0.0).round(1)
-        (array([0.4, 0. ], dtype=float32), array([0. , 0.4], dtype=float32))
-    """
-    score = np.clip(found.score, 1e-7, 1 - 1e-7, dtype=np.float64)
-    mean = weight * np.log(score / (1 - score)) + (1 - weight) * found.margin
-    ranked = np.empty_like(found.score)
-    apart = np.linspace(0, _APART, len(ranked), dtype=np.float32)
-    ranked[np.argsort(mean, kind="stable")] = (1 - _APART) * np.sort(found.score) + apart
-    return ranked
+    return Suspicion(score, suggested, confusion.reshape(classes, classes).numpy())
 
 
 def _chunks(logits: Table) -> Iterator[tuple[slice, Tensor]]:

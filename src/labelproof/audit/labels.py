@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,24 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.audit.anchors import (
-    anchor_temperature,
-    read_through,
-    share_of_doubts,
-    trust_in_model,
-)
+from labelproof.audit.anchors import anchor_temperature, find_anchors, read_through, share_of_doubts
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.findings import (
-    DOUBTFUL,
-    FEWEST,
-    Estimate,
-    Findings,
-    Suspicion,
-    reorder,
-    suspect,
-)
+from labelproof.audit.findings import FEWEST, TRUSTED, Estimate, Findings, Suspicion, suspect
 from labelproof.audit.folder import Audit
-from labelproof.audit.noise_model import NoiseModel, fit_noise_model, sure_temperature
+from labelproof.audit.noise_model import (
+    Groups,
+    NoiseModel,
+    as_transition,
+    fit_noise_model,
+    log_posterior,
+    shift,
+    sure_temperature,
+)
 from labelproof.audit.predictions import (
     LogProbabilities,
     PredictionSource,
@@ -38,16 +34,19 @@ from labelproof.audit.predictions import (
     name_samples,
 )
 from labelproof.audit.samples import marks_of
-from labelproof.audit.uncertainty import refine
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import sample_names
 from labelproof.data.notices import notice
-from labelproof.intervals import wilson_interval
+from labelproof.intervals import NORMAL_95, wilson_interval
 
-__all__ = ["audit_given", "audit_labels", "audit_logits", "conclude"]
+__all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample"]
 
-_FITTED = 20_000
-"""Samples that the noise is first estimated from, drawn from all where there are more."""
+_FITTED = 30_000
+"""Samples that the noise is estimated from, drawn from all where there are more."""
+_RESAMPLED = 400_000
+"""Of those, how many predictions of a class the draws behind the intervals are from, at most; but
+always of a few thousand samples."""
+_TIMES = 40
 _COULD_BE = 1.0
 """In how many classes anchors may say more by chance, where it is about the most there could be."""
 
@@ -66,7 +65,7 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
             DataFrame whose columns are named as the classes, or a file of either.
         given: The labels as they came, `(N)`: class indices, or class names; the columns of an
             array are then the names in sorted order, as in `model.classes_` of scikit-learn.
-        seed: Of the draw of samples that the first fit is made to, where there are many.
+        seed: Of the draws behind the intervals.
 
     Raises:
         ValueError: The numbers are not probabilities, a class has no column, or there are not as
@@ -92,7 +91,7 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
 
 def _warn_of_low_agreement(found: Findings) -> None:
     # The agreement on a handful of samples says nothing.
-    if len(found) >= FEWEST and not found.trusts(found.agreement.value):
+    if len(found) >= FEWEST and found.agreement.value < TRUSTED:
         notice(
             f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: "
             "are columns or rows in another order? If not, very many labels are wrong, or the "
@@ -157,7 +156,7 @@ def audit_logits(
         given: The labels as they came, `(N)`.
         seen: Whether the network was trained on these labels. Its confidence then tells nothing,
             and its predictions are taken as they are.
-        seed: Of the draw of samples that the first fit is made to, where there are many.
+        seed: Of the draws behind the intervals.
 
     Raises:
         ValueError: Logits are not numbers, or labels do not match them.
@@ -174,33 +173,45 @@ def _audit(logits: Table, given: NDArray[np.int64], *, seen: bool, seed: int) ->
         chosen = np.sort(drawn)
     with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
         part, labels = np.asarray(logits[chosen], np.float32), given[chosen]
-    first = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
-    plain, chance = refine(logits, given, first, fixed=seen)
+    plain = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
     suspicion = suspect(logits, given, model, shared=shared)
-    # A network that has seen the labels has no doubts by which they could be ordered.
-    score = suspicion.score if seen else reorder(suspicion, trust_in_model(part, labels))
-    confused = suspicion.confusion / np.maximum(suspicion.confusion.sum(axis=1, keepdims=True), 1)
-    transition = (1 - shared) * model.transition + shared * confused
-    transition /= transition.sum(axis=1, keepdims=True)
-    # What was read or shared in another way than by the plain model is known no better than that.
-    moved = transition - plain.transition
+    drawn_from = min(max(_RESAMPLED // logits.shape[1], 4_000), 10_000)
+    few = np.random.default_rng(seed).permutation(len(part))[:drawn_from]
+    again = resample(
+        part[few],
+        labels[few],
+        plain,
+        times=_TIMES,
+        seed=seed,
+        shared=shared,
+        fixed=seen,
+        read=model.reading is not None,
+        samples=size,
+    )
+    # Chance is less by the root of how many more samples there are than were drawn from.
+    narrower = math.sqrt(len(few) / size)
+    joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
+    transition = as_transition(joint, size)
+    matrix_spread, rate_spread = _spreads(again, len(few))
+    wide = NORMAL_95 * narrower * matrix_spread
+    spread = NORMAL_95 * narrower * rate_spread
     return Findings(
         given=given,
-        suggested=np.where(score > DOUBTFUL, suspicion.other, given),
-        score=score,
+        suggested=suspicion.suggested,
+        score=suspicion.score,
         noise_rate=_rate(
             suspicion,
             shared,
-            chance.rate,
+            spread,
             hidden=0.0 if seen else _hidden(part, labels, plain),
             unread=None if model.reading is None else plain.noise_rate,
         ),
         transition=transition,
-        transition_low=np.clip(chance.low + np.minimum(moved, 0), 0, 1),
-        transition_high=np.clip(chance.high + np.maximum(moved, 0), 0, 1),
+        transition_low=np.clip(transition - wide, 0, 1),
+        transition_high=np.clip(transition + wide, 0, 1),
         temperature=model.temperature,
         shared_doubts=shared,
         agreed=int(np.trace(suspicion.confusion)),
@@ -218,7 +229,7 @@ def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseMo
 
 
 def _rate(
-    suspicion: Suspicion, shared: float, variance: float, *, hidden: float, unread: float | None
+    suspicion: Suspicion, shared: float, spread: float, *, hidden: float, unread: float | None
 ) -> Estimate:
     """The share of wrong labels, and what it may be if doubts are read in another way.
 
@@ -229,26 +240,88 @@ def _rate(
     Args:
         suspicion: Of each label.
         shared: The share of doubts that was taken to be shared.
-        variance: How far chance moves the rate.
+        spread: How far chance moves the rate.
         hidden: The rate by a network without doubts about its surest samples.
         unread: The rate by the network's word as it is, where it is read in another way.
     """
     size = len(suspicion.score)
     rate = float(suspicion.score.mean(dtype=np.float64))
     differing = 1 - float(np.trace(suspicion.confusion)) / size
-    own = max((rate - shared * differing) / (1 - shared), 0.0)
+    own = (rate - shared * differing) / (1 - shared)
+    counted_low, counted_high = wilson_interval(round(rate * size), size)
     lowest = min(own, rate if unread is None else unread)
     highest = max(2 * rate - own, (1 - shared) * hidden + shared * differing, rate)
-    low, _ = _interval(lowest, variance, size)
-    _, high = _interval(min(highest, 1.0), variance, size)
-    return Estimate(rate, low, high)
+    return Estimate(
+        rate,
+        max(min(lowest - spread, counted_low), 0.0),
+        min(max(highest + spread, counted_high), 1.0),
+    )
 
 
-def _interval(rate: float, variance: float, size: int) -> tuple[float, float]:
-    """Wilson's interval for as many labels as tell the rate with that variance on top of chance."""
-    chance = (rate * (1 - rate) + 1 / size) / size
-    counted = size * chance / (chance + variance)
-    return wilson_interval(rate * counted, counted)
+def _spreads(
+    again: Iterable[NDArray[np.float64]], samples: int
+) -> tuple[NDArray[np.float64] | float, float]:
+    """How far the matrix and the rate move from one draw to the next."""
+    # Sums, since with a thousand classes forty matrices are a third of a gigabyte.
+    total, squares = 0.0, 0.0
+    rates: list[float] = []
+    for joint in again:
+        matrix = as_transition(joint, samples)
+        total, squares = total + matrix, squares + matrix**2
+        rates.append(1 - float(np.trace(joint)))
+    mean = total / len(rates)
+    return np.sqrt(np.maximum(squares / len(rates) - mean**2, 0)), float(np.std(rates))
+
+
+def resample(
+    logits: NDArray[np.float32],
+    given: NDArray[np.int64],
+    model: NoiseModel,
+    *,
+    times: int,
+    seed: int,
+    shared: float = 0.0,
+    fixed: bool = False,
+    read: bool = False,
+    samples: int | None = None,
+) -> Iterator[NDArray[np.float64]]:
+    """What comes out of samples drawn anew from the same samples, as a measure of chance.
+
+    Args:
+        logits: As `fit_noise_model` takes them.
+        given: Likewise.
+        model: What it came to.
+        times: How often.
+        seed: Of the draws.
+        shared: As `suspect` takes it.
+        fixed: Whether the temperature was decided beforehand.
+        read: Whether the network's word is read through the noise it has learned.
+        samples: How many samples these were drawn from, where they are not all.
+
+    Yields:
+        For each time, the share of samples by true class and label.
+    """
+    groups = Groups(shift(logits), given)
+    steps = np.zeros(1) if fixed else np.array([-0.1, 0.0, 0.1])
+    nearby = np.exp(np.log(model.temperature) + steps).tolist()
+    tables = [groups.probabilities(temperature) for temperature in nearby]
+    said, labels = logits.argmax(axis=1)[groups.order], given[groups.order]
+    anchors = find_anchors(groups.logits) if read else None
+    generator = np.random.default_rng(seed)
+    for _ in range(times):
+        weight = generator.poisson(1.0, len(given)).astype(np.float32)
+        if not weight.any():  # as happens with a handful of samples
+            weight[:] = 1
+        fits = [
+            groups.fit(temperature, start=model, steps=5, weight=weight, probabilities=table)
+            for temperature, table in zip(nearby, tables, strict=True)
+        ]
+        best = max(fits, key=lambda fit: log_posterior(fit, samples or len(given)))
+        if read:
+            best = read_through(groups.logits, labels, best, anchors=anchors, weight=weight)
+        counted = np.zeros_like(best.joint)
+        np.add.at(counted, (said, labels), weight)
+        yield (1 - shared) * best.joint + shared * counted / weight.sum()
 
 
 _ENOUGH = 30

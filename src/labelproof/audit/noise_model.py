@@ -1,39 +1,32 @@
-r"""How labels come about: a true class as the network predicts, then a label by the noise.
+r"""How labels come about: a true class by the network's word, then a label by the noise.
 
-A network that has not seen a sample's label predicts \(q_j(x)\), the probability of each class.
-Labels are drawn from the true class by a transition matrix, \(T_{jk} = P(\text{given } k \mid
+A network that has not seen a sample's label says \(q_j(x)\), how probable each class is. Labels are
+taken for drawn from the true class by a transition matrix, \(T_{jk} = P(\text{given } k \mid
 \text{true } j)\), so that
 
 \[ P(\text{given } k \mid x) = \sum_j q_j(x)\, T_{jk}. \]
 
-Each row of the matrix has a Dirichlet prior around a structured matrix: one share on the diagonal,
-the rest spread evenly. Its concentration is chosen by the labels: high for symmetric noise, whose
-cells are then known although few samples fall into each, low where few cells hold all mistakes.
-Variational expectation maximisation finds the matrix; unlike the plain one it does not collect
-small shares of noise in cells that have none. Bayes' rule then says how probable it is that a given
-label is wrong.
+The matrix is what makes the labels that are there most probable, by expectation maximisation. With
+it, Bayes' rule says how probable it is that a given label is wrong.
 
-Networks are rarely calibrated: trained on wrong labels with cross entropy they are underconfident,
-with a robust loss overconfident. So \(q\) is the softmax of the logits over a temperature, which is
-estimated along with the matrix. Its logarithm has a normal prior about 0, which fades as samples
-grow to 5,000: with a hundred, a network that is right about all of its most confident samples
-explains the labels best without any doubts, at the lowest temperature there is.
+Networks are rarely as sure as they ought to be: trained on wrong labels with cross entropy too
+little, with a robust loss too much. So \(q\) is the softmax of the logits over a temperature, which
+is estimated along with the matrix. Its logarithm has a normal prior about 0, which fades as samples
+grow to 5,000: with a hundred, a network that is right about all of its surest samples explains the
+labels best without any doubts, at the lowest temperature there is.
 
 Reference:
     Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
-    1979; Guo et al., "On calibration of modern neural networks", ICML 2017 (temperature); Beal,
-    "Variational algorithms for approximate Bayesian inference", 2003, chapter 3.
+    1979; Guo et al., "On calibration of modern neural networks", ICML 2017 (temperature).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, psi
 
 from labelproof.audit.predictions import admit_logits, admit_temperature
 
@@ -41,40 +34,34 @@ __all__ = [
     "Groups",
     "NoiseModel",
     "as_transition",
-    "expected_shares",
     "fit_noise_model",
+    "log_posterior",
     "log_prior",
-    "normalised",
-    "pseudo_counts",
     "shift",
     "sure_temperature",
     "warmest",
 ]
 
-_STEPS = 40
+_STEPS = 60
 _TOLERANCE = 1e-6
-"""Change of a sample's mean log-likelihood at which a fit has converged."""
+"""Change of a sample's mean log-likelihood at which a fit is taken for done."""
 
-COOLEST, HOTTEST = 0.05, 20.0
+_COOLEST, _HOTTEST = 0.05, 20.0
 _SEARCHED = 10_000
-"""Samples by which the temperature and the concentration are searched for."""
-_PROBES = (9, 7, 5)
-"""Temperatures that are tried in each round of the search."""
-_PROBED = 10
-"""Steps of the fit to each of them."""
+"""Samples by which the temperature is searched for, spread over all where there are more."""
+_ROUNDS = 3
+_PROBES = 9
+"""Temperatures that are looked at in each of the rounds of the search."""
 
 _SURE = 0.999
-"""Mean confidence that is assumed of a network that has seen the labels."""
+"""How sure a network is that has seen the labels, on average, of what it says."""
 
-IMPOSSIBLE = -1e6
+_IMPOSSIBLE = -1e6
 """As far below the largest as a logit counts: a probability of 0 at any temperature. Classes that
 are hidden come as the most negative number there is, which no temperature can divide."""
 
-_LEAST = 1e-9
-
-_SPARSE = 3.0
-_CONCENTRATIONS = (12.0, 60.0, 300.0)
-"""Pseudo-counts of a row, besides the fewest, `_SPARSE`, and the most, the classes squared."""
+_PRIOR = 1.0
+"""Pseudo-counts that each row of the matrix has beside its samples, on top of its diagonal."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +71,11 @@ class NoiseModel:
     Attributes:
         transition: `(C, C)`, float64; rows sum to 1.
         temperature: What logits are divided by.
-        likelihood: A bound of the mean log-likelihood of a given label, priors included.
+        likelihood: The mean log-likelihood of a given label.
         joint: The share of samples of each true class (row) with each label (column) among those
             it was fitted to, `(C, C)`; sums to 1.
-        reading: What the predictions have to be multiplied by, `(C, C)`, where the network has
-            learned the noise; see `read_through`.
-        concentration: Pseudo-counts that each row has beside its samples.
+        reading: What the network's word has to be multiplied by, `(C, C)`, where it has learned the
+            noise; see `read_through`.
     """
 
     transition: NDArray[np.float64]
@@ -97,7 +83,6 @@ class NoiseModel:
     likelihood: float
     joint: NDArray[np.float64]
     reading: NDArray[np.float64] | None = None
-    concentration: float = _SPARSE
 
     @property
     def noise_rate(self) -> float:
@@ -132,50 +117,45 @@ def fit_noise_model(
     table, labels = admit_logits(logits, given)
     with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
         shifted = shift(np.asarray(table[:], np.float32))
+    groups = Groups(shifted, labels)
+    if temperature is not None:
+        return groups.fit(admit_temperature(temperature), steps=_STEPS)
     step = max(-(-len(labels) // _SEARCHED), 1)
-    few = Groups(shifted[::step], labels[::step])
-    dense = float(few.classes**2)
-    starts = [few.begin(_SPARSE), few.begin(dense)]
-    if temperature is None:
-        best = _search(few, starts, samples=len(labels))
-    else:
-        heat = admit_temperature(temperature)
-        fits = [few.fit(heat, start=start, steps=_STEPS) for start in starts]
-        best = max(fits, key=lambda fit: fit.likelihood)
-    between = [replace(best, concentration=each) for each in _CONCENTRATIONS if each < dense]
-    told = few.probabilities(best.temperature)
-    fits = [few.fit(best.temperature, start=each, steps=_STEPS, told=told) for each in between]
-    best = max([best, *fits], key=lambda fit: fit.likelihood)
-    groups = few if step == 1 else Groups(shifted, labels)
+    best = _search(shifted[::step], labels[::step], samples=len(labels))
     return groups.fit(best.temperature, start=best, steps=_STEPS)
 
 
-def _search(groups: Groups, starts: list[NoiseModel], *, samples: int) -> NoiseModel:
+def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: int) -> NoiseModel:
     """The most probable temperature by the labels, in rounds of closer and closer probes."""
-    low, high = math.log(COOLEST), math.log(HOTTEST)
-    best = starts[0]
-    for number in _PROBES:
-        probes = np.linspace(low, high, number)
+    groups = Groups(shifted, given)
+    bounds = np.log(_COOLEST), np.log(_HOTTEST)
+    best: NoiseModel | None = None
+    for _ in range(_ROUNDS):
+        probes = np.exp(np.linspace(*bounds, _PROBES))
         fits: list[NoiseModel] = []
-        for probe in np.exp(probes).tolist():
-            told = groups.probabilities(probe)
-            fits += [groups.fit(probe, start=each, steps=_PROBED, told=told) for each in starts]
-        best = max(fits, key=lambda fit: _posterior(fit, samples))
-        starts, middle = [best], math.log(best.temperature)
-        width = probes[1] - probes[0]
-        low, high = max(middle - width, low), min(middle + width, high)
+        for probe in probes:
+            best = groups.fit(float(probe), start=best, steps=_STEPS // 3)
+            fits.append(best)
+        peak = int(np.argmax([log_posterior(fit, samples) for fit in fits]))
+        best = fits[peak]
+        bounds = (
+            np.log(probes[max(peak - 1, 0)]),
+            np.log(probes[min(peak + 1, len(probes) - 1)]),
+        )
+    assert best is not None  # noqa: S101
     return best
 
 
-def _posterior(fit: NoiseModel, samples: int) -> float:
+def log_posterior(fit: NoiseModel, samples: int) -> float:
+    """How probable a temperature is by the labels and beforehand: its logarithm, of one sample."""
     return fit.likelihood + log_prior(fit.temperature, samples) / samples
 
 
 def sure_temperature(logits: NDArray[np.float32]) -> float:
-    """The highest temperature at which the mean confidence of a network is 0.999.
+    """The highest temperature at which a network is sure of what it says, on average.
 
-    The confidence of a network that has seen the labels says more about them than about the sample,
-    so the temperature cannot be estimated from them.
+    Of a network that has seen the labels, how sure it is says more about them than about the
+    sample, so it cannot be estimated from them.
 
     Args:
         logits: `(N, C)`.
@@ -190,7 +170,7 @@ def sure_temperature(logits: NDArray[np.float32]) -> float:
 def warmest(shifted: NDArray[np.float32], wanted: float) -> float:
     """The highest temperature at which the largest probability is so large, on average."""
     exact = shifted.astype(np.float64)
-    low, high = COOLEST, HOTTEST
+    low, high = _COOLEST, _HOTTEST
     for _ in range(30):
         middle = float(np.sqrt(low * high))
         sureness = float(np.mean(1 / np.exp(exact / middle).sum(axis=1)))
@@ -201,45 +181,21 @@ def warmest(shifted: NDArray[np.float32], wanted: float) -> float:
 def shift(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """The same logits with 0 for the largest of each sample."""
     with np.errstate(over="ignore"):
-        return np.maximum(logits - logits.max(axis=1, keepdims=True), np.float32(IMPOSSIBLE))
+        return np.maximum(logits - logits.max(axis=1, keepdims=True), np.float32(_IMPOSSIBLE))
 
 
 def as_transition(joint: NDArray[np.float64], samples: float) -> NDArray[np.float64]:
     """The matrix behind shares of samples by true class and label.
 
-    A class with few samples counts as correctly labelled until they say otherwise.
+    A class that has few samples is taken to be labelled rightly until they say otherwise.
 
     >>> as_transition(np.array([[0.5, 0.5], [0.0, 0.0]]), 98).round(3)
     array([[0.505, 0.495],
            [0.25 , 0.75 ]])
     """
     classes = len(joint)
-    counts = joint * samples + np.eye(classes) + 1 / classes
+    counts = joint * samples + _PRIOR * (np.eye(classes) + 1 / classes)
     return counts / counts.sum(axis=1, keepdims=True)
-
-
-def pseudo_counts(joint: NDArray[np.float64], concentration: float) -> NDArray[np.float64]:
-    """Those of the prior: as many on the diagonal as labels are right, the others alike."""
-    classes = len(joint)
-    right = min(max(float(np.trace(joint)), 0.01), 1 - 1e-4)
-    off = (1 - right) / (classes - 1)
-    return concentration * (np.full((classes, classes), off) + (right - off) * np.eye(classes))
-
-
-def expected_shares(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The exponential of the mean logarithm of each share under a Dirichlet posterior."""
-    return np.exp(psi(posterior) - psi(posterior.sum(axis=1, keepdims=True)))
-
-
-def normalised(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same with rows that sum to 1 and have no 0, by which nothing could be divided.
-
-    >>> normalised(np.array([[3.0, 1.0], [0.0, 2.0]])).round(2)
-    array([[0.75, 0.25],
-           [0.  , 1.  ]])
-    """
-    shares = np.maximum(matrix / matrix.sum(axis=1, keepdims=True), _LEAST)
-    return shares / shares.sum(axis=1, keepdims=True)
 
 
 class Groups:
@@ -252,58 +208,63 @@ class Groups:
 
     def __init__(self, logits: NDArray[np.float32], given: NDArray[np.int64]):
         self.classes = logits.shape[1]
-        self.order = np.argsort(given, kind="stable")
-        self.logits = logits[self.order]
+        order = np.argsort(given, kind="stable")
+        self.logits = logits[order]
         self.ends = np.cumsum(np.bincount(given, minlength=self.classes))
+        self.order = order
 
     def probabilities(self, temperature: float) -> NDArray[np.float32]:
-        """The predictions at a temperature, sorted likewise."""
-        scaled = torch.from_numpy(self.logits) / temperature
-        return torch.softmax(scaled, dim=1).numpy()
+        """The network's word at a temperature, sorted likewise."""
+        found = np.exp(self.logits / np.float32(temperature))
+        found /= found.sum(axis=1, keepdims=True)
+        return found
 
     def fit(
         self,
         temperature: float,
         *,
-        start: NoiseModel,
+        start: NoiseModel | None = None,
         steps: int,
-        told: NDArray[np.float32] | None = None,
+        weight: NDArray[np.float32] | None = None,
+        probabilities: NDArray[np.float32] | None = None,
     ) -> NoiseModel:
-        """Variational expectation maximisation at one temperature.
-
-        `told` are the probabilities at that temperature, where they are at hand.
-        """
-        told = self.probabilities(temperature) if told is None else told
-        size, concentration, joint = len(self.logits), start.concentration, start.joint
-        before, bound, matrix = -np.inf, -np.inf, joint
+        """Expectation maximisation at one temperature."""
+        if probabilities is None:
+            probabilities = self.probabilities(temperature)
+        transition = self._begin() if start is None else start.transition
+        before = -np.inf
+        total = len(self.logits) if weight is None else float(weight.sum())
+        likelihood, joint = before, transition / self.classes
         for _ in range(steps):
-            prior = pseudo_counts(joint, concentration)
-            posterior = size * joint + prior
-            matrix = expected_shares(posterior)
-            counts, likelihood = self._step(told, matrix)
-            bound = (likelihood - _divergence(posterior, prior)) / size
-            joint = counts / counts.sum()
-            if abs(bound - before) < _TOLERANCE:
+            expected, likelihood = self._step(probabilities, transition, weight)
+            likelihood /= total
+            joint = expected / total
+            transition = as_transition(joint, total)
+            if likelihood - before < _TOLERANCE:
                 break
-            before = bound
-        return NoiseModel(
-            normalised(matrix), temperature, float(bound), joint, concentration=concentration
-        )
+            before = likelihood
+        return NoiseModel(transition, temperature, float(likelihood), joint)
 
     def expect(
-        self, probabilities: NDArray[np.float32], transition: NDArray[np.float64]
+        self,
+        probabilities: NDArray[np.float32],
+        transition: NDArray[np.float64],
+        weight: NDArray[np.float32] | None = None,
     ) -> NDArray[np.float64]:
         """The share of samples of each true class (row) with each label (column)."""
-        counts, _ = self._step(probabilities, transition)
-        return counts / counts.sum()
+        expected, _ = self._step(probabilities, transition, weight)
+        return expected / (len(self.logits) if weight is None else float(weight.sum()))
 
-    def begin(self, concentration: float) -> NoiseModel:
-        """What a search starts from: a fifth of all labels wrong, in any way."""
-        joint = pseudo_counts(0.8 * np.eye(self.classes) / self.classes, 1.0) / self.classes
-        return NoiseModel(normalised(joint), 1.0, -math.inf, joint, concentration=concentration)
+    def _begin(self) -> NDArray[np.float64]:
+        share = 0.2
+        off = share / max(self.classes - 1, 1)
+        return np.full((self.classes, self.classes), off) + (1 - share - off) * np.eye(self.classes)
 
     def _step(
-        self, probabilities: NDArray[np.float32], transition: NDArray[np.float64]
+        self,
+        probabilities: NDArray[np.float32],
+        transition: NDArray[np.float64],
+        weight: NDArray[np.float32] | None,
     ) -> tuple[NDArray[np.float64], float]:
         """How many samples of each true class have each label, and the log-likelihood."""
         expected = np.zeros((self.classes, self.classes))
@@ -313,23 +274,15 @@ class Groups:
             block = probabilities[begin:end]
             column = transition[:, label].astype(np.float32)
             told = np.maximum(block @ column, np.float32(1e-30))
-            expected[:, label] = column * (block.T @ (1 / told))
-            likelihood += float(np.log(told).sum(dtype=np.float64))
+            each = np.ones(end - begin, np.float32) if weight is None else weight[begin:end]
+            expected[:, label] = column * (block.T @ (each / told))
+            likelihood += float((each * np.log(told)).sum(dtype=np.float64))
             begin = end
-        # Where no class can have a label by the matrix, the predicted one has it.
-        return np.maximum(expected, 1e-12), likelihood
-
-
-def _divergence(posterior: NDArray[np.float64], prior: NDArray[np.float64]) -> float:
-    """Kullback and Leibler's, between Dirichlet distributions of the rows."""
-    total, before = posterior.sum(axis=1), prior.sum(axis=1)
-    mean = psi(posterior) - psi(total)[:, None]
-    terms = gammaln(prior) - gammaln(posterior) + (posterior - prior) * mean
-    return float((terms.sum(axis=1) + gammaln(total) - gammaln(before)).sum())
+        return expected, likelihood
 
 
 _FEW = 5_000
-"""Samples from which on nothing is assumed beforehand."""
+"""Samples from which on nothing is thought beforehand."""
 
 
 def log_prior(temperature: float, samples: int) -> float:
@@ -346,8 +299,4 @@ def log_prior(temperature: float, samples: int) -> float:
         >>> round(log_prior(0.05, 100), 1), log_prior(1.0, 100), log_prior(0.05, 5_000)
         (-4.4, 0.0, 0.0)
     """
-    return -0.5 * prior_weight(samples) * math.log(temperature) ** 2 or 0.0
-
-
-def prior_weight(samples: int) -> float:
-    return max(1 - samples / _FEW, 0.0)
+    return -0.5 * max(1 - samples / _FEW, 0.0) * math.log(temperature) ** 2 or 0.0
