@@ -85,6 +85,14 @@ def fit(
     device: options.Device = "auto",
     workers: options.Workers = None,
     image_memory: options.ImageMemory = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="About how long images may take on a CPU: by the first steps, a network, the size "
+            "of its images and the epochs are chosen. --epochs decides instead.",
+            show_default="10",
+        ),
+    ] = None,
     audit: Annotated[
         bool,
         typer.Option(
@@ -150,8 +158,10 @@ def fit(
         loss=loss,
         trials=trials,
         image_memory=image_memory,
+        minutes=minutes,
         device=device,
         workers=workers,
+        fresh=fresh,
         on_error="raise" if strict else "skip",
         reporter=reporter,
     )

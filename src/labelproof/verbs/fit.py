@@ -17,9 +17,10 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.published import plain_name
 from labelproof.data.splits import hold_out
-from labelproof.fitting.attempts import Attempts, go_on, train_robustly
+from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.models.blend import BLEND
+from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
@@ -33,6 +34,7 @@ from labelproof.training.runner import Job
 from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.space import default_trials
 from labelproof.verbs.audit import keep_beside
+from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
 from labelproof.verbs.inputs import (
     LabelledData,
     check_labels_file,
@@ -74,6 +76,8 @@ class FitPlan:
         loss: The loss that was asked for; `auto` searches for one.
         trials: With `auto`, how many settings are tried.
         image_memory: Megabytes that decoded images may take.
+        minutes: What the recipe was chosen to take, where the time decides.
+        time: What is said of that.
     """
 
     data: str
@@ -86,6 +90,8 @@ class FitPlan:
     loss: str | None = None
     trials: int | None = None
     image_memory: int | None = None
+    minutes: float | None = None
+    time: str = ""
 
     @property
     def auto(self) -> bool:
@@ -105,12 +111,14 @@ class FitPlan:
             **self.reading.as_values(),
             "auto": self.auto,
             "image_memory": self.image_memory,
+            "minutes": self.minutes,
             "fingerprint": fingerprint(self.dataset),
         }
 
     def describe(self) -> list[str]:
         """What the data are, and what is going to be done with them."""
-        return describe_start(self.dataset, self.configuration, auto=self.auto)
+        lines = describe_start(self.dataset, self.configuration, auto=self.auto)
+        return [*lines, self.time] if self.time else lines
 
     def conflict(self) -> str | None:
         """Why the run in the folder is not resumed, if there is one of other settings or data."""
@@ -248,8 +256,10 @@ def plan_fit(
     loss: str | None = None,
     trials: int | None = None,
     image_memory: int | None = None,
+    minutes: float | None = None,
     device: str = "auto",
     workers: int | None = None,
+    fresh: bool = False,
     on_error: OnError = "skip",
     reporter: Reporter,
 ) -> FitPlan:
@@ -266,17 +276,52 @@ def plan_fit(
     if trials is not None and loss != "auto":
         raise ValueError("--trials: expected with --loss auto, got it without")
     called = plain_name(name) if named else name
+    if minutes is not None:
+        minutes = within("minutes", minutes, 0, open_low=True)
     configuration = blend_configuration(dataset, called, {**settings, "loss": loss})
-    if configuration is None:
-        configuration = choose_recipe(
-            dataset,
-            data=called,
-            fast=execution.device.type != "cpu",
-            loss=None if loss == "auto" else loss,
-            **{"validation": 0.1} | _decided(settings),
+    limited = (
+        configuration is None
+        and not dataset.tabular
+        and execution.device.type == "cpu"
+        and execution.world_size == 1
+        and settings.get("epochs") is None
+    )
+    if minutes is not None and not limited:
+        raise ValueError(
+            "minutes: expected for a network on images, on one CPU, without epochs; got it for "
+            "something else"
         )
+    minutes, said = (minutes or MINUTES) if limited else None, ""
+    if configuration is None:
+        given = {"validation": 0.1} | _decided(settings)
+
+        def remake(more: dict[str, Any]) -> Configuration:
+            return choose_recipe(
+                dataset,
+                data=called,
+                fast=execution.device.type != "cpu",
+                loss=None if loss == "auto" else loss,
+                **given | more,
+            )
+
+        configuration = remake({})
         _check_enough(dataset, configuration.validation)
         check_feasible(dataset, configuration)
+        fixed = "network" in given or "augmentation" in given
+        kept = None if fresh or minutes is None else _kept_choice(folder, minutes, configuration)
+        if kept is not None:
+            configuration = remake(kept)
+        elif minutes is not None:
+            configuration, said = choose_within(
+                minutes,
+                configuration,
+                remake,
+                fixed=fixed,
+                examples=_seen(dataset, configuration.validation),
+                pace=lambda chosen: time_steps(
+                    dataset, chosen, execution, reporter, image_memory=image_memory
+                ),
+            )
     refuse_file(folder)
     refuse_foreign(folder, kind="a run")
     return FitPlan(
@@ -290,7 +335,29 @@ def plan_fit(
         loss,
         trials,
         image_memory,
+        minutes,
+        said,
     )
+
+
+def _seen(dataset: Dataset, validation: float) -> float:
+    """Examples that an epoch takes the time of: to look at one is a third of learning from it."""
+    size, others = len(dataset.train), len(dataset.splits.get("test", ()))
+    return size * (1 - validation) + (size * validation + others) / 3
+
+
+def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[str, Any] | None:
+    """What was chosen for this time when the run in the folder was started.
+
+    A network that is named there and is none of ours stays a name.
+    """
+    attempts, names = read_attempts(folder), ("network", "augmentation")
+    if attempts is None or attempts.asked.get("minutes") != minutes:
+        return None
+    ours = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
+    kept = {name: attempts.asked.get(name) for name in names}
+    epochs = attempts.asked.get("epochs")
+    return {**kept, "epochs": epochs} if kept in ours and isinstance(epochs, int) else None
 
 
 def fit(
@@ -313,6 +380,7 @@ def fit(
     device: str = "auto",
     workers: int | None = None,
     image_memory: int | None = None,
+    minutes: float | None = None,
     audit: bool = True,
     output: str | os.PathLike[str] | None = None,
     fresh: bool = False,
@@ -353,6 +421,9 @@ def fit(
         device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
         workers: Processes that decode images.
         image_memory: Megabytes that decoded images may take.
+        minutes: About how long images may take on a CPU, by default 10: by the first steps a
+            network, the size of its images and the epochs are chosen. The same folder keeps the
+            choice. `epochs` decides instead.
         audit: Whether labels are audited at the end; the answer and a page are written to `audit`
             in the run's folder.
         output: The run's folder. Without one the run is kept in a temporary folder, which goes with
@@ -399,8 +470,10 @@ def fit(
         loss=loss,
         trials=trials,
         image_memory=image_memory,
+        minutes=minutes,
         device=device,
         workers=workers,
+        fresh=fresh,
         on_error=on_error,
         reporter=reporter,
     )
