@@ -98,8 +98,8 @@ def test_a_forecast_is_of_all_samples_folds_and_epochs(
     monkeypatch.setattr(budget, "time", clock)
     seconds = plan._forecast(Reporter())
     assert trained_on == [ImageFiles if image_memory == 0 else np.ndarray]
-    # A second, by this clock, for 10 of 40 images before the training, and one in an epoch of it.
-    assert seconds == 40 / 10 + 40 / 10 * 2 * 7
+    # A second, by this clock, for 20 of 40 images before the training, and one in an epoch of it.
+    assert seconds == 40 / 20 + 40 / 20 * 2 * 7
 
 
 def test_an_audit_that_is_there_is_told_or_refused_as_it_would_be(tmp_path: Path) -> None:

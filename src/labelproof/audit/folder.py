@@ -27,6 +27,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.models.blend import BLEND
 from labelproof.training.files import (
     read_arrays,
+    read_json,
     remove_folder,
     write_arrays,
     write_bytes,
@@ -231,7 +232,7 @@ class Audit:
                 f"{folder}: no audit is kept there; 'labelproof audit PATH' makes one"
             )
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = read_json(path)
             if values["version"] > _VERSION:
                 raise _LaterVersionError(path, values["version"])
             classes = len(values["class_names"])
@@ -332,7 +333,7 @@ def _check_removable(folder: Path) -> None:
 def _asked(settings: Path) -> bool:
     """Whether a file tells what was asked of an audit."""
     try:
-        return "asked" in json.loads(settings.read_text(encoding="utf-8"))
+        return "asked" in read_json(settings)
     except (OSError, ValueError, TypeError):
         return False
 

@@ -213,6 +213,7 @@ def _read_csv(
                 _opened(content),
                 header=0,
                 names=columns,
+                index_col=False,
                 dtype=None if "converters" in options else dict.fromkeys(asked, str),
                 na_values=missing,
                 keep_default_na=False,
@@ -222,7 +223,7 @@ def _read_csv(
             )
         if not any(issubclass(each.category, pd.errors.DtypeWarning) for each in caught):
             break
-    if not isinstance(table.index, pd.RangeIndex):
+    if any("Length of header" in str(each.message) for each in caught):
         raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
     for name in options.get("converters", ()):
         table[name] = table[name].mask(table[name].isin(_NAMES))
