@@ -117,7 +117,7 @@ def fit(folder: Path, minutes: float) -> dict[str, Any]:
 
 def flat(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Pixels as features."""
-    return images.reshape(len(images), -1).astype(np.float32) / 255
+    return np.float32(1 / 255) * images.reshape(len(images), -1)
 
 
 @torch.no_grad()
@@ -131,7 +131,8 @@ def frozen_features(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     )
     network.train()  # an untrained batch norm has no averages
     found: list[torch.Tensor] = []
-    network.head.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
+    head = network.get_submodule("head")
+    head.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
     for start in range(0, len(images), 100):
         network(torch.from_numpy(images[start : start + 100]).float() / 127.5 - 1)
     return torch.cat(found).numpy()

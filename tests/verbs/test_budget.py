@@ -87,7 +87,8 @@ def test_code_that_a_folder_names_is_not_chosen(tmp_path: Path) -> None:
 
 
 def test_where_no_time_is_chosen_for_it_is_refused() -> None:
-    for settings in ({"epochs": 3}, {"minutes": 0.0}, {"minutes": -1}):
+    cases: list[dict[str, Any]] = [{"epochs": 3}, {"minutes": 0.0}, {"minutes": -1}]
+    for settings in cases:
         with pytest.raises(ValueError, match="minutes"):
             labelproof.fit(load_digits(), **{"minutes": 1, "device": "cpu"} | settings)
     rows = np.random.default_rng(0).normal(size=(60, 3))

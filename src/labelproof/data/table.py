@@ -34,6 +34,7 @@ from labelproof.data.images import OnError, check_on_error
 from labelproof.data.leaks import report_leaks
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
+from labelproof.npz import check_room
 from labelproof.ranges import suggest
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".csv.gz", ".tsv.gz", ".jsonl.gz")
@@ -151,13 +152,14 @@ def read_table(
         elif kind == ".parquet":
             table = pd.read_parquet(path)
         else:
+            check_room(path)
             table = pd.read_excel(path)
     except ImportError as error:
         raise ImportError(f"{place}: {error}") from None
     except UnusableSamplesError:
         raise
     except Exception as error:  # damaged files make the readers raise almost anything
-        raise ValueError(f"{place}: cannot be read as {kind[1:]}: {error}") from None
+        raise ValueError(f"{place}: cannot be read as {kind[1:]}: {str(error)[:500]}") from None
     table = _admit_frame(table)
     table.attrs["path"] = str(path)
     return table

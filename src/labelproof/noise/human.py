@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import NamedTuple
 
 import numpy as np
@@ -116,10 +115,12 @@ def _check_order(path: Path, clean: NDArray[np.int64], labels: NDArray[np.generi
 def _read(path: Path) -> dict[str, NDArray[np.generic]]:
     if path.suffix not in (".npz", ".pt"):
         raise ValueError(f"path: expected an .npz or .pt file, got {str(path)!r}")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file")
     try:
         check_room(path)
         return read_npz(path) if path.suffix == ".npz" else _read_pt(path)
-    except (AttributeError, EOFError, RuntimeError, ValueError, UnpicklingError):
+    except Exception:  # a damaged file makes zipfile and torch raise almost anything
         # torch's own message would advise to read the file in a way that can run its code.
         raise ValueError(f"{path}: expected named arrays and nothing else in the file") from None
 
