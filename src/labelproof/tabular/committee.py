@@ -56,6 +56,8 @@ _STEPS = 20
 _MEMBERS = 5
 """Candidates in a blend at most; each is trained again."""
 _MOST_TREES = 600
+_MOST_OF_ONE = 10_000
+"""Rows up to which a forest may have one leaf for each."""
 _AS_WELL = 2.0
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
@@ -106,19 +108,19 @@ def choose_candidates(
     """What is compared: from stiff to flexible, because the more noise, the stiffer is better."""
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
     grouped = examples.grouped
+    # A leaf for each row is best where most labels are right; of many rows it is a large file.
+    leaves = (1, 5, 20) if len(examples.rows) <= _MOST_OF_ONE else (5, 20)
     quick = [
         Linear(**common),
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
-        Forest(**common, leaf=5, grouped=grouped),
-        Forest(**common, leaf=20, grouped=grouped),
+        *(Forest(**common, leaf=leaf, grouped=grouped) for leaf in leaves),
     ]
     if fast or is_too_small(examples):
         return quick
     return [
         *quick,
         Kernel(**common, sharpness=16.0),
-        Forest(**common, leaf=1, grouped=grouped),
         Forest(**common, leaf=5, extra=True, grouped=grouped),
         Network(**common),
         Network(**common, loss="gce(q=0.7)"),
