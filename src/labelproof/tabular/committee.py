@@ -45,8 +45,6 @@ __all__ = ["Committee", "choose_candidates", "fit_committee"]
 
 _KEPT = 0.03
 """Weight that every given label keeps, so that no class is without rows."""
-_FEWEST_ROWS = 30
-"""Rows from which on the noise is estimated; of fewer, all labels are taken to be right."""
 _FEWEST_OF_CLASS = 5
 """Likewise for the labels of one class: a model that has seen two rows of a class rarely predicts
 it, and would take all of its labels for wrong."""
@@ -116,7 +114,7 @@ def choose_candidates(
         Kernel(**common, sharpness=4.0),
         *(Forest(**common, leaf=leaf, grouped=grouped) for leaf in leaves),
     ]
-    if fast or is_too_small(examples):
+    if fast or examples.too_few:
         return quick
     return [
         *quick,
@@ -166,7 +164,7 @@ def fit_committee(
         27% wrong, estimated 25%
     """
     with threadpool_limits(effective_n_jobs(n_jobs or 1), "openmp"):
-        if is_too_small(examples):
+        if examples.too_few:
             return _trust(candidates, examples)
         told = _compare(candidates, examples, verbose=verbose)
         return _keep(candidates, examples, told)
@@ -401,8 +399,3 @@ def _weigh(labels: Floats, examples: LabelledRows) -> tuple[Floats, Floats]:
     total = weighed.sum(axis=1)
     weighed = np.where(total[:, None] > 0, weighed / np.maximum(total[:, None], 1e-300), labels)
     return weighed, examples.weight * total
-
-
-def is_too_small(examples: LabelledRows) -> bool:
-    """Whether rows are too few to hold some out: all labels are then taken to be right."""
-    return len(examples.rows) < _FEWEST_ROWS or len(examples.parts) < 2
