@@ -330,7 +330,7 @@ def _spread(dataset: Dataset, number: int) -> Dataset:
 def write_page(folder: Path, audit: Audit, reporter: Reporter) -> None:
     """Write the page of an audit into its folder."""
     with reporter.working("Making the page"):
-        write_audit_page(folder / PAGE, audit, Samples.of(audit, audit.dataset))
+        write_audit_page(folder / PAGE, audit, Samples(audit, audit.dataset))
 
 
 def _choose_folds(asked: int | None, split: Split) -> int:
