@@ -15,7 +15,7 @@ from trained import labelproof
 from labelproof.data.images import ImageFiles
 from labelproof.data.load import Reading
 from labelproof.verbs import cross_validation
-from labelproof.verbs.cross_validation import plan_cross_validation
+from labelproof.verbs.cross_validation import CrossValidationPlan
 from labelproof.verbs.progress import Reporter
 
 SMALL = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "3", "--device", "cpu")
@@ -67,7 +67,7 @@ def test_a_forecast_is_of_all_samples_folds_and_epochs(
         for number in range(20):
             image = Image.new("RGB", (20, 20), (shade + number,) * 3)
             image.save(tmp_path / label / f"{number}.png")
-    plan = plan_cross_validation(
+    plan = CrossValidationPlan(
         str(tmp_path),
         Reading(),
         {

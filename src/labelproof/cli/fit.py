@@ -15,7 +15,7 @@ from labelproof.cli.data import Root
 from labelproof.cli.settings import format_settings
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
-from labelproof.verbs.fit import plan_fit
+from labelproof.verbs.fit import FitPlan
 from labelproof.verbs.summaries import stem_of
 
 __all__ = ["fit"]
@@ -132,7 +132,7 @@ def fit(
     If interrupted, the same command resumes from the last checkpoint; a blend starts over.
     """
     reporter = Terminal()
-    plan = plan_fit(
+    plan = FitPlan(
         path,
         Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root),
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,7 @@ from labelproof.data.published import plain_name
 from labelproof.models.text import is_factory
 from labelproof.training.provenance import MODEL
 from labelproof.training.run_folder import FolderInUseError, owning
-from labelproof.verbs.cross_validation import (
-    CrossValidationPlan,
-    plan_cross_validation,
-    write_page,
-)
+from labelproof.verbs.cross_validation import CrossValidationPlan, write_page
 from labelproof.verbs.inputs import (
     LabelledData,
     choose_folder,
@@ -40,7 +37,6 @@ from labelproof.verbs.summaries import (
     describe_audit,
     describe_folder,
     describe_given,
-    describe_run,
     stem_of,
 )
 from labelproof.verbs.training_data import data_place
@@ -178,7 +174,7 @@ def plan_audit(
     fresh: bool = False,
     on_error: OnError = "skip",
     reporter: Reporter,
-) -> CrossValidationPlan | RunAudit | GivenAudit:
+) -> CrossValidationPlan | _Untrained:
     """Choose how labels are audited; what makes no sense together is refused. See `audit`.
 
     `reading` says how the data are read, and `settings` are those of `Configuration` that are
@@ -205,7 +201,7 @@ def plan_audit(
         _refuse({"--probabilities": probabilities}, f"{data} is a run, which predicts itself")
         _refuse(columns, f"{data} is a run, which knows the labels it was trained on")
         refuse_trained(folder, fresh=fresh)
-        return RunAudit(data, folder, device, network, human, reading.root)  # pyright: ignore[reportArgumentType]
+        return RunAudit(folder, data, device, network, human, reading.root)  # pyright: ignore[reportArgumentType]
     if probabilities is not None:
         _refuse(training | computing, "nothing is trained for an audit with --probabilities")
         if data is None and labels is None:
@@ -213,18 +209,11 @@ def plan_audit(
         if is_path(data) and _holds_labels_alone(str(data)):
             _refuse(columns, f"{data} is taken for the labels themselves")
         refuse_trained(folder, fresh=fresh)
-        return GivenAudit(
-            probabilities,
-            labels if data is None else data,
-            data is None,
-            reading,
-            class_names,
-            id,
-            folder,
-        )
+        given = labels if data is None else data
+        return GivenAudit(folder, probabilities, given, data is None, reading, class_names, id)
     if data is None:
         raise ValueError("data: expected what is to be audited, or labels and probabilities")
-    return plan_cross_validation(
+    return CrossValidationPlan(
         data,  # pyright: ignore[reportArgumentType]
         reading,
         settings,
@@ -247,36 +236,71 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
 
 
 @dataclass
-class RunAudit:
-    """An audit by a run's own network, for which nothing is trained."""
+class _Untrained(ABC):
+    """An audit for which nothing is trained."""
+
+    folder: Path
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What is audited by what."""
+
+    @abstractmethod
+    def find(self, reporter: Reporter) -> Audit:
+        """Judge the labels."""
+
+    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
+        """Say what would be done; nothing is written."""
+        with reporter.reading():
+            said = self.describe()
+        reporter.say(said)
+        reporter.say(describe_folder(self.folder, fresh=fresh))
+
+    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
+        """Judge the labels and keep what was found, in place of an earlier audit."""
+        found = self.find(reporter)
+        if page:
+            try:
+                with owning(self.folder):
+                    if fresh:
+                        remove_audit(self.folder)
+                    found.write(self.folder)
+                    write_page(self.folder, found, reporter)
+            except FolderInUseError as error:
+                raise ValueError(str(error)) from None
+            reporter.say(describe_audit(found, self.folder))
+        return found
+
+
+@dataclass
+class RunAudit(_Untrained):
+    """An audit by a run's own network."""
 
     data: Run | str | os.PathLike[str]
-    folder: Path
     device: str
     network: str | None
     human: Path | None
     data_root: str | os.PathLike[str] | None
 
-    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
-        """Say what would be done; nothing is written."""
-        reporter.say(describe_run(self.data.folder if isinstance(self.data, Run) else self.data))
-        reporter.say(describe_folder(self.folder, fresh=fresh))
+    def describe(self) -> str:
+        """What is audited by what."""
+        run = self.data.folder if isinstance(self.data, Run) else self.data
+        return (
+            f"Data: what {run} was trained on\nIts network is asked about them; nothing is trained"
+        )
 
-    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
-        """Ask the network about the labels it was trained on, and keep the answer."""
+    def find(self, reporter: Reporter) -> Audit:
+        """Ask the network about the labels it was trained on."""
         run = self.data
         if not isinstance(run, Run):
             with reporter.reading():
                 run = load_run(run, self.device, network=self.network)
-        found = run.audit(human_labels=self.human, data_root=self.data_root, progress=reporter)
-        if page:
-            _keep(self.folder, found, fresh=fresh, reporter=reporter)
-        return found
+        return run.audit(human_labels=self.human, data_root=self.data_root, progress=reporter)
 
 
 @dataclass
-class GivenAudit:
-    """An audit by predictions of someone else's model, for which nothing is trained."""
+class GivenAudit(_Untrained):
+    """An audit by predictions of someone else's model; `data` may be the labels `alone`."""
 
     probabilities: PredictionSource
     data: Any
@@ -284,34 +308,26 @@ class GivenAudit:
     reading: Reading
     class_names: Sequence[str] | None
     id: str | None
-    folder: Path
 
-    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
-        """Say what would be done; nothing is written."""
-        with reporter.reading():
-            given, matching = self._match()
-            matched = match_predictions(self.probabilities, given, **matching)
-        said = describe_given(matched.class_names, len(matched.labels), self.probabilities)
-        reporter.say(said)
-        reporter.say(describe_folder(self.folder, fresh=fresh))
+    def describe(self) -> str:
+        """What is audited by what."""
+        given, matching = self._match()
+        matched = match_predictions(self.probabilities, given, **matching)
+        return describe_given(matched.class_names, len(matched.labels), self.probabilities)
 
-    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
-        """Match predictions with labels, conclude, and keep what was found."""
+    def find(self, reporter: Reporter) -> Audit:
+        """Match predictions with labels, and judge these."""
         with reporter.reading():
             given, matching = self._match()
             options = self.reading.options()
-            found = audit_given(self.probabilities, given, **matching, options=options)
-        if page:
-            _keep(self.folder, found, fresh=fresh, reporter=reporter)
-        return found
+            return audit_given(self.probabilities, given, **matching, options=options)
 
     def _match(self) -> tuple[Any, dict[str, Any]]:
-        place = "labels" if self.alone else name_data(self.data)
-        if not self.alone and is_path(self.data):
-            place = data_place(place)
-        matching = {"data": place, "id": self.id, "class_names": self.class_names}
+        matching = {"data": "labels", "id": self.id, "class_names": self.class_names}
         if self.alone:
             return self.data, matching
+        place = name_data(self.data)
+        matching["data"] = data_place(place) if is_path(self.data) else place
         return _read_given(self.data, self.reading, by_position=self.id is None), matching
 
 
@@ -330,19 +346,6 @@ def _is_trained(folder: Path) -> bool:
         return Audit.read(folder).trained
     except (OSError, ValueError):
         return False
-
-
-def _keep(folder: Path, found: Audit, *, fresh: bool, reporter: Reporter) -> None:
-    """Keep an audit for which nothing was trained, in place of an earlier one."""
-    try:
-        with owning(folder):
-            if fresh:
-                remove_audit(folder)
-            found.write(folder)
-            write_page(folder, found, reporter)
-    except FolderInUseError as error:
-        raise ValueError(str(error)) from None
-    reporter.say(describe_audit(found, folder))
 
 
 def keep_beside(run: Path, found: Audit, reporter: Reporter) -> None:

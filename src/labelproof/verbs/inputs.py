@@ -7,6 +7,7 @@ import shlex
 import shutil
 import tempfile
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -81,10 +82,6 @@ def name_data(data: LabelledData) -> str:
 def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "raise") -> Dataset:
     """Read data of any kind.
 
-    Raises:
-        TypeError: It is none of what is taken.
-        ValueError: It cannot be read.
-
     Example:
         >>> rows = np.arange(12.0).reshape(6, 2)
         >>> read_data((rows, list("aabbab")), Reading())
@@ -104,9 +101,7 @@ def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "rais
             reading.refuse_columns("arrays of images")
             return _image_dataset(inputs, np.asarray(labels))
     table, column = with_labels(inputs, labels)
-    return Reading(
-        column, reading.labels, reading.drop, reading.group, reading.decimal, reading.thousands
-    ).load(table, on_error=on_error)
+    return replace(reading, label=column, root=None).load(table, on_error=on_error)
 
 
 def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:
@@ -208,9 +203,6 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
 
     Results among other files are hard to find and to remove, and a mistyped `--output` may be the
     folder of the data.
-
-    Raises:
-        ValueError: It holds something else, or is `-`, which is standard output elsewhere.
 
     Example:
         >>> folder = getfixture("tmp_path")
