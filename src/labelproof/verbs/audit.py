@@ -25,9 +25,9 @@ from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.verbs.cross_validation import CrossValidationPlan, write_page
 from labelproof.verbs.inputs import (
     LabelledData,
+    Request,
     choose_folder,
     is_path,
-    name_data,
     read_data,
     refuse_foreign,
 )
@@ -39,7 +39,6 @@ from labelproof.verbs.summaries import (
     describe_given,
     stem_of,
 )
-from labelproof.verbs.training_data import data_place
 
 __all__ = ["audit", "default_folder", "keep_beside", "plan_audit"]
 
@@ -122,23 +121,26 @@ def audit(
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     file = labels if isinstance(labels, str | os.PathLike) else None
     folder, _keeper = choose_folder(output, "audit")
-    plan = plan_audit(
+    request = Request(
         data,
         Reading(label, file, dropped, group, decimal, thousands, data_root),
         settings | {"network": network, "epochs": epochs, "noise": noise, "seed": seed},
+        folder,
+        loss,
+        device,
+        workers,
+        image_memory,
+        None if human_labels is None else Path(human_labels),
+        on_error,
+    )
+    plan = plan_audit(
+        request,
         probabilities=probabilities,
         labels=None if file is not None else labels,
         class_names=class_names,
         id=id,
         folds=folds,
-        loss=loss,
-        device=device,
-        workers=workers,
-        image_memory=image_memory,
-        human=None if human_labels is None else Path(human_labels),
-        folder=folder,
         fresh=fresh,
-        on_error=on_error,
         reporter=reporter,
     )
     return plan.run(fresh=fresh, page=output is not None, reporter=reporter)
@@ -156,52 +158,41 @@ def default_folder(data: str, labels: Path | None = None) -> Path:
 
 
 def plan_audit(
-    data: LabelledData | Run | None,
-    reading: Reading,
-    settings: dict[str, Any],
+    request: Request,
     *,
     probabilities: PredictionSource | None = None,
     labels: Any = None,
     class_names: Sequence[str] | None = None,
     id: str | None = None,
     folds: int | None = None,
-    loss: str | None = None,
-    device: str = "auto",
-    workers: int | None = None,
-    image_memory: int | None = None,
-    human: Path | None = None,
-    folder: Path,
     fresh: bool = False,
-    on_error: OnError = "skip",
     reporter: Reporter,
 ) -> CrossValidationPlan | _Untrained:
-    """Choose how labels are audited; what makes no sense together is refused. See `audit`.
-
-    `reading` says how the data are read, and `settings` are those of `Configuration` that are
-    decided already, where `None` leaves one open.
-    """
+    """Choose how labels are audited; what makes no sense together is refused. See `audit`."""
+    data, reading, folder = request.data, request.reading, request.folder
     of_run = isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists())
-    training = {"--folds": folds, "--loss": loss, "--drop": reading.drop, "--group": reading.group}
-    training |= {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
+    training = {"--folds": folds, "--loss": request.loss}
+    training |= {"--drop": reading.drop, "--group": reading.group}
+    training |= {f"--{name.replace('_', '-')}": value for name, value in request.settings.items()}
     computing = {
-        "--device": None if device == "auto" else device,
-        "--workers": workers,
-        "--image-memory": image_memory,
-        "--human-labels": human,
+        "--device": None if request.device == "auto" else request.device,
+        "--workers": request.workers,
+        "--image-memory": request.image_memory,
+        "--human-labels": request.human,
     }
     columns = {"--label": reading.label, "--labels": reading.labels}
     if probabilities is None:
         matching = {"--class-names": class_names, "--id": id}
         _refuse(matching, "expected with --probabilities, got it without")
     if of_run:
-        network = settings.get("network")
+        network = request.settings.get("network")
         if network is not None and is_factory(network):
             del training["--network"]  # it allows the run's own code
         _refuse(training, "nothing is trained for an audit of a run")
         _refuse({"--probabilities": probabilities}, f"{data} is a run, which predicts itself")
         _refuse(columns, f"{data} is a run, which knows the labels it was trained on")
         refuse_trained(folder, fresh=fresh)
-        return RunAudit(folder, data, device, network, human, reading.root)  # pyright: ignore[reportArgumentType]
+        return RunAudit(folder, data, request.device, network, request.human, reading.root)
     if probabilities is not None:
         _refuse(training | computing, "nothing is trained for an audit with --probabilities")
         if data is None and labels is None:
@@ -209,24 +200,10 @@ def plan_audit(
         if is_path(data) and _holds_labels_alone(str(data)):
             _refuse(columns, f"{data} is taken for the labels themselves")
         refuse_trained(folder, fresh=fresh)
-        given = labels if data is None else data
-        return GivenAudit(folder, probabilities, given, data is None, reading, class_names, id)
+        return GivenAudit(folder, probabilities, request, labels, class_names, id)
     if data is None:
         raise ValueError("data: expected what is to be audited, or labels and probabilities")
-    return CrossValidationPlan(
-        data,  # pyright: ignore[reportArgumentType]
-        reading,
-        settings,
-        folder=folder,
-        folds=folds,
-        loss=loss,
-        device=device,
-        workers=workers,
-        human=human,
-        image_memory=image_memory,
-        on_error=on_error,
-        reporter=reporter,
-    )
+    return CrossValidationPlan(request, folds=folds, reporter=reporter)
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
@@ -300,12 +277,11 @@ class RunAudit(_Untrained):
 
 @dataclass
 class GivenAudit(_Untrained):
-    """An audit by predictions of someone else's model; `data` may be the labels `alone`."""
+    """An audit by predictions of someone else's model, of a request's data or of labels alone."""
 
     probabilities: PredictionSource
-    data: Any
-    alone: bool
-    reading: Reading
+    request: Request
+    labels: Any
     class_names: Sequence[str] | None
     id: str | None
 
@@ -319,16 +295,15 @@ class GivenAudit(_Untrained):
         """Match predictions with labels, and judge these."""
         with reporter.reading():
             given, matching = self._match()
-            options = self.reading.options()
+            options = self.request.reading.options()
             return audit_given(self.probabilities, given, **matching, options=options)
 
     def _match(self) -> tuple[Any, dict[str, Any]]:
-        matching = {"data": "labels", "id": self.id, "class_names": self.class_names}
-        if self.alone:
-            return self.data, matching
-        place = name_data(self.data)
-        matching["data"] = data_place(place) if is_path(self.data) else place
-        return _read_given(self.data, self.reading, by_position=self.id is None), matching
+        request, matching = self.request, {"id": self.id, "class_names": self.class_names}
+        if request.data is None:
+            return self.labels, {"data": "labels", **matching}
+        given = _read_given(request.data, request.reading, by_position=self.id is None)
+        return given, {"data": request.place, **matching}
 
 
 def refuse_trained(folder: Path, *, fresh: bool) -> None:

@@ -14,9 +14,7 @@ from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, remove_a
 from labelproof.audit.labels import conclude
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import ImageFiles, OnError, select_images
-from labelproof.data.load import Reading
-from labelproof.data.published import plain_name
+from labelproof.data.images import ImageFiles, select_images
 from labelproof.fitting.attempts import Attempts, go_on
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
@@ -30,14 +28,7 @@ from labelproof.training.provenance import fingerprint, note_places
 from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.training.runner import Job, train_runs
 from labelproof.training.stop_request import StopRequest
-from labelproof.verbs.inputs import (
-    LabelledData,
-    decode_images,
-    is_path,
-    name_data,
-    read_data,
-    refuse_foreign,
-)
+from labelproof.verbs.inputs import Request, decode_images, refuse_foreign
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.summaries import (
     describe_audit,
@@ -47,7 +38,7 @@ from labelproof.verbs.summaries import (
     describe_rehearsal,
 )
 from labelproof.verbs.train import StoppedError
-from labelproof.verbs.training_data import conclude_blend, data_place
+from labelproof.verbs.training_data import conclude_blend
 
 __all__ = ["CrossValidationPlan", "write_page"]
 
@@ -60,34 +51,16 @@ _AT_ONCE = 6
 
 
 class CrossValidationPlan:
-    """An audit by cross-validation that is about to be done; see `audit` for the arguments."""
+    """An audit by cross-validation that is about to be done."""
 
-    def __init__(
-        self,
-        data: LabelledData,
-        reading: Reading,
-        settings: dict[str, Any],
-        *,
-        folder: Path,
-        folds: int | None = None,
-        loss: str | None = None,
-        device: str = "auto",
-        workers: int | None = None,
-        human: Path | None = None,
-        image_memory: int | None = None,
-        on_error: OnError = "skip",
-        reporter: Reporter,
-    ):
-        self.folder, self.human, self.image_memory = folder, human, image_memory
-        self.execution = choose_execution(device, workers=workers)
-        with reporter.reading():
-            self.dataset = dataset = read_data(data, reading, on_error=on_error)
-        self.reading = reading.found_in(dataset)
-        name, named = name_data(data), is_path(data)
-        self.place = data_place(name) if named else name
-        called = plain_name(name) if named else name
+    def __init__(self, request: Request, *, folds: int | None = None, reporter: Reporter):
+        self.request, self.folder, self.human = request, request.folder, request.human
+        self.execution = choose_execution(request.device, workers=request.workers)
+        self.dataset = dataset = request.read(reporter)
+        self.reading, settings, loss = request.reading, request.settings, request.loss
+        self.place = request.place
         asked = {**settings, "loss": loss, "folds": folds}
-        configuration = blend_configuration(dataset, called, asked, human=human)
+        configuration = blend_configuration(dataset, request.called, asked, human=self.human)
         if configuration is None:
             on_cpu = self.execution.device.type == "cpu"
             if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
@@ -95,7 +68,7 @@ class CrossValidationPlan:
                 settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
             configuration = choose_recipe(
                 dataset,
-                data=called,
+                data=request.called,
                 fast=not on_cpu,
                 loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
                 **settings,
@@ -103,7 +76,7 @@ class CrossValidationPlan:
         self.configuration = configuration
         self.folds = _choose_folds(folds, dataset.train)
         reporter.say(describe_plan(dataset, configuration, self.folds))
-        refuse_foreign(folder, kind="an audit")
+        refuse_foreign(self.folder, kind="an audit")
 
     @property
     def blended(self) -> bool:
@@ -165,7 +138,7 @@ class CrossValidationPlan:
             configuration,
             execution.device,
             reporter,
-            megabytes=self.image_memory,
+            megabytes=self.request.image_memory,
             share=len(some.train) / size,
         )
         decoding = (time.perf_counter() - begin) / len(some.train) * size
@@ -241,7 +214,7 @@ class CrossValidationPlan:
                 configuration,
                 execution.device,
                 reporter,
-                megabytes=self.image_memory,
+                megabytes=self.request.image_memory,
             ),
             configuration,
             folds=folds,

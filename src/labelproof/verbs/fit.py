@@ -15,7 +15,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.notices import count
-from labelproof.data.published import plain_name
 from labelproof.data.splits import hold_out
 from labelproof.fitting.attempts import Attempts, go_on, train_robustly
 from labelproof.fitting.recipe import check_feasible, choose_recipe
@@ -35,12 +34,11 @@ from labelproof.tuning.space import default_trials
 from labelproof.verbs.audit import keep_beside
 from labelproof.verbs.inputs import (
     LabelledData,
+    Request,
     check_labels_file,
     choose_folder,
     decode_images,
-    is_path,
     name_data,
-    read_data,
     refuse_foreign,
     take_over,
 )
@@ -53,7 +51,7 @@ from labelproof.verbs.summaries import (
     describe_start,
 )
 from labelproof.verbs.train import StoppedError, follow
-from labelproof.verbs.training_data import ask_run, data_place
+from labelproof.verbs.training_data import ask_run
 from labelproof.verbs.tune import describe, search
 
 __all__ = ["FitPlan", "fit"]
@@ -62,48 +60,32 @@ __all__ = ["FitPlan", "fit"]
 class FitPlan:
     """A fit that is about to be done: the data are read, and the recipe is chosen.
 
-    What cannot be done is refused here. The arguments are those of `fit`; `reading` says how the
-    data are read, and in `settings`, those of `Configuration`, `None` leaves one open.
+    What cannot be done is refused here.
     """
 
-    def __init__(
-        self,
-        data: LabelledData,
-        reading: Reading,
-        settings: dict[str, Any],
-        *,
-        folder: Path,
-        loss: str | None = None,
-        trials: int | None = None,
-        image_memory: int | None = None,
-        device: str = "auto",
-        workers: int | None = None,
-        on_error: OnError = "skip",
-        reporter: Reporter,
-    ):
-        check_labels_file(reading.labels)
-        self.folder, self.loss, self.trials, self.image_memory = folder, loss, trials, image_memory
-        self.execution = choose_execution(device, workers=workers)
-        with reporter.reading():
-            self.dataset = read_data(data, reading, on_error=on_error)
-        self.reading = reading.found_in(self.dataset)
-        self.data, self.named = name_data(data), is_path(data)
+    def __init__(self, request: Request, *, trials: int | None = None, reporter: Reporter):
+        check_labels_file(request.reading.labels)
+        self.request, self.trials = request, trials
+        self.folder, self.loss = request.folder, request.loss
+        self.execution = choose_execution(request.device, workers=request.workers)
+        self.dataset = request.read(reporter)
+        self.reading = request.reading
         if trials is not None and not self.auto:
             raise ValueError("--trials: expected with --loss auto, got it without")
-        called = plain_name(self.data) if self.named else self.data
-        blend = blend_configuration(self.dataset, called, {**settings, "loss": loss})
+        called, settings = request.called, request.settings
+        blend = blend_configuration(self.dataset, called, {**settings, "loss": self.loss})
         self.configuration = blend or choose_recipe(
             self.dataset,
             data=called,
             fast=self.execution.device.type != "cpu",
-            loss=None if self.auto else loss,
+            loss=None if self.auto else self.loss,
             **{"validation": 0.1} | {name: v for name, v in settings.items() if v is not None},
         )
         if blend is None:
             _check_enough(self.dataset, self.configuration.validation)
             check_feasible(self.dataset, self.configuration)
-        refuse_file(folder)
-        refuse_foreign(folder, kind="a run")
+        refuse_file(self.folder)
+        refuse_foreign(self.folder, kind="a run")
 
     @property
     def auto(self) -> bool:
@@ -122,7 +104,7 @@ class FitPlan:
             **self.configuration.as_values(),
             **self.reading.as_values(),
             "auto": self.auto,
-            "image_memory": self.image_memory,
+            "image_memory": self.request.image_memory,
             "fingerprint": fingerprint(self.dataset),
         }
 
@@ -173,7 +155,11 @@ class FitPlan:
         folder, execution = self.folder, self.execution
         with StopRequest() as stop:
             prepared = decode_images(
-                self.dataset, configuration, execution.device, reporter, megabytes=self.image_memory
+                self.dataset,
+                configuration,
+                execution.device,
+                reporter,
+                megabytes=self.request.image_memory,
             )
             if self.auto and not attempts.given_up and not (folder / MODEL).exists():
                 attempts.loss = self._search(prepared, configuration, stop, reporter)
@@ -209,8 +195,10 @@ class FitPlan:
 
     def _places(self) -> dict[str, dict[str, str]]:
         labels = None if self.reading.labels is None else Path(self.reading.labels)
-        places = note_places(self.data, labels, self.folder)
-        return places if self.named else {name: places[name] for name in places if name != "data"}
+        places = note_places(name_data(self.request.data), labels, self.folder)
+        if not self.request.named:
+            places.pop("data", None)
+        return places
 
     def _search(
         self,
@@ -247,7 +235,7 @@ class FitPlan:
             run,
             self.dataset,
             prepared,
-            place=data_place(self.data) if self.named else self.data,
+            place=self.request.place,
             reading=self.reading,
             reporter=reporter,
         )
@@ -345,7 +333,7 @@ def fit(
     reporter = as_reporter(progress)
     folder, keeper = choose_folder(output, "run")
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    plan = FitPlan(
+    request = Request(
         data,
         Reading(label, labels, dropped, group, decimal, thousands, data_root),
         {
@@ -357,18 +345,17 @@ def fit(
             "seed": seed,
             **settings,
         },
-        folder=folder,
-        loss=loss,
-        trials=trials,
-        image_memory=image_memory,
-        device=device,
-        workers=workers,
+        folder,
+        loss,
+        device,
+        workers,
+        image_memory,
         on_error=on_error,
-        reporter=reporter,
     )
+    plan = FitPlan(request, trials=trials, reporter=reporter)
     plan.run(audit=audit, fresh=fresh, reporter=reporter)
-    given, network = None if plan.named else data, plan.configuration.network
-    return load_run(plan.folder, device, network=network, given=given, keeper=keeper)
+    given, network = None if request.named else data, plan.configuration.network
+    return load_run(folder, device, network=network, given=given, keeper=keeper)
 
 
 def _check_enough(dataset: Dataset, share: float) -> None:
