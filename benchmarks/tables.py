@@ -46,7 +46,7 @@ from threadpoolctl import threadpool_limits
 from labelproof import RobustClassifier
 from labelproof.audit.findings import suspect
 from labelproof.audit.noise_model import fit_noise_model
-from labelproof.integrations.estimator_inputs import learn_columns
+from labelproof.data.columns import Columns
 from labelproof.noise import corrupt, corrupt_by_instance, pair_matrix, symmetric_matrix
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
@@ -256,11 +256,12 @@ def prepare(
     )
     used, held = used[:most], held[:3000]
     cells = table.drop(columns="label").reset_index(drop=True)
-    columns = learn_columns(cells.iloc[used])
-    train, test = (
-        (part.to_numpy(np.float64) if columns is None else columns.encode(part, place="X"))
-        for part in (cells.iloc[used], cells.iloc[held])
-    )
+    parts = cells.iloc[used], cells.iloc[held]
+    if cells.isna().to_numpy().any() or len(cells.select_dtypes("number").columns) < cells.shape[1]:
+        columns = Columns.learn(parts[0])
+        train, test = (columns.encode(part) for part in parts)
+    else:
+        train, test = (part.to_numpy(np.float64) for part in parts)
     return train, labels[used], corrupted(train, labels[used], noise, seed), test, labels[held]
 
 

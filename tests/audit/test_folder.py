@@ -24,6 +24,7 @@ from labelproof.audit.folder import (
     find_audit,
     remove_audit,
 )
+from labelproof.training.checkpoint import LaterFormatError
 
 ODD = [
     "plain.png",
@@ -185,7 +186,7 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
     make_audit().write(tmp_path)
     values = json.loads((tmp_path / AUDIT).read_text())
     (tmp_path / AUDIT).write_text(json.dumps({**values, "version": 2, "name": None}))
-    with pytest.raises(ValueError, match="of version 2, later than this program's"):
+    with pytest.raises(LaterFormatError, match="got 2; update"):
         Audit.read(tmp_path)
 
 

@@ -99,5 +99,5 @@ def hard_run(
 
 def test_other_classes_are_refused(run: TrainedNetwork) -> None:
     other = replace(small_digits(), class_names=(*"012345678", "nine"))
-    with pytest.raises(ValueError, match=r"digits: expected the classes that .* \(0, 1, .*nine"):
+    with pytest.raises(ValueError, match=r"digits: expected the classes that .* 9, nine"):
         predict_trained(run, other)

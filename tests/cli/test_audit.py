@@ -172,7 +172,7 @@ def test_an_audit_that_was_trained_and_one_that_was_not_do_not_replace_each_othe
     assert Audit.read(tmp_path / "trained").method["predictions"] == "cross-validation"
     assert labelproof(*given, "--output", tmp_path / "given").exit_code == 0
     under = labelproof(*DIGITS, "--output", tmp_path / "given")
-    assert "holds an audit for which nothing was trained" in str(under.exception)
+    assert "holds an audit that is not of this call" in str(under.exception)
     assert Audit.read(tmp_path / "given").method["predictions"] == "given"
     replaced = labelproof(*given, "--output", tmp_path / "trained", "--fresh")
     assert replaced.exit_code == 0, replaced.output

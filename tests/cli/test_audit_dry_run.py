@@ -15,7 +15,8 @@ from trained import labelproof
 from labelproof.data.images import ImageFiles
 from labelproof.data.load import Reading
 from labelproof.verbs import budget
-from labelproof.verbs.cross_validation import plan_cross_validation
+from labelproof.verbs.cross_validation import CrossValidationPlan
+from labelproof.verbs.inputs import Request
 from labelproof.verbs.progress import Reporter
 
 SMALL = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "3", "--device", "cpu")
@@ -67,7 +68,7 @@ def test_a_forecast_is_of_all_samples_folds_and_epochs(
         for number in range(20):
             image = Image.new("RGB", (20, 20), (shade + number,) * 3)
             image.save(tmp_path / label / f"{number}.png")
-    plan = plan_cross_validation(
+    request = Request(
         str(tmp_path),
         Reading(),
         {
@@ -76,13 +77,12 @@ def test_a_forecast_is_of_all_samples_folds_and_epochs(
             "epochs": 7,
             "batch_size": 5,
         },
-        folder=tmp_path / "audit",
-        folds=3,
+        tmp_path / "audit",
         device="cpu",
         workers=0,
         image_memory=image_memory,
-        reporter=Reporter(),
     )
+    plan = CrossValidationPlan(request, folds=3, reporter=Reporter())
     trained_on: list[type] = []
 
     def look(dataset: Any, *rest: Any, **settings: Any) -> Any:

@@ -95,7 +95,7 @@ def save(folder: Path, shape: tuple[int, ...]) -> Path:
     [
         (COLOUR, (32, 32, 3), "which would be 32 grey images of 32 x 3 pixels"),
         (COLOUR, (40, 60, 1), "which would be 40 grey images of 60 x 1 pixels"),
-        (COLOUR, (3, 32, 32), "which may be one image in colour or 3 grey ones"),
+        (COLOUR, (3, 32, 32), "which would be 3 grey images of 32 x 32 pixels"),
         (GREY, (8, 8, 3), "which would be 8 grey images of 8 x 3 pixels"),
         (GREY, (8, 8, 1), "which would be 8 grey images of 8 x 1 pixels"),
         (GREY, (8, 8), "a single image"),

@@ -82,7 +82,7 @@ def test_a_folder_that_is_no_split_is_left_out_and_named(tmp_path: Path) -> None
         ),
         (["train/a/.1.png", "test/a/1.png"], "the folder train holds no images"),
         (["cat/1.png", "cat/2.png"], "expected at least two classes, got only 'cat'"),
-        (["1/1.png", "2/1.png", "3/1.png"], "look like names of single images"),
+        (["1/1.png", "2/1.png", "3/1.png"], "look like names of single samples"),
         (["1.png", "2.png"], "found none: 2 images in no class folder"),
         (["a/x.txt", "b/y.txt", "b/z"], "found none: only 2 .txt, 1 without an ending"),
         ([], "found none$"),

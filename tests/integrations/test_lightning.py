@@ -119,31 +119,22 @@ def steps(*epochs: int) -> list[tuple[int, float]]:
 
 def test_the_callback_moves_the_loss_with_the_epochs(tmp_path: Path):
     module = Classifier(parse_loss(TEXT))
-    make_trainer(tmp_path, callbacks=[ScheduleCallback()]).fit(module, batches())
+    trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()])
+    trainer.fit(module, batches())
     assert module.seen == steps(0, 1, 2)
-
-
-def test_what_is_minimised_is_the_loss_called_by_hand(tmp_path: Path):
-    module = Classifier(parse_loss(TEXT))
-    make_trainer(tmp_path, callbacks=[ScheduleCallback()]).fit(module, batches())
+    assert not trainer.callback_metrics, "logging is off unless asked for"
     by_hand = parse_loss(TEXT)
     for epoch, logits, labels, value in module.steps:
         by_hand.set_epoch(epoch)
         assert by_hand(logits, labels) == value
 
 
-def test_a_loss_inside_other_modules_is_found(tmp_path: Path):
+def test_every_loss_of_a_module_is_moved_however_deep_it_stands(tmp_path: Path):
     module = Classifier(Deep())
-    make_trainer(tmp_path, callbacks=[ScheduleCallback()]).fit(module, batches())
-    assert module.seen == steps(0, 1, 2)
-
-
-def test_every_loss_of_a_module_is_moved(tmp_path: Path):
-    module = Classifier(parse_loss(TEXT))
     module.second = SparseRegularized(CrossEntropy(), weight=exponential(5, growth=3))
     make_trainer(tmp_path, callbacks=[ScheduleCallback()], max_epochs=2).fit(module, batches())
-    assert isinstance(module.loss, SparseRegularized)
-    assert (module.loss.weight, module.second.weight) == (2, 15)
+    assert module.seen == steps(0, 1)
+    assert module.second.weight == 15
 
 
 def test_without_the_callback_the_weight_stays(tmp_path: Path):
@@ -215,35 +206,21 @@ def test_weight_and_temperature_are_logged_when_asked_for(tmp_path: Path):
     assert "loss/lambda" in written.read_text().splitlines()[0]
 
 
-def test_logging_is_off_unless_asked_for(tmp_path: Path):
-    trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()])
-    trainer.fit(Classifier(parse_loss(TEXT)), batches())
-    assert not trainer.callback_metrics
-
-
-def test_a_robust_module_needs_no_callback(tmp_path: Path):
-    module = Robust()
-    make_trainer(tmp_path).fit(module, batches())
-    assert module.seen == steps(0, 1, 2)
-
-
-def test_a_robust_module_resumes(tmp_path: Path):
+def test_a_robust_module_needs_no_callback_and_resumes(tmp_path: Path):
+    first, second = Robust(), Robust()
     trainer = make_trainer(tmp_path, max_epochs=2)
-    trainer.fit(Robust(), batches())
+    trainer.fit(first, batches())
+    assert first.seen == steps(0, 1)
     trainer.save_checkpoint(tmp_path / "kept.ckpt")
-    module = Robust()
-    make_trainer(tmp_path, max_epochs=4).fit(
-        module, batches(), ckpt_path=tmp_path / "kept.ckpt", weights_only=True
+    make_trainer(tmp_path).fit(
+        second, batches(), ckpt_path=tmp_path / "kept.ckpt", weights_only=True
     )
-    assert module.seen == steps(2, 3)
+    assert second.seen == steps(2)
 
 
-@pytest.mark.parametrize(
-    "loss", [TEXT, parse_loss(TEXT), SparseRegularized(nn.CrossEntropyLoss())], ids=str
-)
-def test_a_robust_module_takes_a_loss_or_its_text(loss: Any):
-    made = Robust(loss).robust_loss
-    assert isinstance(made, SparseRegularized)
+def test_a_robust_module_takes_a_loss_or_its_text():
+    for loss in (TEXT, parse_loss(TEXT), SparseRegularized(nn.CrossEntropyLoss())):
+        assert isinstance(Robust(loss).robust_loss, SparseRegularized)
     assert isinstance(RobustModule(nn.CrossEntropyLoss()).robust_loss, Loss)
 
 
@@ -274,29 +251,21 @@ def test_callbacks_of_the_class_behind_are_kept(tmp_path: Path):
     assert module.network.out_features == 7
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (TEXT, "gce"),
-        ("gce", TEXT),
-        (TEXT, "nce+(mae+sr)"),
-        (nn.CrossEntropyLoss(weight=torch.ones(4)), TEXT),
-    ],
-    ids=str,
-)
-def test_a_checkpoint_of_another_loss_is_loaded(tmp_path: Path, before: Any, after: Any):
-    path, trained = tmp_path / "kept.ckpt", Robust(before)
-    trainer = make_trainer(tmp_path)
-    trainer.strategy.connect(trained)
-    trainer.save_checkpoint(path)
-    options: dict[str, Any] = {"robust_loss": after, "weights_only": True}
-    loaded = Robust.load_from_checkpoint(path, **options)
-    assert torch.equal(loaded.network.weight, trained.network.weight)
-    kept = torch.load(path, weights_only=True)
-    del kept["state_dict"]["network.bias"]
-    torch.save(kept, path)
-    with pytest.raises(RuntimeError, match=r"Missing key.*network\.bias"):
-        Robust.load_from_checkpoint(path, **options)
+def test_a_checkpoint_of_another_loss_is_loaded(tmp_path: Path):
+    path, trainer = tmp_path / "kept.ckpt", make_trainer(tmp_path)
+    weighted = nn.CrossEntropyLoss(weight=torch.ones(4))
+    for before, after in ((TEXT, "gce"), ("gce", TEXT), (TEXT, "nce+(mae+sr)"), (weighted, TEXT)):
+        trained = Robust(before)
+        trainer.strategy.connect(trained)
+        trainer.save_checkpoint(path)
+        options: dict[str, Any] = {"robust_loss": after, "weights_only": True}
+        loaded = Robust.load_from_checkpoint(path, **options)
+        assert torch.equal(loaded.network.weight, trained.network.weight)
+        kept = torch.load(path, weights_only=True)
+        del kept["state_dict"]["network.bias"]
+        torch.save(kept, path)
+        with pytest.raises(RuntimeError, match=r"Missing key.*network\.bias"):
+            Robust.load_from_checkpoint(path, **options)
 
 
 def test_the_same_loss_is_loaded_with_its_epoch():

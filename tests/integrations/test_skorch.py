@@ -21,7 +21,7 @@ pytest.importorskip("skorch")
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from skorch import NeuralNetClassifier
-from skorch.callbacks import Callback, Checkpoint, LoadInitState, TrainEndCheckpoint
+from skorch.callbacks import Callback, LoadInitState, TrainEndCheckpoint
 
 
 class MoveSchedule(Callback):
@@ -73,9 +73,12 @@ def weights(net: Any) -> list[float]:
     return [row[0] for row in rows]
 
 
-def test_the_schedule_follows_the_epochs():
+def test_the_schedule_follows_the_epochs_and_goes_on_where_it_stopped():
     net = make_net().fit(*data())
     assert weights(net) == [1, 2, 4]
+    net.partial_fit(*data())
+    assert weights(net) == [1, 2, 4, 8, 16, 32]
+    assert weights(net.fit(*data())) == [1, 2, 4], "a fit begins anew"
 
 
 def test_without_the_callback_the_weight_stays():
@@ -92,18 +95,6 @@ def test_what_is_minimised_is_the_loss_called_by_hand():
         with torch.no_grad():
             logits = net.module_(torch.from_numpy(inputs))
         assert value == pytest.approx(float(loss(logits, torch.from_numpy(labels))), rel=1e-6)
-
-
-def test_training_goes_on_where_it_stopped():
-    net = make_net().fit(*data())
-    net.partial_fit(*data())
-    assert weights(net) == [1, 2, 4, 8, 16, 32]
-
-
-def test_a_fit_begins_anew():
-    net = make_net().fit(*data())
-    net.fit(*data())
-    assert weights(net) == [1, 2, 4]
 
 
 def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path):
@@ -132,19 +123,3 @@ def test_the_loss_can_be_text_and_searched_over():
     search = GridSearchCV(net, {"criterion__text": texts}, cv=2)
     search.fit(*data())
     assert [found["criterion__text"] for found in search.cv_results_["params"]] == texts
-
-
-def test_arguments_of_the_criterion_can_be_given_by_name():
-    net = make_net(
-        criterion=SparseRegularized,
-        criterion__base=CrossEntropy(),
-        criterion__weight=exponential(3, growth=2),
-    )
-    assert weights(net.fit(*data())) == [3, 6, 12]
-
-
-def test_best_epochs_are_kept_as_with_any_criterion(tmp_path: Path):
-    best = Checkpoint(monitor="train_loss_best", dirname=str(tmp_path))
-    net = make_net(callbacks=[MoveSchedule(), best]).fit(*data())
-    net.load_params(checkpoint=best)
-    assert (tmp_path / "params.pt").exists()

@@ -272,7 +272,7 @@ def test_rows_are_shown_by_their_cells(browser: Browser, tmp_path: Path, screens
     gone = int(findings.suspects[1])
     index = audit.index.copy()
     index[gone] = -1
-    samples = Samples(replace(audit, index=index), dataset, table)
+    samples = Samples(replace(audit, index=index), dataset)
     path = write_audit_page(tmp_path / "page.html", audit, samples)
     with open_page(browser, viewport={"width": 360, "height": 900}) as page:
         page.goto(path.as_uri())

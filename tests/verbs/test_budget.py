@@ -17,7 +17,8 @@ from labelproof.data.load import Reading
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.training.configuration import Configuration
 from labelproof.verbs.budget import Pace, choose_within
-from labelproof.verbs.fit import plan_fit
+from labelproof.verbs.fit import FitPlan
+from labelproof.verbs.inputs import Request
 from labelproof.verbs.progress import Reporter
 
 COSTS = {"cnn8": 64.0, "cnn8(width=32)": 16.0, "cnn8(width=16)": 4.0, "cnn4(width=16)": 1.0}
@@ -82,7 +83,8 @@ def test_code_that_a_folder_names_is_not_chosen(tmp_path: Path) -> None:
     asked = {"minutes": 10.0, "network": "evil:make", "augmentation": "none", "epochs": 1}
     text = json.dumps({"asked": asked, "loss": "ce", "given_up": []})
     (folder / "fit.json").write_text(text)
-    plan = plan_fit(digits, Reading(), {}, folder=folder, device="cpu", reporter=Reporter())
+    request = Request(digits, Reading(), {}, folder, device="cpu")
+    plan = FitPlan(request, reporter=Reporter())
     assert plan.configuration.network == "cnn4(width=12)"
 
 

@@ -59,12 +59,7 @@ _LEAST = 1e-6
 
 
 def anchor_temperature(logits: NDArray[np.float32]) -> float:
-    """The highest temperature at which the surest samples of each class are beyond doubt.
-
-    Example:
-        >>> anchor_temperature(np.array([[9.0, 0.0], [0.0, 9.0]], np.float32)) < 2
-        True
-    """
+    """The highest temperature at which the surest samples of each class are beyond doubt."""
     shifted = shift(logits)
     chosen = surest(shifted.argmax(axis=1), _margins(shifted), _ANCHORS)
     return warmest(shifted[chosen], _BEYOND_DOUBT)
@@ -72,12 +67,7 @@ def anchor_temperature(logits: NDArray[np.float32]) -> float:
 
 @dataclass(frozen=True)
 class Anchors:
-    """Which samples are anchors, and for which class.
-
-    Attributes:
-        chosen: Whether each sample is one, `(N)`.
-        predicted: The class that is predicted for each sample, `(N)`.
-    """
+    """Which samples are anchors, `(N)`, and the predicted class of each sample, `(N)`."""
 
     chosen: NDArray[np.bool_]
     predicted: NDArray[np.int64]
@@ -123,17 +113,9 @@ def read_through(
 ) -> NoiseModel:
     """The noise model with the noise taken out of the network's word, where that has learned it.
 
-    Args:
-        logits: `(N, C)`.
-        given: The labels as they came, `(N)`.
-        model: From `fit_noise_model`, of the same.
-        by_chance: In how many classes, on average, anchors may say more than the model by chance.
-            What they say less is chance, or the doubts of whoever wrote the labels.
-        anchors: From `find_anchors`, where they are known.
-        weight: How often each sample counts.
-
-    Returns:
-        The same model where anchors say nothing else.
+    Where anchors do not have clearly more wrong labels than the model says, it is returned as it
+    is. `by_chance` is in how many classes, on average, they may have more by chance; `weight` is
+    how often each sample counts.
 
     Example:
         >>> from labelproof.audit.noise_model import fit_noise_model
@@ -148,14 +130,11 @@ def read_through(
         >>> f"wrong {np.mean(given == cats):.0%}, {model.noise_rate:.0%}, {read.noise_rate:.0%}"
         'wrong 18%, 1%, 18%'
     """
-    classes = logits.shape[1]
     anchors = find_anchors(logits) if anchors is None else anchors
-    counts = anchors.count(given, classes, weight)
+    counts = anchors.count(given, logits.shape[1], weight)
     matrix = _raised(model.transition, counts, by_chance)
-    if matrix is None:
-        return model
-    inverse = _inverse(matrix)
-    if inverse is None:
+    inverse = None if matrix is None else _inverse(matrix)
+    if matrix is None or inverse is None:
         return model
     reading = model.transition @ inverse
     groups = Groups(shift(logits), given)
@@ -226,13 +205,8 @@ def share_of_doubts(
 ) -> float:
     """Which share of its doubts a network has in common with whoever wrote the labels.
 
-    Args:
-        logits: `(N, C)`, by networks that have not seen the labels.
-        given: The labels as they came, `(N)`.
-        score: The probability that each is wrong, if doubts are the network's own.
-
-    Returns:
-        Between 0 and a third.
+    It is between 0 and a third. `logits`, `(N, C)`, are of networks that have not seen the labels,
+    `score` is the probability that each label is wrong if all doubts are the network's own.
 
     Example:
         >>> generator = np.random.default_rng(0)

@@ -123,8 +123,7 @@ class CrossValidation:
         for fold, job in enumerate(self.jobs):
             record = self._record(job)
             assert record is not None  # noqa: S101
-            assert job.folder is not None  # noqa: S101
-            arrays = read_arrays(job.folder / PREDICTIONS, ["held", "held_logits"])
+            arrays = read_arrays(_folder(job) / PREDICTIONS, ["held", "held_logits"])
             if not np.array_equal(arrays["held"], self.validation.parts[fold].validation):
                 raise ValueError(
                     f"{self.folder}: the parts that are there were cut in another way, by an "
@@ -151,11 +150,9 @@ class CrossValidation:
             todo, execution, load=self.load, at_once=at_once, stop=stop, give_up=give_up
         ):
             if event.kind == "started":
-                watch = watches[event.job] = Watch(
-                    self.load(event.job.configuration), event.job.configuration
-                )
-                assert event.job.folder is not None  # noqa: S101
-                watch.remember(event.job.folder, event.value)
+                configuration = event.job.configuration
+                watch = watches[event.job] = Watch(self.load(configuration), configuration)
+                watch.remember(_folder(event.job), event.value)
             yield event
             watch = watches.get(event.job)
             if watch is not None and watch.news:
@@ -166,19 +163,17 @@ class CrossValidation:
 
     def _let_go(self, job: Job) -> bool:
         """Whether the run in a job's folder is of a stronger loss, which this one came from."""
-        assert job.folder is not None  # noqa: S101
-        checkpoint = load_checkpoint(job.folder / "checkpoint", on_problem=lambda _: None)
+        checkpoint = load_checkpoint(_folder(job) / "checkpoint", on_problem=lambda _: None)
         loss = None if checkpoint is None else checkpoint.values["configuration"]["loss"]
+        stronger = loss != self.configuration.loss
         while loss is not None and loss != self.configuration.loss:
             loss = back_off(loss)
-            if loss == self.configuration.loss:
-                return True
-        return False
+        return stronger and loss is not None
 
     def _remove(self, job: Job) -> None:
-        if job.folder is not None and job.folder.exists():
-            with owning(job.folder):
-                remove_run(job.folder)
+        if _folder(job).exists():
+            with owning(_folder(job)):
+                remove_run(_folder(job))
 
     def _job(self, fold: int) -> Job:
         # The seed tells the parts apart, for the loader and for whoever looks into the folder.
@@ -186,12 +181,16 @@ class CrossValidation:
         return Job(replace(self.configuration, seed=seed), self.folder / f"{fold + 1}")
 
     def _record(self, job: Job) -> RunRecord | None:
-        assert job.folder is not None  # noqa: S101
-        return RunFolder(job.folder).record(job.configuration)
+        return RunFolder(_folder(job)).record(job.configuration)
 
     def load(self, configuration: Configuration) -> Examples:
         """What the run of a part learns from, and is asked about."""
         return self.validation.examples(configuration.seed - self.configuration.seed)
+
+
+def _folder(job: Job) -> Path:
+    assert job.folder is not None  # noqa: S101
+    return job.folder
 
 
 _ROBUST = 0.7

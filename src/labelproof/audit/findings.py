@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from labelproof.audit.anchors import read_word
 from labelproof.audit.noise_model import NoiseModel
@@ -133,15 +131,11 @@ _CHUNK = 1 << 15
 
 
 class Suspicion(NamedTuple):
-    """What is thought of each label."""
+    """As in `Findings`, and how often each class is predicted (row) for each label (column)."""
 
     score: NDArray[np.float32]
-    """The probability that it is wrong."""
     suggested: NDArray[np.int64]
-    """The most probable of the other classes where it is more probably wrong than right, and the
-    given one where it is not."""
     confusion: NDArray[np.int64]
-    """`(C, C)`: how often each class is predicted (row) where each label is given (column)."""
 
 
 def suspect(
@@ -151,8 +145,7 @@ def suspect(
 
     By Bayes' rule the true class is `j` with a probability in proportion to `q_j T_jk`, where `k`
     is the given label, and `q` what the network says, read through the noise that it has learned. A
-    label that is often put on another class by mistake is suspected sooner
-    than one that never is, though the network be of the same opinion.
+    label that is often put on another class by mistake is suspected sooner than one that never is.
 
     Args:
         logits: `(N, C)`; may be a file that is mapped, which is read part by part.
@@ -173,7 +166,9 @@ def suspect(
     suggested = np.empty(size, np.int64)
     confusion = torch.zeros(classes * classes, dtype=torch.int64)
     transposed = torch.from_numpy(model.transition.T.astype(np.float32).copy())
-    for part, chunk in _chunks(logits):
+    for begin in range(0, size, _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        chunk = torch.from_numpy(np.array(logits[part], dtype=np.float32))
         labels = torch.from_numpy(given[part])
         largest, predicted = chunk.max(dim=1)
         # First, so that no logit is too large a number once it is divided.
@@ -194,9 +189,3 @@ def suspect(
         suggested[part] = labels.index_copy(0, doubtful, others.argmax(dim=1)).numpy()
         confusion += torch.bincount(predicted * classes + labels, minlength=classes * classes)
     return Suspicion(score, suggested, confusion.reshape(classes, classes).numpy())
-
-
-def _chunks(logits: Table) -> Iterator[tuple[slice, Tensor]]:
-    for begin in range(0, len(logits), _CHUNK):
-        part = slice(begin, begin + _CHUNK)
-        yield part, torch.from_numpy(np.array(logits[part], dtype=np.float32))

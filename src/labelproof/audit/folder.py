@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from labelproof.audit.findings import Estimate, Findings
 from labelproof.data.dataset import Dataset
 from labelproof.models.blend import BLEND
+from labelproof.training.checkpoint import LaterFormatError
 from labelproof.training.files import (
     read_arrays,
     read_json,
@@ -33,7 +34,6 @@ from labelproof.training.files import (
     write_bytes,
     write_text,
 )
-from labelproof.training.run_folder import LOCK
 
 __all__ = [
     "AUDIT",
@@ -64,6 +64,10 @@ INSIDE = "audit"
 """What the audit of a run is called within the run's folder."""
 
 _VERSION = 1
+_LABELS = ("given", "suggested", "score")
+_MATRICES = ("transition", "transition_low", "transition_high")
+"""Arrays of the findings; in `samples.npz`, since a thousand classes have millions of numbers."""
+_PLAIN = ("name", "data", "kind", "method", "options")
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,118 +159,89 @@ class Audit:
         from labelproof.report.audit import write_audit_page
 
         known = self.dataset is not None
-        samples = Samples.of(self, self.dataset) if known else open_samples(self)
+        samples = Samples(self, self.dataset) if known else open_samples(self)
         return write_audit_page(Path(path), self, samples)
 
     def _repr_html_(self) -> str:
         flagged = f"{len(self.findings.suspects):,} of {len(self.findings):,} labels flagged"
         first = self.suspects.head(10).round(3).map(lambda cell: html.escape(f"{cell}"))
         if self.kind == "images" and self.dataset is not None:
-            first.insert(0, "image", self._pictures(len(first)))
+            from labelproof.audit.samples import Samples
+
+            samples, pictures = Samples(self, self.dataset), []
+            for place in self.findings.suspects[: len(first)].tolist():
+                content, kind = samples.picture(place, side=64)
+                text = base64.b64encode(content).decode()
+                pictures.append(f'<img height="64" src="data:{kind};base64,{text}">')
+            first.insert(0, "image", pictures)
         return (
             f"<p>{html.escape(self.name)}: {flagged}; wrong: {self.noise_rate.as_percent()}</p>"
             f"{first.to_html(index=False, escape=False)}"
         )
 
-    def _pictures(self, most: int) -> list[str]:
-        """The first suspects as images within a page."""
-        from labelproof.audit.samples import Samples
-
-        samples, pictures = Samples.of(self, self.dataset), []
-        for place in self.findings.suspects[:most].tolist():
-            content, kind = samples.picture(place, side=64)
-            text = base64.b64encode(content).decode()
-            pictures.append(f'<img height="64" src="data:{kind};base64,{text}">')
-        return pictures
-
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Keep it: `audit.json` last, so that a folder that has it is complete."""
+        """Write its files; `audit.json` last, so that a folder that has it is complete."""
         folder, findings = Path(folder), self.findings
-        # That of an earlier audit does not go with the other files any more.
-        (folder / AUDIT).unlink(missing_ok=True)
-        write_bytes(folder / SUSPECTS, _suspects_file(self))
-        write_arrays(
-            folder / SAMPLES,
-            {
-                "samples": _packed(self.samples),
-                "left_out": _packed(self.left_out),
-                # Here and not in the text: of a thousand classes they are millions of numbers.
-                "transition": findings.transition,
-                "transition_low": findings.transition_low,
-                "transition_high": findings.transition_high,
-                "index": self.index,
-                "given": findings.given.astype(np.int32),
-                "suggested": findings.suggested.astype(np.int32),
-                "score": findings.score,
-                **({} if self.marks is None else {"marks": self.marks}),
-            },
-        )
+        (folder / AUDIT).unlink(missing_ok=True)  # an earlier one does not fit the other files
+        # Names of files need not be UTF-8; as bytes they come out as they are on the disk.
+        write_bytes(folder / SUSPECTS, self.suspects_csv().encode("utf-8", "surrogateescape"))
+        arrays = {name: getattr(findings, name) for name in (*_LABELS, *_MATRICES)}
+        arrays |= {"samples": _packed(self.samples), "left_out": _packed(self.left_out)}
+        arrays |= {"index": self.index}
+        if self.marks is not None:
+            arrays |= {"marks": self.marks}
+        write_arrays(folder / SAMPLES, arrays)
         values = {
             "version": _VERSION,
-            "name": self.name,
-            "data": self.data,
-            "kind": self.kind,
+            **{name: getattr(self, name) for name in _PLAIN},
             "class_names": list(self.class_names),
             "noise_rate": asdict(findings.noise_rate),
             "temperature": findings.temperature,
             "shared_doubts": findings.shared_doubts,
             "agreement": asdict(self.agreement),
             "predicted": list(findings.predicted),
-            "method": dict(self.method),
             "curves": [dict(curve) for curve in self.curves],
-            "options": dict(self.options),
         }
         write_text(folder / AUDIT, json.dumps(values, indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> Audit:
-        """What `write` kept.
+        """What `write` wrote.
 
         Raises:
             FileNotFoundError: There is no audit in the folder.
-            ValueError: Its files are damaged, or of a later version.
+            LaterFormatError: A later version of labelproof wrote it.
+            ValueError: Its files are damaged.
         """
         path = folder / AUDIT
         if not path.exists():
-            raise FileNotFoundError(
-                f"{folder}: no audit is kept there; 'labelproof audit PATH' makes one"
-            )
+            raise _no_audit(folder)
         try:
             values = read_json(path)
             if values["version"] > _VERSION:
-                raise _LaterVersionError(path, values["version"])
-            classes = len(values["class_names"])
-            arrays = _read_samples(folder / SAMPLES, classes)
+                raise LaterFormatError(
+                    f"{path}: expected version {_VERSION}, got {values['version']}; update "
+                    "labelproof"
+                )
+            arrays = _read_samples(folder / SAMPLES, len(values["class_names"]))
             findings = Findings(
-                given=arrays["given"].astype(np.int64),
-                suggested=arrays["suggested"].astype(np.int64),
-                score=arrays["score"],
+                **{name: arrays[name] for name in (*_LABELS, *_MATRICES)},
                 noise_rate=Estimate(**values["noise_rate"]),
-                transition=arrays["transition"],
-                transition_low=arrays["transition_low"],
-                transition_high=arrays["transition_high"],
                 temperature=float(values["temperature"]),
                 shared_doubts=float(values["shared_doubts"]),
                 agreed=round(values["agreement"]["value"] * len(arrays["given"])),
                 predicted=tuple(values.get("predicted", ())),
             )
             return cls(
-                name=values["name"],
-                data=values["data"],
-                kind=values["kind"],
+                **{name: values[name] for name in (*_PLAIN, "curves")},
                 class_names=tuple(values["class_names"]),
                 samples=_unpacked(arrays["samples"]),
                 index=arrays["index"],
                 findings=findings,
                 agreement=Estimate(**values["agreement"]),
-                method=values["method"],
-                curves=values["curves"],
-                options=values["options"],
                 left_out=_unpacked(arrays["left_out"]),
                 marks=arrays.get("marks"),
             )
-        except _LaterVersionError:
-            raise
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise ValueError(
                 f"{path}: not a whole audit ({error}); 'labelproof audit' with --fresh makes it "
@@ -278,84 +253,50 @@ class Audit:
         return self.suspects.to_csv(index=False, float_format="%.4f", lineterminator="\n")
 
 
-class _LaterVersionError(ValueError):
-    """An audit is of a later version of labelproof, and as good as ever."""
-
-    def __init__(self, path: Path, version: object):
-        super().__init__(
-            f"{path}: it is of version {version}, later than this program's; update labelproof"
-        )
-
-
-def _suspects_file(audit: Audit) -> bytes:
-    # Names of files need not be UTF-8; as bytes they come out as they are on the disk.
-    return audit.suspects_csv().encode("utf-8", "surrogateescape")
+def _no_audit(folder: Path) -> FileNotFoundError:
+    return FileNotFoundError(f"{folder}: no audit is kept there; 'labelproof audit PATH' makes one")
 
 
 def find_audit(folder: Path) -> Path:
-    """The folder of an audit: the one that is given, or the one within a run's.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
+    """The folder of an audit: the one that is given, or the one within a run's."""
     for place in (folder, folder / INSIDE):
         if (place / AUDIT).exists():
             return place
-    raise FileNotFoundError(f"{folder}: no audit is kept there; 'labelproof audit PATH' makes one")
+    raise _no_audit(folder)
 
 
 def remove_audit(folder: Path) -> None:
-    """Remove what an audit wrote, and leave what people decided.
-
-    Raises:
-        ValueError: The folder is not an audit's, so that files of these names are someone else's.
-    """
-    _check_removable(folder)
-    # First what says that it is complete.
-    for name in (AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS):
-        (folder / name).unlink(missing_ok=True)
-    if (folder / RUNS).is_dir():
-        remove_folder(folder / RUNS)
-
-
-def _check_removable(folder: Path) -> None:
-    known = {AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS, RUNS, LOCK}
+    """Remove what an audit wrote, leave what people decided, and refuse a folder of other files."""
+    written = (AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS, RUNS)
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     # A database has files of its own beside it while it is open.
-    if all(name in known or name.startswith(REVIEW) for name in found) or AUDIT in found:
-        return
-    if found & (known - {LOCK}) and not _asked(folder / SETTINGS):
+    others = [name for name in found - {*written} if not name.startswith((REVIEW, "."))]
+    if others and found.intersection(written) and AUDIT not in found:
         raise ValueError(
             f"{folder}: not the folder of an audit, so nothing in it is removed; choose another one"
         )
-
-
-def _asked(settings: Path) -> bool:
-    """Whether a file tells what was asked of an audit."""
-    try:
-        return "asked" in read_json(settings)
-    except (OSError, ValueError, TypeError):
-        return False
+    # First what says that it is complete.
+    for name in written[:-1]:
+        (folder / name).unlink(missing_ok=True)
+    if RUNS in found:
+        remove_folder(folder / RUNS)
 
 
 def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     """The arrays of `samples.npz`, which fit each other and the classes."""
     arrays = read_arrays(path)
-    try:
-        size = len(_unpacked(arrays["samples"]))
-        for name in ("index", "given", "suggested", "score", *arrays.keys() & {"marks"}):
-            if arrays[name].shape != (size,):
-                raise ValueError(f"{name}: expected {size}, got {arrays[name].shape}")
-        for name in ("transition", "transition_low", "transition_high"):
-            if arrays[name].shape != (classes, classes):
-                raise ValueError(f"{name}: expected {classes} classes, got {arrays[name].shape}")
-        for name in ("given", "suggested"):
-            if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():
-                raise ValueError(f"{name}: expected classes from 0 to {classes - 1}, got others")
-    except KeyError as error:
-        raise ValueError(f"{path.name}: it lacks {error}") from None
-    except ValueError as error:
-        raise ValueError(f"{path.name}: {error}") from None
+    lacking = {*_LABELS, *_MATRICES, "samples", "left_out", "index"} - arrays.keys()
+    if lacking:
+        raise ValueError(f"{path.name}: it lacks {', '.join(sorted(lacking))}")
+    shape = (len(_unpacked(arrays["samples"])),)
+    shapes = dict.fromkeys(_LABELS, shape) | {"index": shape, "marks": shape}
+    shapes |= dict.fromkeys(_MATRICES, (classes, classes))
+    for name, expected in shapes.items():
+        if name in arrays and arrays[name].shape != expected:
+            raise ValueError(f"{path.name}: {name}: expected {expected}, got {arrays[name].shape}")
+    for name in ("given", "suggested"):
+        if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():
+            raise ValueError(f"{path.name}: {name}: expected classes from 0 to {classes - 1}")
     return arrays
 
 

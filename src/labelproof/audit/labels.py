@@ -28,14 +28,12 @@ from labelproof.audit.noise_model import (
 from labelproof.audit.predictions import (
     LogProbabilities,
     PredictionSource,
-    Table,
     admit_logits,
     match_predictions,
     name_samples,
 )
 from labelproof.audit.samples import marks_of
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import sample_names
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, wilson_interval
 
@@ -66,10 +64,6 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
         given: The labels as they came, `(N)`: class indices, or class names; the columns of an
             array are then the names in sorted order, as in `model.classes_` of scikit-learn.
         seed: Of the draws behind the intervals.
-
-    Raises:
-        ValueError: The numbers are not probabilities, a class has no column, or there are not as
-            many labels as rows.
 
     Warns:
         DataWarning: So few labels are predicted that the findings are hardly to be trusted.
@@ -112,10 +106,10 @@ def audit_given(
 
     Args:
         probabilities: As for [`match_predictions`][labelproof.audit.predictions.match_predictions],
-            as are `labels`, `id` and `class_names`.
+            as are `labels`, `data`, `id` and `class_names`.
         labels: A dataset, or labels.
         data: Where they were read from.
-        id: The column of a table of predictions that names the sample of each row.
+        id: The column that names the sample of each row.
         class_names: The class of each column.
         options: What is needed to read the data again; see `Audit`.
 
@@ -127,22 +121,37 @@ def audit_given(
     """
     matched = match_predictions(probabilities, labels, data=data, id=id, class_names=class_names)
     findings = audit_logits(LogProbabilities(matched.probabilities), matched.labels)
+    names, method = matched.class_names, {"predictions": "given"}
+    return _describe(findings, labels, data, names, method=method, options=options or {})
+
+
+def _describe(
+    findings: Findings,
+    labels: Dataset | ArrayLike,
+    data: str | os.PathLike[str],
+    class_names: tuple[str, ...],
+    *,
+    index: NDArray[np.int64] | None = None,
+    **described: Any,
+) -> Audit:
+    """The findings with the names of samples and classes; `index` says of which samples."""
     dataset = labels if isinstance(labels, Dataset) else None
-    samples = name_samples(labels, data)
+    names = name_samples(labels, data)
+    index = np.arange(len(names)) if index is None else index
+    samples = [names[place] for place in index.tolist()]
     return Audit(
         name=Path(data).stem if dataset is None else dataset.name,
         data=str(data),
         kind="unknown" if dataset is None else "rows" if dataset.tabular else "images",
-        class_names=matched.class_names,
+        class_names=class_names,
         samples=samples,
-        index=np.arange(len(matched.labels)),
+        index=index,
         findings=findings,
         agreement=findings.agreement,
-        method={"predictions": "given"},
         marks=None if dataset is None else marks_of(dataset, data, samples),
         dataset=dataset,
         left_out=() if dataset is None else dataset.left_out,
-        options=options or {},
+        **described,
     )
 
 
@@ -157,28 +166,20 @@ def audit_logits(
         seen: Whether the network was trained on these labels. Its confidence then tells nothing,
             and its predictions are taken as they are.
         seed: Of the draws behind the intervals.
-
-    Raises:
-        ValueError: Logits are not numbers, or labels do not match them.
     """
-    table, labels = admit_logits(logits, given)
-    return _audit(table, labels, seen=seen, seed=seed)
-
-
-def _audit(logits: Table, given: NDArray[np.int64], *, seen: bool, seed: int) -> Findings:
-    size = len(logits)
+    table, codes = admit_logits(logits, given)
+    size = len(table)
     chosen = np.arange(size)
     if size > _FITTED:
-        drawn = np.random.default_rng(seed).choice(size, _FITTED, replace=False)
-        chosen = np.sort(drawn)
+        chosen = np.sort(np.random.default_rng(seed).choice(size, _FITTED, replace=False))
     with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
-        part, labels = np.asarray(logits[chosen], np.float32), given[chosen]
+        part, labels = np.asarray(table[chosen], np.float32), codes[chosen]
     plain = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
-    suspicion = suspect(logits, given, model, shared=shared)
-    drawn_from = min(max(_RESAMPLED // logits.shape[1], 4_000), 10_000)
+    suspicion = suspect(table, codes, model, shared=shared)
+    drawn_from = min(max(_RESAMPLED // table.shape[1], 4_000), 10_000)
     few = np.random.default_rng(seed).permutation(len(part))[:drawn_from]
     again = resample(
         part[few],
@@ -197,15 +198,14 @@ def _audit(logits: Table, given: NDArray[np.int64], *, seen: bool, seed: int) ->
     transition = as_transition(joint, size)
     matrix_spread, rate_spread = _spreads(again, len(few))
     wide = NORMAL_95 * narrower * matrix_spread
-    spread = NORMAL_95 * narrower * rate_spread
     return Findings(
-        given=given,
+        given=codes,
         suggested=suspicion.suggested,
         score=suspicion.score,
         noise_rate=_rate(
             suspicion,
             shared,
-            spread,
+            NORMAL_95 * narrower * rate_spread,
             hidden=0.0 if seen else _hidden(part, labels, plain),
             unread=None if model.reading is None else plain.noise_rate,
         ),
@@ -235,14 +235,8 @@ def _rate(
 
     Chance moves it little where there are many labels. What is not known is whose the doubts are:
     at the one end they are all the network's own; at the other twice as many are shared, or none of
-    them is about the samples that it is surest of.
-
-    Args:
-        suspicion: Of each label.
-        shared: The share of doubts that was taken to be shared.
-        spread: How far chance moves the rate.
-        hidden: The rate by a network without doubts about its surest samples.
-        unread: The rate by the network's word as it is, where it is read in another way.
+    them is about the samples that it is surest of, as in `hidden`. `unread` is the rate by the
+    network's word as it is, where it is read in another way; `spread` is how far chance moves it.
     """
     size = len(suspicion.score)
     rate = float(suspicion.score.mean(dtype=np.float64))
@@ -285,21 +279,10 @@ def resample(
     read: bool = False,
     samples: int | None = None,
 ) -> Iterator[NDArray[np.float64]]:
-    """What comes out of samples drawn anew from the same samples, as a measure of chance.
+    """The shares of samples by true class and label, of samples drawn anew, to measure chance.
 
-    Args:
-        logits: As `fit_noise_model` takes them.
-        given: Likewise.
-        model: What it came to.
-        times: How often.
-        seed: Of the draws.
-        shared: As `suspect` takes it.
-        fixed: Whether the temperature was decided beforehand.
-        read: Whether the network's word is read through the noise it has learned.
-        samples: How many samples these were drawn from, where they are not all.
-
-    Yields:
-        For each time, the share of samples by true class and label.
+    `fixed` holds the temperature; `read` reads the network's word through the noise it has learned;
+    `samples` is how many samples these were drawn from, where they are not all.
     """
     groups = Groups(shift(logits), given)
     steps = np.zeros(1) if fixed else np.array([-0.1, 0.0, 0.1])
@@ -349,32 +332,24 @@ def conclude(
     findings = audit_logits(predictions.logits, predictions.given, seen=seen)
     if seen:
         findings = _with_unseen(findings, predictions)
-    names = sample_names(dataset.train, data)
-    samples = [names[index] for index in predictions.index.tolist()]
-    return Audit(
-        name=dataset.name,
-        data=str(data),
-        kind="rows" if dataset.tabular else "images",
-        class_names=dataset.class_names,
-        samples=samples,
+    return _describe(
+        findings,
+        dataset,
+        data,
+        dataset.class_names,
         index=predictions.index,
-        findings=findings,
-        agreement=findings.agreement,
         method=method,
         curves=predictions.curves,
         options=options or {},
-        left_out=dataset.left_out,
-        marks=marks_of(dataset, data, samples),
-        dataset=dataset,
     )
 
 
 def _with_unseen(findings: Findings, predictions: Predictions) -> Findings:
     """The share of wrong labels with what the samples say that the network has not seen.
 
-    What a network was trained on it is sure of, right or wrong, so that all it never learned passes
-    for wrong labels. Of the samples that the run held out it can be told how far to trust it. They
-    are few, and the interval becomes as wide as they make it.
+    A network is sure of what it was trained on, so that all it never learned passes for wrong
+    labels. The samples that the run held out say how far to trust it; the fewer, the wider the
+    interval.
     """
     unseen = predictions.unseen
     if unseen is None or int(unseen.sum()) < _ENOUGH:

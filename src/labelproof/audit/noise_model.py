@@ -28,7 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.audit.predictions import admit_logits, admit_temperature
+from labelproof.audit.predictions import admit_logits
+from labelproof.ranges import within
 
 __all__ = [
     "Groups",
@@ -100,10 +101,6 @@ def fit_noise_model(
         given: The labels as they came, `(N)`, class indices.
         temperature: What logits are divided by, where that is decided already.
 
-    Raises:
-        ValueError: Logits are not numbers, labels are not those of their rows, or the temperature
-            is not above 0.
-
     Example:
         >>> generator = np.random.default_rng(0)
         >>> true = generator.integers(3, size=3000)
@@ -119,7 +116,9 @@ def fit_noise_model(
         shifted = shift(np.asarray(table[:], np.float32))
     groups = Groups(shifted, labels)
     if temperature is not None:
-        return groups.fit(admit_temperature(temperature), steps=_STEPS)
+        # As float32, in which logits are divided, a smaller one would be 0.
+        smallest = float(np.finfo(np.float32).tiny)
+        return groups.fit(within("temperature", temperature, smallest), steps=_STEPS)
     step = max(-(-len(labels) // _SEARCHED), 1)
     best = _search(shifted[::step], labels[::step], samples=len(labels))
     return groups.fit(best.temperature, start=best, steps=_STEPS)
@@ -138,10 +137,7 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: 
             fits.append(best)
         peak = int(np.argmax([log_posterior(fit, samples) for fit in fits]))
         best = fits[peak]
-        bounds = (
-            np.log(probes[max(peak - 1, 0)]),
-            np.log(probes[min(peak + 1, len(probes) - 1)]),
-        )
+        bounds = np.log(probes[max(peak - 1, 0)]), np.log(probes[min(peak + 1, _PROBES - 1)])
     assert best is not None  # noqa: S101
     return best
 
@@ -154,11 +150,8 @@ def log_posterior(fit: NoiseModel, samples: int) -> float:
 def sure_temperature(logits: NDArray[np.float32]) -> float:
     """The highest temperature at which a network is sure of what it says, on average.
 
-    Of a network that has seen the labels, how sure it is says more about them than about the
-    sample, so it cannot be estimated from them.
-
-    Args:
-        logits: `(N, C)`.
+    How sure a network that has seen the labels is says more about them than about the sample, so
+    its temperature cannot be estimated from them.
 
     Example:
         >>> sure_temperature(np.array([[9.0, 0.0]], np.float32)) < 9 / 4
@@ -199,12 +192,7 @@ def as_transition(joint: NDArray[np.float64], samples: float) -> NDArray[np.floa
 
 
 class Groups:
-    """Samples sorted by their given label, so that a step of the fit is a few matrix products.
-
-    Args:
-        logits: As `shift` gives them.
-        given: The labels as they came.
-    """
+    """Samples sorted by their given label, so that a step of the fit is a few matrix products."""
 
     def __init__(self, logits: NDArray[np.float32], given: NDArray[np.int64]):
         self.classes = logits.shape[1]
@@ -288,12 +276,7 @@ _FEW = 5_000
 def log_prior(temperature: float, samples: int) -> float:
     r"""\(-\tfrac12 (\log T)^2\), less of it the more samples there are, and from 5,000 on nothing.
 
-    Args:
-        temperature: What logits are divided by.
-        samples: How many labels it is estimated from.
-
-    Returns:
-        In the unit of the log-likelihood of one sample.
+    In the unit of the log-likelihood of one sample; `samples` is the number of labels.
 
     Example:
         >>> round(log_prior(0.05, 100), 1), log_prior(1.0, 100), log_prior(0.05, 5_000)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -31,12 +29,12 @@ __all__ = [
     "Predictions",
     "Table",
     "admit_logits",
-    "admit_temperature",
     "match_predictions",
     "name_samples",
     "predict_trained",
     "read_labels",
     "read_probabilities",
+    "table_of",
 ]
 
 _CHUNK = 1 << 16
@@ -48,19 +46,6 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 PredictionSource: TypeAlias = ArrayLike | pd.DataFrame | str | os.PathLike[str]
 """An array `(N, C)`, a DataFrame with a column for each class, or the path of a file."""
-
-
-class Table(Protocol):
-    """Numbers for each sample and class, read part by part."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Samples and classes."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, part: Any, /) -> NDArray[np.floating]: ...
 
 
 class LogProbabilities:
@@ -83,6 +68,10 @@ class LogProbabilities:
         return np.log(chosen, out=chosen)
 
 
+Table: TypeAlias = NDArray[np.floating] | LogProbabilities
+"""Numbers for each sample and class, which may be read part by part."""
+
+
 @dataclass(frozen=True)
 class Predictions:
     """What networks say about samples.
@@ -103,14 +92,11 @@ class Predictions:
 
 
 class MatchedPredictions(NamedTuple):
-    """Predictions and labels in the same order."""
+    """Probabilities `(N, C)`, the column of each sample's label `(N)`, and each column's class."""
 
     probabilities: NDArray[np.floating]
-    """`(N, C)`, a row for each sample."""
     labels: NDArray[np.int64]
-    """The column of each sample's label, `(N)`."""
     class_names: tuple[str, ...]
-    """The class of each column."""
 
 
 def match_predictions(
@@ -134,9 +120,6 @@ def match_predictions(
             column of the same name in the data's table or, without one, by the sample's name.
             Without `id`, rows are in the order of the samples.
         class_names: The class of each column, where the labels do not have all of them.
-
-    Raises:
-        ValueError: They do not match, or the numbers are not probabilities.
 
     Warns:
         DataWarning: Every number is 0 or 1, or rows are about samples that are not in the data.
@@ -173,6 +156,13 @@ def name_samples(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> l
         return sample_names(labels.train, data)
     lines = Path(data).suffix.lower() == ".txt"
     return [f"line {n + 1}" if lines else str(n) for n in range(len(np.asarray(labels)))]
+
+
+def table_of(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> Path | None:
+    """The file of a dataset that was read from a table, or `None`."""
+    path = Path(data).expanduser()
+    tabular = isinstance(labels, Dataset) and labels.tabular
+    return path if tabular and is_table(path) and path.is_file() else None
 
 
 def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:
@@ -288,24 +278,16 @@ def _choose_columns(table: pd.DataFrame, names: Sequence[str], what: str) -> NDA
             f"{what}: expected a column for each class, got none for {few(missing)}; the columns "
             f"are {few(list(table.columns), shown=8)}"
         )
-    chosen = table[columns]
-    numbers = chosen.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
-    strange = np.argwhere(np.isnan(numbers))
-    if len(strange):
-        row, column = strange[0].tolist()
-        raise ValueError(
-            f"{what}: expected a number in {row_names(table)[row]}, column {columns[column]!r}, "
-            f"got {chosen.iat[row, column]!r}"
-        )
-    return numbers
+    # A cell that is no number becomes NaN, which is refused as such.
+    return table[columns].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
 
 
 def _match_rows(
     found: Sequence[str], labels: Dataset | ArrayLike, data: str | os.PathLike[str], column: str
 ) -> NDArray[np.int64]:
     """The row of each sample by its id, which is the same on both sides."""
-    path, place, ids = Path(data).expanduser(), readable(str(data)), name_samples(labels, data)
-    if isinstance(labels, Dataset) and labels.tabular and is_table(path) and path.is_file():
+    path, place, ids = table_of(labels, data), readable(str(data)), name_samples(labels, data)
+    if path is not None:
         table = read_table(path, text=[column], on_error="skip")
         if column in table:
             known = dict(zip(row_names(table), as_text(table[column]), strict=True))
@@ -333,17 +315,21 @@ def _admit_array(table: ArrayLike, what: str) -> NDArray[Any]:
     expected = f"{what}: expected numbers of shape (samples, classes), at least two classes, got"
     try:
         array = np.asanyarray(table)
-    except ValueError:
-        raise ValueError(f"{expected} rows of different lengths") from None
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{expected} {error}") from None
     if array.ndim != 2 or array.shape[1] < 2 or not len(array) or array.dtype.kind not in "fiu":
         raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
     return array
 
 
+def _parts(table: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    for begin in range(0, len(table), _CHUNK):
+        yield begin, np.asarray(table[begin : begin + _CHUNK])
+
+
 def _check_probabilities(table: NDArray[Any]) -> None:
     decided = True
-    for begin in range(0, len(table), _CHUNK):
-        chunk = np.asarray(table[begin : begin + _CHUNK])
+    for begin, chunk in _parts(table):
         # NaN is neither at least 0 nor less than anything, so two comparisons find all there is.
         if not (chunk.min() >= 0 and chunk.max() < np.inf):
             row, column = np.argwhere(~((chunk >= 0) & (chunk < np.inf)))[0].tolist()
@@ -374,18 +360,14 @@ def admit_logits(
     """Return logits `(N, C)` and the column of each label, as `match_predictions` finds it.
 
     A file that is mapped is read part by part and not copied. Minus infinity rules a class out.
-
-    Example:
-        >>> admit_logits([[2.0, -np.inf]], [0])[1]
-        array([0])
     """
     if isinstance(logits, LogProbabilities):
         return logits, _check_labels(_admit_labels(given), logits, "logits")
     _refuse_other_index(logits, given, "logits")
     table, labels, _ = _match_columns(_named_or_array(logits), given, None, "logits")
-    for begin in range(0, len(table), _CHUNK):
+    for begin, chunk in _parts(table):
         # The maximum of a row with NaN is NaN, and the comparison refuses it.
-        highest = np.asarray(table[begin : begin + _CHUNK]).max(axis=1).astype(np.float64)
+        highest = chunk.max(axis=1).astype(np.float64)
         wrong = np.flatnonzero(~(np.abs(highest) <= _LARGEST))
         if len(wrong):
             raise ValueError(
@@ -393,21 +375,6 @@ def admit_logits(
                 f"{highest[wrong[0]]:g} in row {begin + wrong[0]}"
             )
     return table, _check_labels(labels, table, "logits")
-
-
-def admit_temperature(temperature: float) -> float:
-    """Return a number that logits can be divided by.
-
-    >>> admit_temperature(0)
-    Traceback (most recent call last):
-        ...
-    ValueError: temperature: expected a number above 0, got 0
-    """
-    number = isinstance(temperature, Real) and math.isfinite(temperature)
-    # As float32, which logits are divided in: what is smaller would be 0 there.
-    if not number or not float(np.float32(temperature)) > 0:
-        raise ValueError(f"temperature: expected a number above 0, got {temperature!r}")
-    return float(temperature)
 
 
 def _admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
@@ -420,19 +387,15 @@ def _admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
     if array.ndim != 1 or array.dtype.kind not in "iufbUSO":
         raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
     column = pd.Series(as_words(array) if array.dtype.kind in "US" else array).infer_objects()
-    if column.dtype.kind not in "iufb":
-        column = as_text(column)
-    missing = np.flatnonzero(column.isna() | (column == ""))
-    if len(missing):
-        raise ValueError(f"{expected} none for sample {missing[0]}")
-    if column.dtype.kind not in "iufb":
-        return column.to_numpy(dtype=str)
-    numbers = column.to_numpy()
-    with np.errstate(invalid="ignore"):  # infinity is refused below
-        broken = np.flatnonzero(numbers != numbers.astype(np.int64))
-    if len(broken):
-        raise ValueError(f"{expected} {numbers[broken[0]]:g} for sample {broken[0]}")
-    return numbers.astype(np.int64)
+    numbers = column.dtype.kind in "iufb"
+    column = column.astype(float) if numbers else as_text(column)
+    wrong = column.isna() | (column == "")
+    if numbers:  # past 2**53 a float has other neighbours than whole numbers
+        wrong |= (column % 1 != 0) | (column.abs() > 2**53)
+    if wrong.any():
+        first = int(wrong.to_numpy().argmax())
+        raise ValueError(f"{expected} {column[first]!r} for sample {first}")
+    return column.to_numpy(dtype=np.int64 if numbers else str)
 
 
 def _check_labels(given: NDArray[np.int64], table: Table, what: str) -> NDArray[np.int64]:
@@ -454,27 +417,22 @@ def _check_labels(given: NDArray[np.int64], table: Table, what: str) -> NDArray[
 def predict_trained(
     run: TrainedNetwork, dataset: Dataset, *, human: str | os.PathLike[str] | None = None
 ) -> Predictions:
-    """Have a run look at its own training samples once more, and those it held out.
+    """Predict a run's own training samples, and those it held out.
 
     It has seen most of their labels. A network that was trained with a robust loss has not
-    memorised the wrong ones, so this serves; where it has, a wrong label passes for a right one,
-    which cross-validation rules out.
+    memorised the wrong ones; where it has, they pass for right, which cross-validation rules out.
 
     Args:
         run: The trained network.
-        dataset: What it was trained on, in the size that it looks at; the noise of the run's
+        dataset: What it was trained on, in the network's image size; the noise of the run's
             configuration is put on the labels again.
         human: The file of human labels, for noise such as `human:worse`.
-
-    Raises:
-        ValueError: The dataset's classes are not the run's.
     """
     if dataset.class_names != run.description.class_names:
-        known = ", ".join(run.description.class_names)
-        found = ", ".join(dataset.class_names)
+        changed = sorted({*dataset.class_names} ^ {*run.description.class_names})
         raise ValueError(
-            f"{dataset.name}: expected the classes that {run.folder} was trained on ({known}), got "
-            f"{found}"
+            f"{dataset.name}: expected the classes that {run.folder} was trained on; different: "
+            f"{few(changed) or 'their order'}"
         )
     examples = choose_examples(run.configuration, dataset, human=human)
     index = np.sort(np.concatenate([examples.used, examples.held]))

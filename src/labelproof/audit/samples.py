@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pandas.util import hash_pandas_object
 
 from labelproof.audit.folder import Audit
+from labelproof.audit.predictions import table_of
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import (
     ImageFiles,
@@ -26,7 +27,7 @@ from labelproof.data.images import (
 )
 from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning, few
-from labelproof.data.table import is_table, read_table, row_names
+from labelproof.data.table import read_table, row_names
 
 __all__ = ["Samples", "mark_rows", "marks_of", "open_samples", "read_cells"]
 
@@ -39,22 +40,15 @@ class Samples:
 
     Args:
         audit: Whose samples.
-        dataset: The data, read again; `None` where they are not to be had, so that samples have
-            names and nothing to look at.
-        table: For rows: the file they are in.
+        dataset: The data, read again; `None` if they cannot be read, so that samples have names and
+            nothing to look at.
     """
 
-    def __init__(self, audit: Audit, dataset: Dataset | None, table: Path | None = None):
+    def __init__(self, audit: Audit, dataset: Dataset | None):
         self.audit = audit
         self.dataset = dataset
+        table = None if dataset is None else table_of(dataset, audit.data)
         self._cells = pd.DataFrame() if table is None else read_cells(table)
-
-    @classmethod
-    def of(cls, audit: Audit, dataset: Dataset | None) -> Samples:
-        """The samples of an audit whose data are open already, or are not to be had."""
-        place = Path(audit.data).expanduser()
-        rows = dataset is not None and dataset.tabular and is_table(place)
-        return cls(audit, dataset, place if rows else None)
 
     @property
     def kind(self) -> str:
@@ -62,11 +56,7 @@ class Samples:
         return self.audit.kind if self.dataset is not None else "unknown"
 
     def picture(self, place: int, *, side: int) -> tuple[bytes, str]:
-        """A sample's image no larger than a square of `side` pixels, and its media type.
-
-        Raises:
-            UnreadableImageError: The file has vanished or changed since.
-        """
+        """A sample's image no larger than a square of `side` pixels, and its media type."""
         assert self.dataset is not None  # noqa: S101
         images = self.dataset.train.images
         index = int(self.audit.index[place])
@@ -122,16 +112,7 @@ def _written(cell: Any) -> str:
 
 
 def mark_rows(table: Path, places: Sequence[str]) -> NDArray[np.uint32]:
-    r"""A checksum of each row, by which it is known again after the table was sorted.
-
-    Example:
-        >>> file = getfixture("tmp_path") / "t.csv"
-        >>> _ = file.write_text("a,b\n1,x\n2,y\n")
-        >>> before = mark_rows(file, ["line 2", "line 3"])
-        >>> _ = file.write_text("a,b\n2,y\n1,x\n")
-        >>> (mark_rows(file, ["line 3", "line 2"]) == before).all()
-        np.True_
-    """
+    """A checksum of each row, by which it is known again after the table was sorted."""
     cells = read_cells(table)
     marks = hash_pandas_object(cells, index=False)  # pyright: ignore[reportCallIssue]
     return marks.reindex(places, fill_value=0).to_numpy().astype(np.uint32)
@@ -141,18 +122,12 @@ def marks_of(
     dataset: Dataset, data: str | os.PathLike[str], samples: Sequence[str]
 ) -> NDArray[np.uint32] | None:
     """The marks of a dataset's rows; `None` where they are not rows of a table's file."""
-    table = Path(data).expanduser()
-    rows = dataset.tabular and is_table(table) and table.is_file()
-    return mark_rows(table, samples) if rows else None
+    table = table_of(dataset, data)
+    return None if table is None else mark_rows(table, samples)
 
 
 def open_samples(audit: Audit) -> Samples:
-    """Read an audit's data again, to show them.
-
-    Raises:
-        FileNotFoundError: The data are not where they were.
-        ValueError: They are others: their classes or samples have changed since.
-    """
+    """Read an audit's data again, to show them; refuse other data than it was made from."""
     if audit.kind == "unknown":
         return Samples(audit, None)
     dataset = Reading.of(audit.options).load(
@@ -162,21 +137,20 @@ def open_samples(audit: Audit) -> Samples:
         features=audit.method.get("predictions") != "given",
     )
     _check_classes(audit, dataset)
-    return Samples.of(_found_again(audit, dataset), dataset)
+    return Samples(_found_again(audit, dataset), dataset)
 
 
 def _check_classes(audit: Audit, dataset: Dataset) -> None:
     if audit.class_names == dataset.class_names:
         return
-    gone = [name for name in audit.class_names if name not in dataset.class_names]
-    new = [name for name in dataset.class_names if name not in audit.class_names]
-    if audit.method.get("predictions") == "given" and not new:
-        return  # someone else's model may know of more classes, in an order of its own
-    changed = [f"without {few(gone)}"] * bool(gone) + [f"with {few(new)}"] * bool(new)
-    raise ValueError(
-        f"{audit.data}: its classes are not those of the audit, but "
-        f"{' and '.join(changed) or 'in another order'}; audit it anew"
-    )
+    # Someone else's model may know of more classes, in an order of its own.
+    given = audit.method.get("predictions") == "given"
+    if not given or not {*dataset.class_names} <= {*audit.class_names}:
+        changed = sorted({*dataset.class_names} ^ {*audit.class_names})
+        raise ValueError(
+            f"{audit.data}: expected the classes of the audit; different: "
+            f"{few(changed) or 'their order'}; audit it again"
+        )
 
 
 def _found_again(audit: Audit, dataset: Dataset) -> Audit:

@@ -15,6 +15,7 @@ from labelproof.cli.console import Terminal, ending
 from labelproof.cli.data import Root
 from labelproof.data.load import Reading
 from labelproof.verbs.audit import default_folder, plan_audit
+from labelproof.verbs.inputs import Request
 
 __all__ = ["audit"]
 
@@ -131,7 +132,7 @@ def audit(
     interrupted, the same command resumes.
     """
     reporter = Terminal()
-    plan = plan_audit(
+    request = Request(
         path,
         Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root),
         {
@@ -143,18 +144,21 @@ def audit(
             "noise": noise,
             "seed": seed,
         },
+        output or default_folder(path, labels),
+        loss,
+        device,
+        workers,
+        image_memory,
+        human_labels,
+        "raise" if strict else "skip",
+    )
+    plan = plan_audit(
+        request,
         probabilities=probabilities,
         class_names=_read_names(class_names),
         id=identify,
         folds=folds,
-        loss=loss,
-        device=device,
-        workers=workers,
-        image_memory=image_memory,
-        human=human_labels,
-        folder=output or default_folder(path, labels),
         fresh=fresh,
-        on_error="raise" if strict else "skip",
         reporter=reporter,
     )
     if dry_run:

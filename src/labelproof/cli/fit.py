@@ -15,7 +15,8 @@ from labelproof.cli.data import Root
 from labelproof.cli.settings import format_settings
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
-from labelproof.verbs.fit import plan_fit
+from labelproof.verbs.fit import FitPlan
+from labelproof.verbs.inputs import Request
 from labelproof.verbs.summaries import stem_of
 
 __all__ = ["fit"]
@@ -140,7 +141,7 @@ def fit(
     If interrupted, the same command resumes from the last checkpoint; a blend starts over.
     """
     reporter = Terminal()
-    plan = plan_fit(
+    request = Request(
         path,
         Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root),
         {
@@ -154,17 +155,14 @@ def fit(
             "noise": noise,
             "seed": seed,
         },
-        folder=output or Path(f"{stem_of(plain_name(path), labels)}-fit"),
-        loss=loss,
-        trials=trials,
-        image_memory=image_memory,
-        minutes=minutes,
-        device=device,
-        workers=workers,
-        fresh=fresh,
+        output or Path(f"{stem_of(plain_name(path), labels)}-fit"),
+        loss,
+        device,
+        workers,
+        image_memory,
         on_error="raise" if strict else "skip",
-        reporter=reporter,
     )
+    plan = FitPlan(request, trials=trials, minutes=minutes, fresh=fresh, reporter=reporter)
     if not dry_run:
         with ending(reporter):
             plan.run(audit=audit, fresh=fresh, reporter=reporter)

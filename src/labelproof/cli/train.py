@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +22,7 @@ from labelproof.fitting.recipe import LARGE
 from labelproof.training.algorithms.spec import ALGORITHMS
 from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
+from labelproof.training.runner import Event
 from labelproof.verbs.inputs import check_labels_file
 from labelproof.verbs.summaries import preview
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
@@ -221,12 +221,10 @@ def train(
         said = preview(configuration, plan.examples, execution, folder, fresh=fresh)
         typer.echo(said, nl=False)
         return
+    if tensorboard and not console.quiet:
+        reporter.callback = Scalars(folder)
     with ending(reporter):
-        plan.run(
-            reporter=reporter,
-            checkpoint_seconds=checkpoint_seconds,
-            sink=Scalars(folder) if tensorboard else None,
-        )
+        plan.run(reporter=reporter, checkpoint_seconds=checkpoint_seconds)
 
 
 class Scalars:
@@ -245,21 +243,20 @@ class Scalars:
         self.folder = folder / "tensorboard"
         self._writer: Any = None
 
-    def start(self, epoch: int) -> None:
-        """Begin; what was written of this epoch and later ones by an earlier course is dropped."""
-        from torch.utils.tensorboard import SummaryWriter
+    def __call__(self, event: Event | str) -> None:
+        """Take in what happens to the run."""
+        if isinstance(event, str):
+            return
+        if event.kind == "started":
+            from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(self.folder), purge_step=epoch)
-
-    def add(self, metrics: Mapping[str, float]) -> None:
-        """Write an epoch."""
-        epoch = int(metrics["epoch"])
-        for name, value in metrics.items():
-            if name != "epoch":
-                self._writer.add_scalar(name, value, epoch)
-        self._writer.flush()
-
-    def close(self) -> None:
-        """End the files."""
-        if self._writer is not None:
+            # What an earlier course wrote of this epoch and later ones is dropped.
+            self._writer = SummaryWriter(str(self.folder), purge_step=event.value)
+        elif event.kind == "epoch":
+            epoch = int(event.value["epoch"])
+            for name, value in event.value.items():
+                if name != "epoch":
+                    self._writer.add_scalar(name, value, epoch)
+            self._writer.flush()
+        elif event.kind != "notice" and self._writer is not None:
             self._writer.close()

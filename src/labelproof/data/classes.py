@@ -39,14 +39,14 @@ def order_classes(names: Iterable[str]) -> tuple[str, ...]:
 def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -> None:
     """Refuse classes that no classifier can learn; warn of names that may be one class.
 
-    `num_images` is how many images have these labels; `None` where the classes were listed.
+    `num_images` is how many samples have these labels; `None` where the classes were listed.
     """
     if len(names) < 2:
         raise ValueError(f"{place}: expected at least two classes, got {_found(names)}")
     if num_images is not None and len(names) >= max(num_images, 3):
         raise ValueError(
-            f"{place}: expected labels that images share, got {count(num_images, 'image')} with "
-            f"{count(len(names), 'label')} ({few(names)}); these look like names of single images"
+            f"{place}: expected labels that samples share, got {count(num_images, 'sample')} with "
+            f"{count(len(names), 'label')} ({few(names)}); these look like names of single samples"
         )
     report_spellings(place, names)
 

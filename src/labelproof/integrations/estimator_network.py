@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from labelproof.tabular.rows import (
     merge_groups,
     standardize_rows,
 )
-from labelproof.training.batches import DeviceInputs, ResidentImages, ResidentRows
+from labelproof.training.batches import ResidentImages, ResidentRows
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
@@ -51,83 +51,23 @@ class Trained:
     """What training came to.
 
     Attributes:
-        weights: Of the best epoch where there was something to validate on, else of the last.
+        loss: The loss that was minimised, as text where it has one.
+        weights: Of the best epoch with early stopping, else of the last.
         losses: Mean loss of each epoch.
-        scores: Share of the held-out labels that is predicted, epoch by epoch, if any are held out.
-        collapsed: Why the network is taken for collapsed, or `None` for one that learns.
+        scores: Accuracy on the held-out labels, epoch by epoch, with early stopping.
+        collapsed: Why the network counts as collapsed, or `None`.
     """
 
+    loss: str | Loss
     weights: Weights = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
     collapsed: str | None = None
 
 
-def train_network(
-    configuration: Configuration,
-    examples: Examples,
-    inputs: DeviceInputs,
-    execution: Execution,
-    *,
-    loss: Loss | None = None,
-    start: Mapping[str, NDArray[np.generic]] | None = None,
-    patience: int | None = None,
-    collapse: Callable[[Mapping[str, Sequence[float]]], str | None],
-    stop_at_collapse: bool = False,
-    verbose: bool = False,
-) -> Trained:
-    """Train one network.
-
-    Args:
-        configuration: What to train.
-        examples: What to learn from; what is held out is looked at after every epoch.
-        inputs: Them, on the device.
-        execution: How.
-        loss: Takes the place of the configuration's, where it cannot be written as text.
-        start: Weights to go on from.
-        patience: Epochs without a better score on what is held out, after which to stop; the best
-            weights are kept. `None` to train to the end and keep the last.
-        collapse: Says from the metrics, epoch by epoch, why a network is taken for collapsed.
-        stop_at_collapse: Whether to stop then.
-        verbose: Print a line for every epoch.
-    """
-    # A copy: the user's own stays as it is, epoch and device.
-    run = Trainer(configuration, examples, inputs, execution, loss=copy.deepcopy(loss))
-    if start is not None:
-        _put_weights(run, start)
-    run.prepare()
-    trained, best, best_epoch = Trained(), -1.0, 0
-    curve: dict[str, list[float]] = {"validation_accuracy": [], "predicted_classes": []}
-    while not run.finished:
-        run.begin()
-        while not run.advance():
-            pass
-        metrics = run.collect(run.end())
-        for name, values in curve.items():
-            values.append(metrics[name])
-        trained.losses.append(metrics["train_loss"])
-        score = metrics["validation_accuracy"] / 100
-        if verbose:
-            said = f", validation accuracy {score:.4f}" if patience is not None else ""
-            print(f"epoch {run.epoch}, loss {trained.losses[-1]:.6f}{said}")
-        trained.collapsed = collapse(curve)
-        if trained.collapsed is not None and stop_at_collapse:
-            break
-        if patience is not None:
-            trained.scores.append(score)
-            if score > best:
-                best, best_epoch, trained.weights = score, run.epoch, _take_weights(run)
-            elif run.epoch - best_epoch >= patience:
-                break
-    run.refuse_unsound()
-    if patience is None:
-        trained.weights = _take_weights(run)
-    return trained
-
-
 def predict_logits(
     network: str,
-    weights: Mapping[str, NDArray[np.generic]],
+    weights: Weights,
     inputs: Iterable[torch.Tensor],
     *,
     num_classes: int,
@@ -135,17 +75,7 @@ def predict_logits(
     device: torch.device,
     dtype: torch.dtype,
 ) -> NDArray[np.float64]:
-    """The logits of prepared inputs, batch by batch, `(N, C)`.
-
-    Args:
-        network: As text.
-        weights: Of it.
-        inputs: Batches.
-        num_classes: Number of classes.
-        input_shape: Shape of one input.
-        device: Where to compute.
-        dtype: In what.
-    """
+    """The logits of prepared inputs, batch by batch, `(N, C)`."""
     # A generator of its own: the first weights are overwritten, and the program's draws stay its.
     model = make_network(
         network,
@@ -163,7 +93,7 @@ def predict_logits(
     return np.concatenate(found) if found else np.zeros((0, num_classes))
 
 
-def _put_weights(run: Trainer, weights: Mapping[str, NDArray[np.generic]]) -> None:
+def _put_weights(run: Trainer, weights: Weights) -> None:
     for network in [*run.networks, *([] if run.average is None else [run.average])]:
         state = network.state_dict()
         with torch.no_grad():
@@ -192,12 +122,11 @@ def make_examples(
     """Standardise the inputs, hold out a part, and weigh the rest.
 
     Args:
-        admitted: What came through the door.
-        standard: What to standardise with, where weights that fit it are gone on from.
-        validation: Share to hold out; with 0 nothing is, and some training examples are looked at
-            after every epoch instead.
-        seed: Of what is held out.
-        tuned: Whether parts of the dataset will be validated on to choose something.
+        admitted: What `fit` was given.
+        standard: The mean and deviation of an earlier fit, which a warm start keeps.
+        validation: Share to hold out; with 0, some training examples are evaluated every epoch.
+        seed: Of the held-out part.
+        tuned: Whether the loss will be chosen by validation.
     """
     inputs, labels, weight = admitted.inputs, admitted.labels, admitted.weight
     # Where nothing is held out, groups change nothing, not even which rows are taken for one.
@@ -223,13 +152,6 @@ def make_examples(
     alike = bool((weight == weight[0]).all())
     weights = None if alike else share.astype(np.float32)
     return Examples(dataset, used, labels, None, 0.0, held, weights), standard
-
-
-def spread_of_labels(examples: Examples) -> float:
-    """Over how many classes the labels spread, by weight: all of them where they are even."""
-    used = examples.used
-    weight = None if examples.weight is None else examples.weight[used]
-    return spread(np.bincount(examples.given[used], weights=weight).tolist())
 
 
 def _divide(
@@ -263,57 +185,88 @@ def train_backing_off(
     start: Weights | None,
     patience: int | None,
     verbose: bool,
-) -> tuple[Trained, str | Loss]:
-    """Train; and where the default weight of the penalty proves too strong, with half of it.
+) -> Trained:
+    """Train; if the network collapses under a default penalty, train again with half of it.
 
     Args:
         loss: As the user gave it.
         setting: All but the loss.
-        examples: What to learn from.
-        execution: How.
-        start: Weights to go on from.
-        patience: As for `train_network`.
-        verbose: Likewise.
-
-    Returns:
-        What came of it, and the loss that was minimised, as text where it has one.
+        examples: What to learn from; the held-out ones are evaluated after every epoch.
+        execution: The device and how to use it.
+        start: Weights to start from.
+        patience: Epochs without a better held-out score after which to stop; `None`: never.
+        verbose: Print a line for every epoch.
 
     Warns:
         CollapseWarning: All predictions became one class.
     """
     make_inputs = ResidentRows if examples.dataset.tabular else ResidentImages
     inputs = make_inputs(examples.dataset, execution.device)
-    classes = spread_of_labels(examples)
-    steps = -(-len(examples.used) // setting.batch_size)
-    given_time = patience_for(epochs=setting.epochs, steps=steps)
-    first, itself = _written(loss, setting.epochs)
-    chosen, bare = replace(setting, loss=first), isinstance(loss, str) and is_bare(loss)
+    first, module = _written(loss, setting.epochs)
+    bare = isinstance(loss, str) and is_bare(loss)
+    chosen = replace(setting, loss=first)
+    before = chosen.loss
     while True:
         weaker = back_off(chosen.loss) if bare else None
-        trained = train_network(
-            chosen,
-            examples,
-            inputs,
-            execution,
-            loss=itself,
-            start=start,
-            patience=patience,
-            collapse=lambda curve: collapse(curve, classes=classes, patience=given_time),
-            stop_at_collapse=weaker is not None,
-            verbose=verbose,
-        )
+        # A copy of the loss: the user's own keeps its epoch and device.
+        trainer = Trainer(chosen, examples, inputs, execution, loss=copy.deepcopy(module))
+        if start is not None:
+            _put_weights(trainer, start)
+        trained = Trained(chosen.loss if module is None else module)
+        _train(trainer, trained, patience, verbose=verbose, stop_at_collapse=weaker is not None)
         if trained.collapsed is None or weaker is None:
             break
         chosen = replace(chosen, loss=weaker)
-    used = chosen.loss if itself is None else itself
     if trained.collapsed is not None:
-        _warn(f"the network collapsed: {trained.collapsed}; what often helps: {_helps(used)}")
-    elif chosen.loss != replace(setting, loss=first).loss:
+        _warn(f"the network collapsed: {trained.collapsed}; what often helps: {_helps(trained)}")
+    elif chosen.loss != before:
         _warn(
-            f"with loss={first!r} the network collapsed to a few classes, so {used} was taken; "
-            "to have it so at once, write that loss"
+            f"with loss={first!r} the network collapsed to a few classes, so {chosen.loss} was "
+            "used; to use it from the start, give that loss"
         )
-    return trained, used
+    return trained
+
+
+def _train(
+    trainer: Trainer,
+    trained: Trained,
+    patience: int | None,
+    *,
+    verbose: bool,
+    stop_at_collapse: bool,
+) -> None:
+    trainer.prepare()
+    examples, setting = trainer.examples, trainer.configuration
+    weight = None if examples.weight is None else examples.weight[examples.used]
+    classes = spread(np.bincount(examples.given[examples.used], weights=weight).tolist())
+    steps = -(-len(examples.used) // setting.batch_size)
+    slowest = patience_for(epochs=setting.epochs, steps=steps)
+    curve: dict[str, list[float]] = {"validation_accuracy": [], "predicted_classes": []}
+    best, best_epoch = -1.0, 0
+    while not trainer.finished:
+        trainer.begin()
+        while not trainer.advance():
+            pass
+        metrics = trainer.collect(trainer.end())
+        trained.losses.append(metrics["train_loss"])
+        score = metrics["validation_accuracy"] / 100
+        if verbose:
+            said = f", validation accuracy {score:.4f}" if patience is not None else ""
+            print(f"epoch {trainer.epoch}, loss {trained.losses[-1]:.6f}{said}")
+        for name, values in curve.items():
+            values.append(metrics[name])
+        trained.collapsed = collapse(curve, classes=classes, patience=slowest)
+        if trained.collapsed is not None and stop_at_collapse:
+            return
+        if patience is not None:
+            trained.scores.append(score)
+            if score > best:
+                best, best_epoch, trained.weights = score, trainer.epoch, _take_weights(trainer)
+            elif trainer.epoch - best_epoch >= patience:
+                break
+    trainer.refuse_unsound()
+    if patience is None:
+        trained.weights = _take_weights(trainer)
 
 
 def _written(loss: str | Loss, epochs: int) -> tuple[str, Loss | None]:
@@ -331,10 +284,10 @@ def _written(loss: str | Loss, epochs: int) -> tuple[str, Loss | None]:
         return Configuration.loss, loss
 
 
-def _helps(loss: str | Loss) -> str:
-    sparse = "+sr" in loss if isinstance(loss, str) else isinstance(loss, SparseRegularized)
-    stronger = "a smaller lambda0, a rho nearer to 1, " if sparse else ""
-    return f"{stronger}a lower learning_rate, or another loss than {loss}"
+def _helps(trained: Trained) -> str:
+    sparse = isinstance(trained.loss, SparseRegularized) or "+sr" in str(trained.loss)
+    weaker = "a smaller lambda0, a rho nearer to 1, " if sparse else ""
+    return f"{weaker}a lower learning_rate, or another loss than {trained.loss}"
 
 
 def _warn(message: str) -> None:

@@ -46,14 +46,6 @@ __all__ = ["CollapseWarning", "RobustClassifier"]
 
 _CHUNK = 4096
 """Inputs at a time, where they are only predicted."""
-_OF_ESTIMATOR = (
-    "estimator_",
-    "candidates_",
-    "out_of_sample_proba_",
-    "noise_rate_",
-    "transition_matrix_",
-    "_model",
-)
 _NETWORK_SETTINGS = (
     "loss",
     "network",
@@ -66,17 +58,6 @@ _NETWORK_SETTINGS = (
     "warm_start",
 )
 """Whoever gives one of these means the network."""
-_OF_NETWORK = (
-    "image_shape_",
-    "loss_",
-    "network_",
-    "loss_curve_",
-    "validation_scores_",
-    "best_validation_score_",
-    "n_iter_",
-    "weights_",
-    "_standard",
-)
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):
@@ -234,6 +215,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         """
         goes_on = flag("warm_start", self.warm_start) and hasattr(self, "weights_")
         stops = flag("early_stopping", self.early_stopping)
+        share = within("validation_fraction", self.validation_fraction, 0, 0.9, open_low=True)
         seed = self._draw_seed()
         known = self._form if goes_on else None
         kind = self._admit_kind()
@@ -256,11 +238,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         examples, standard = make_examples(
             admitted,
             standard=self._standard if goes_on else None,
-            validation=_share(self.validation_fraction) if stops else 0.0,
+            validation=share if stops else 0.0,
             seed=seed,
             tuned=self._tunes,
         )
-        before = len(self.loss_curve_) if goes_on else 0
+        earlier = self.loss_curve_ if goes_on else []
         setting = choose_setting(
             examples.dataset.input_shape,
             len(examples.used),
@@ -270,7 +252,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             optimizer=self.optimizer,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
-            seed=derive_seed(seed, "fit", before),
+            seed=derive_seed(seed, "fit", len(earlier)),
         )
         if goes_on and setting.network != self.network_:
             raise ValueError(
@@ -278,7 +260,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 f"{setting.network}"
             )
         device = self._choose_device(images=not examples.dataset.tabular)
-        trained, self.loss_ = train_backing_off(
+        trained = train_backing_off(
             self._choose_loss(examples, setting),
             setting,
             examples,
@@ -287,21 +269,26 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             patience=whole("n_iter_no_change", self.n_iter_no_change, 1) if stops else None,
             verbose=bool(self.verbose),
         )
-        self._forget(*_OF_ESTIMATOR, "image_shape_")
+        scores = [*(getattr(self, "validation_scores_", []) if goes_on else []), *trained.scores]
+        self._forget()
         self.classes_, self._form, self._standard = admitted.classes, admitted.form, standard
         if admitted.form.image_shape is not None:
             self.image_shape_ = admitted.form.image_shape
-        self.network_, self.weights_ = setting.network, trained.weights
-        self.loss_curve_ = [*(self.loss_curve_ if goes_on else []), *trained.losses]
+        self.loss_, self.network_, self.weights_ = trained.loss, setting.network, trained.weights
+        self.loss_curve_ = [*earlier, *trained.losses]
         self.n_iter_ = len(self.loss_curve_)
-        self._keep_scores(trained.scores, goes_on=goes_on)
+        if scores:
+            self.validation_scores_ = scores
+        if trained.scores:
+            # Not the best of all fits: the weights of an earlier one are gone.
+            self.best_validation_score_ = max(trained.scores)
         return self
 
     def _admit_kind(self) -> str:
         """Whether to train the network, the candidates (`auto`), or a classifier that was given."""
-        if self.estimator is None or _is(self.estimator, "network"):
+        if self.estimator in (None, "network"):
             return "network"
-        if not _is(self.estimator, "auto"):
+        if self.estimator != "auto":
             admit_estimator(self.estimator)
             if self.warm_start:
                 raise ValueError(
@@ -310,10 +297,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 )
             return "estimator"
         defaults = inspect.signature(type(self).__init__).parameters
-        given = [
-            name for name in _NETWORK_SETTINGS if getattr(self, name) != defaults[name].default
-        ]
-        return "network" if given else "auto"
+        if any(getattr(self, name) != defaults[name].default for name in _NETWORK_SETTINGS):
+            return "network"
+        return "auto"
 
     def _fit_rows(self, admitted: Admitted, seed: int) -> Self:
         """Train another classifier than the network, or several."""
@@ -328,11 +314,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         )
         candidates: list[Candidate] = (
             choose_candidates(examples, fast=flag("fast", self.fast), seed=seed, n_jobs=self.n_jobs)
-            if _is(self.estimator, "auto")
+            if self.estimator == "auto"
             else [Given(estimator=self.estimator, seed=seed, n_jobs=self.n_jobs)]
         )
         model = fit_committee(candidates, examples, n_jobs=self.n_jobs, verbose=bool(self.verbose))
-        self._forget(*_OF_NETWORK, *_OF_ESTIMATOR)
+        self._forget()
         self.classes_, self._form, self._model = admitted.classes, admitted.form, model
         self.candidates_ = model.scores
         told, became = model.held_out, examples.became
@@ -389,19 +375,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             else:
                 yield torch.from_numpy(standardize_rows(chunk, self._standard))
 
-    def _keep_scores(self, scores: list[float], *, goes_on: bool) -> None:
-        before = getattr(self, "validation_scores_", []) if goes_on else []
-        self._forget("validation_scores_", "best_validation_score_")
-        if before or scores:
-            self.validation_scores_ = [*before, *scores]
-        if scores:
-            # Not of all: the weights of an earlier fit are gone.
-            self.best_validation_score_ = max(scores)
-
-    def _forget(self, *names: str) -> None:
-        """Leave nothing of an earlier fit that was of another kind."""
-        for name in names:
-            self.__dict__.pop(name, None)
+    def _forget(self) -> None:
+        """Leave nothing of an earlier fit, which may have been of another kind."""
+        for name in set(vars(self)) - {"n_features_in_", "feature_names_in_"}:
+            if name.endswith("_") or name in ("_model", "_standard"):
+                delattr(self, name)
 
     def _draw_seed(self) -> int:
         if self.random_state is None:
@@ -425,30 +403,18 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             raise TypeError(
                 f"loss: expected a text such as 'ce+sr', 'auto' or a loss, got {self.loss!r}"
             )
-        if self._tunes:
-            return self._tune_loss(examples, setting)
-        return self.loss
-
-    def _tune_loss(self, examples: Examples, setting: Configuration) -> str:
-        """The text of the loss that predicts held-out noisy labels best; weights are not used."""
+        if not self._tunes:
+            return self.loss
+        # By held-out noisy labels; the weights of examples are not used.
+        device = self._choose_device(images=not examples.dataset.tabular)
         found = tune(
             examples.dataset,
             setting,
             trials=default_trials(),
-            execution=choose_execution(
-                str(self._choose_device(images=not examples.dataset.tabular))
-            ),
+            execution=choose_execution(str(device)),
         )
         if found.stopped:
             raise KeyboardInterrupt
         if found.choice is None:
             raise ValueError("loss: 'auto' found none whose training came to an end; name one")
         return found.choice.loss
-
-
-def _is(value: Any, word: str) -> bool:
-    return isinstance(value, str) and value == word
-
-
-def _share(value: object) -> float:
-    return within("validation_fraction", value, 0, 0.9, open_low=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +22,12 @@ from labelproof.data.published import plain_name
 from labelproof.models.text import is_factory
 from labelproof.training.provenance import MODEL
 from labelproof.training.run_folder import FolderInUseError, owning
-from labelproof.verbs.cross_validation import (
-    CrossValidationPlan,
-    plan_cross_validation,
-    write_page,
-)
+from labelproof.verbs.cross_validation import CrossValidationPlan, write_page
 from labelproof.verbs.inputs import (
     LabelledData,
+    Request,
     choose_folder,
     is_path,
-    name_data,
     read_data,
     refuse_foreign,
 )
@@ -40,10 +37,8 @@ from labelproof.verbs.summaries import (
     describe_audit,
     describe_folder,
     describe_given,
-    describe_run,
     stem_of,
 )
-from labelproof.verbs.training_data import data_place
 
 __all__ = ["audit", "default_folder", "keep_beside", "plan_audit"]
 
@@ -126,23 +121,26 @@ def audit(
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     file = labels if isinstance(labels, str | os.PathLike) else None
     folder, _keeper = choose_folder(output, "audit")
-    plan = plan_audit(
+    request = Request(
         data,
         Reading(label, file, dropped, group, decimal, thousands, data_root),
         settings | {"network": network, "epochs": epochs, "noise": noise, "seed": seed},
+        folder,
+        loss,
+        device,
+        workers,
+        image_memory,
+        None if human_labels is None else Path(human_labels),
+        on_error,
+    )
+    plan = plan_audit(
+        request,
         probabilities=probabilities,
         labels=None if file is not None else labels,
         class_names=class_names,
         id=id,
         folds=folds,
-        loss=loss,
-        device=device,
-        workers=workers,
-        image_memory=image_memory,
-        human=None if human_labels is None else Path(human_labels),
-        folder=folder,
         fresh=fresh,
-        on_error=on_error,
         reporter=reporter,
     )
     return plan.run(fresh=fresh, page=output is not None, reporter=reporter)
@@ -160,52 +158,41 @@ def default_folder(data: str, labels: Path | None = None) -> Path:
 
 
 def plan_audit(
-    data: LabelledData | Run | None,
-    reading: Reading,
-    settings: dict[str, Any],
+    request: Request,
     *,
     probabilities: PredictionSource | None = None,
     labels: Any = None,
     class_names: Sequence[str] | None = None,
     id: str | None = None,
     folds: int | None = None,
-    loss: str | None = None,
-    device: str = "auto",
-    workers: int | None = None,
-    image_memory: int | None = None,
-    human: Path | None = None,
-    folder: Path,
     fresh: bool = False,
-    on_error: OnError = "skip",
     reporter: Reporter,
-) -> CrossValidationPlan | RunAudit | GivenAudit:
-    """Choose how labels are audited; what makes no sense together is refused. See `audit`.
-
-    `reading` says how the data are read, and `settings` are those of `Configuration` that are
-    decided already, where `None` leaves one open.
-    """
+) -> CrossValidationPlan | _Untrained:
+    """Choose how labels are audited; what makes no sense together is refused. See `audit`."""
+    data, reading, folder = request.data, request.reading, request.folder
     of_run = isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists())
-    training = {"--folds": folds, "--loss": loss, "--drop": reading.drop, "--group": reading.group}
-    training |= {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
+    training = {"--folds": folds, "--loss": request.loss}
+    training |= {"--drop": reading.drop, "--group": reading.group}
+    training |= {f"--{name.replace('_', '-')}": value for name, value in request.settings.items()}
     computing = {
-        "--device": None if device == "auto" else device,
-        "--workers": workers,
-        "--image-memory": image_memory,
-        "--human-labels": human,
+        "--device": None if request.device == "auto" else request.device,
+        "--workers": request.workers,
+        "--image-memory": request.image_memory,
+        "--human-labels": request.human,
     }
     columns = {"--label": reading.label, "--labels": reading.labels}
     if probabilities is None:
         matching = {"--class-names": class_names, "--id": id}
         _refuse(matching, "expected with --probabilities, got it without")
     if of_run:
-        network = settings.get("network")
+        network = request.settings.get("network")
         if network is not None and is_factory(network):
             del training["--network"]  # it allows the run's own code
         _refuse(training, "nothing is trained for an audit of a run")
         _refuse({"--probabilities": probabilities}, f"{data} is a run, which predicts itself")
         _refuse(columns, f"{data} is a run, which knows the labels it was trained on")
         refuse_trained(folder, fresh=fresh)
-        return RunAudit(data, folder, device, network, human, reading.root)  # pyright: ignore[reportArgumentType]
+        return RunAudit(folder, data, request.device, network, request.human, reading.root)
     if probabilities is not None:
         _refuse(training | computing, "nothing is trained for an audit with --probabilities")
         if data is None and labels is None:
@@ -213,31 +200,10 @@ def plan_audit(
         if is_path(data) and _holds_labels_alone(str(data)):
             _refuse(columns, f"{data} is taken for the labels themselves")
         refuse_trained(folder, fresh=fresh)
-        return GivenAudit(
-            probabilities,
-            labels if data is None else data,
-            data is None,
-            reading,
-            class_names,
-            id,
-            folder,
-        )
+        return GivenAudit(folder, probabilities, request, labels, class_names, id)
     if data is None:
         raise ValueError("data: expected what is to be audited, or labels and probabilities")
-    return plan_cross_validation(
-        data,  # pyright: ignore[reportArgumentType]
-        reading,
-        settings,
-        folder=folder,
-        folds=folds,
-        loss=loss,
-        device=device,
-        workers=workers,
-        human=human,
-        image_memory=image_memory,
-        on_error=on_error,
-        reporter=reporter,
-    )
+    return CrossValidationPlan(request, folds=folds, reporter=reporter)
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
@@ -247,72 +213,97 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
 
 
 @dataclass
-class RunAudit:
-    """An audit by a run's own network, for which nothing is trained."""
+class _Untrained(ABC):
+    """An audit for which nothing is trained."""
+
+    folder: Path
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What is audited by what."""
+
+    @abstractmethod
+    def find(self, reporter: Reporter) -> Audit:
+        """Judge the labels."""
+
+    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
+        """Say what would be done; nothing is written."""
+        with reporter.reading():
+            said = self.describe()
+        reporter.say(said)
+        reporter.say(describe_folder(self.folder, fresh=fresh))
+
+    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
+        """Judge the labels and keep what was found, in place of an earlier audit."""
+        found = self.find(reporter)
+        if page:
+            try:
+                with owning(self.folder):
+                    if fresh:
+                        remove_audit(self.folder)
+                    found.write(self.folder)
+                    write_page(self.folder, found, reporter)
+            except FolderInUseError as error:
+                raise ValueError(str(error)) from None
+            reporter.say(describe_audit(found, self.folder))
+        return found
+
+
+@dataclass
+class RunAudit(_Untrained):
+    """An audit by a run's own network."""
 
     data: Run | str | os.PathLike[str]
-    folder: Path
     device: str
     network: str | None
     human: Path | None
     data_root: str | os.PathLike[str] | None
 
-    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
-        """Say what would be done; nothing is written."""
-        reporter.say(describe_run(self.data.folder if isinstance(self.data, Run) else self.data))
-        reporter.say(describe_folder(self.folder, fresh=fresh))
+    def describe(self) -> str:
+        """What is audited by what."""
+        run = self.data.folder if isinstance(self.data, Run) else self.data
+        return (
+            f"Data: what {run} was trained on\nIts network is asked about them; nothing is trained"
+        )
 
-    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
-        """Ask the network about the labels it was trained on, and keep the answer."""
+    def find(self, reporter: Reporter) -> Audit:
+        """Ask the network about the labels it was trained on."""
         run = self.data
         if not isinstance(run, Run):
             with reporter.reading():
                 run = load_run(run, self.device, network=self.network)
-        found = run.audit(human_labels=self.human, data_root=self.data_root, progress=reporter)
-        if page:
-            _keep(self.folder, found, fresh=fresh, reporter=reporter)
-        return found
+        return run.audit(human_labels=self.human, data_root=self.data_root, progress=reporter)
 
 
 @dataclass
-class GivenAudit:
-    """An audit by predictions of someone else's model, for which nothing is trained."""
+class GivenAudit(_Untrained):
+    """An audit by predictions of someone else's model, of a request's data or of labels alone."""
 
     probabilities: PredictionSource
-    data: Any
-    alone: bool
-    reading: Reading
+    request: Request
+    labels: Any
     class_names: Sequence[str] | None
     id: str | None
-    folder: Path
 
-    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
-        """Say what would be done; nothing is written."""
+    def describe(self) -> str:
+        """What is audited by what."""
+        given, matching = self._match()
+        matched = match_predictions(self.probabilities, given, **matching)
+        return describe_given(matched.class_names, len(matched.labels), self.probabilities)
+
+    def find(self, reporter: Reporter) -> Audit:
+        """Match predictions with labels, and judge these."""
         with reporter.reading():
             given, matching = self._match()
-            matched = match_predictions(self.probabilities, given, **matching)
-        said = describe_given(matched.class_names, len(matched.labels), self.probabilities)
-        reporter.say(said)
-        reporter.say(describe_folder(self.folder, fresh=fresh))
-
-    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
-        """Match predictions with labels, conclude, and keep what was found."""
-        with reporter.reading():
-            given, matching = self._match()
-            options = self.reading.options()
-            found = audit_given(self.probabilities, given, **matching, options=options)
-        if page:
-            _keep(self.folder, found, fresh=fresh, reporter=reporter)
-        return found
+            options = self.request.reading.options()
+            return audit_given(self.probabilities, given, **matching, options=options)
 
     def _match(self) -> tuple[Any, dict[str, Any]]:
-        place = "labels" if self.alone else name_data(self.data)
-        if not self.alone and is_path(self.data):
-            place = data_place(place)
-        matching = {"data": place, "id": self.id, "class_names": self.class_names}
-        if self.alone:
-            return self.data, matching
-        return _read_given(self.data, self.reading, by_position=self.id is None), matching
+        request, matching = self.request, {"id": self.id, "class_names": self.class_names}
+        if request.data is None:
+            return self.labels, {"data": "labels", **matching}
+        given = _read_given(request.data, request.reading, by_position=self.id is None)
+        return given, {"data": request.place, **matching}
 
 
 def refuse_trained(folder: Path, *, fresh: bool) -> None:
@@ -330,19 +321,6 @@ def _is_trained(folder: Path) -> bool:
         return Audit.read(folder).trained
     except (OSError, ValueError):
         return False
-
-
-def _keep(folder: Path, found: Audit, *, fresh: bool, reporter: Reporter) -> None:
-    """Keep an audit for which nothing was trained, in place of an earlier one."""
-    try:
-        with owning(folder):
-            if fresh:
-                remove_audit(folder)
-            found.write(folder)
-            write_page(folder, found, reporter)
-    except FolderInUseError as error:
-        raise ValueError(str(error)) from None
-    reporter.say(describe_audit(found, folder))
 
 
 def keep_beside(run: Path, found: Audit, reporter: Reporter) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +12,20 @@ from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import conclude
 from labelproof.audit.samples import Samples
-from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import OnError
-from labelproof.data.load import Reading
-from labelproof.data.published import plain_name
+from labelproof.data.dataset import Split
 from labelproof.fitting.attempts import Attempts, go_on
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
 from labelproof.report.audit import write_audit_page
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.execution import choose_execution
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.provenance import fingerprint, note_places
 from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.budget import time_steps
-from labelproof.verbs.inputs import (
-    LabelledData,
-    decode_images,
-    is_path,
-    name_data,
-    read_data,
-    refuse_foreign,
-)
+from labelproof.verbs.inputs import Request, decode_images, refuse_foreign
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.summaries import (
     describe_audit,
@@ -45,9 +35,9 @@ from labelproof.verbs.summaries import (
     describe_rehearsal,
 )
 from labelproof.verbs.train import StoppedError
-from labelproof.verbs.training_data import conclude_blend, data_place
+from labelproof.verbs.training_data import conclude_blend
 
-__all__ = ["CrossValidationPlan", "plan_cross_validation", "write_page"]
+__all__ = ["CrossValidationPlan", "write_page"]
 
 _FEW = 10_000
 """Samples below which five folds are worth their cost; from there on there are three."""
@@ -55,40 +45,38 @@ _AT_ONCE = 6
 """Networks that are trained at a time on a GPU."""
 
 
-@dataclass
 class CrossValidationPlan:
-    """An audit by cross-validation that is about to be done.
+    """An audit by cross-validation that is about to be done."""
 
-    Attributes:
-        place: Where the data are, or what they are called.
-        dataset: The data.
-        reading: How they were read.
-        configuration: How each network is trained.
-        folds: Number of parts.
-        folder: The audit's.
-        execution: On which device, and how.
-        human: The file of human labels, for noise such as `human:worse`.
-        image_memory: Megabytes that decoded images may take.
-    """
-
-    place: str
-    dataset: Dataset
-    reading: Reading
-    configuration: Configuration
-    folds: int
-    folder: Path
-    execution: Execution
-    human: Path | None = None
-    image_memory: int | None = None
+    def __init__(self, request: Request, *, folds: int | None = None, reporter: Reporter):
+        self.request, self.folder, self.human = request, request.folder, request.human
+        self.execution = choose_execution(request.device, workers=request.workers)
+        self.dataset = dataset = request.read(reporter)
+        self.reading, settings, loss = request.reading, request.settings, request.loss
+        self.place = request.place
+        asked = {**settings, "loss": loss, "folds": folds}
+        configuration = blend_configuration(dataset, request.called, asked, human=self.human)
+        if configuration is None:
+            on_cpu = self.execution.device.type == "cpu"
+            if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
+                # Several trainings instead of one, and a loss that learns fast.
+                settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
+            configuration = choose_recipe(
+                dataset,
+                data=request.called,
+                fast=not on_cpu,
+                loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
+                **settings,
+            )
+        self.configuration = configuration
+        self.folds = _choose_folds(folds, dataset.train)
+        reporter.say(describe_plan(dataset, configuration, self.folds))
+        refuse_foreign(self.folder, kind="an audit")
 
     @property
     def blended(self) -> bool:
         """Whether classifiers are blended, and no network is trained."""
         return self.configuration.network == BLEND
-
-    def describe(self) -> str:
-        """What the data are, and what is trained on them."""
-        return describe_plan(self.dataset, self.configuration, self.folds)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -101,11 +89,7 @@ class CrossValidationPlan:
         }
 
     def is_begun(self) -> bool:
-        """Whether the folder holds an audit of these settings, which would be resumed.
-
-        Raises:
-            ValueError: It holds one that would not.
-        """
+        """Whether the folder holds an audit of these settings, which would be resumed."""
         go_on(self.folder, self.asked, self.configuration.loss, name=SETTINGS, kind="an audit")
         if (self.folder / SETTINGS).exists():
             return True
@@ -141,9 +125,8 @@ class CrossValidationPlan:
         dataset, configuration, execution = self.dataset, self.configuration, self.execution
         if execution.device.type != "cpu":
             return None
-        pace = time_steps(
-            dataset, configuration, execution, reporter, image_memory=self.image_memory
-        )
+        memory = self.request.image_memory
+        pace = time_steps(dataset, configuration, execution, reporter, image_memory=memory)
         seen = len(dataset.train) * (self.folds - 1) * configuration.epochs
         return None if pace is None else pace.seconds(seen)
 
@@ -206,7 +189,7 @@ class CrossValidationPlan:
                 configuration,
                 execution.device,
                 reporter,
-                megabytes=self.image_memory,
+                megabytes=self.request.image_memory,
             ),
             configuration,
             folds=folds,
@@ -241,61 +224,10 @@ class CrossValidationPlan:
         )
 
 
-def plan_cross_validation(
-    data: LabelledData,
-    reading: Reading,
-    settings: dict[str, Any],
-    *,
-    folder: Path,
-    folds: int | None = None,
-    loss: str | None = None,
-    device: str = "auto",
-    workers: int | None = None,
-    human: Path | None = None,
-    image_memory: int | None = None,
-    on_error: OnError = "skip",
-    reporter: Reporter,
-) -> CrossValidationPlan:
-    """Read data and choose what is trained to audit them; see `audit`."""
-    execution = choose_execution(device, workers=workers)
-    with reporter.reading():
-        dataset = read_data(data, reading, on_error=on_error)
-    name, named = name_data(data), is_path(data)
-    called = plain_name(name) if named else name
-    asked = {**settings, "loss": loss, "folds": folds}
-    configuration = blend_configuration(dataset, called, asked, human=human)
-    if configuration is None:
-        on_cpu = execution.device.type == "cpu"
-        if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
-            # Several trainings instead of one, and a loss that learns at once what can be learned.
-            settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
-        configuration = choose_recipe(
-            dataset,
-            data=called,
-            fast=not on_cpu,
-            loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
-            **settings,
-        )
-    plan = CrossValidationPlan(
-        data_place(name) if named else name,
-        dataset,
-        reading.found_in(dataset),
-        configuration,
-        _choose_folds(folds, dataset.train),
-        folder,
-        execution,
-        human,
-        image_memory,
-    )
-    reporter.say(plan.describe())
-    refuse_foreign(folder, kind="an audit")
-    return plan
-
-
 def write_page(folder: Path, audit: Audit, reporter: Reporter) -> None:
     """Write the page of an audit into its folder."""
     with reporter.working("Making the page"):
-        write_audit_page(folder / PAGE, audit, Samples.of(audit, audit.dataset))
+        write_audit_page(folder / PAGE, audit, Samples(audit, audit.dataset))
 
 
 def _choose_folds(asked: int | None, split: Split) -> int:
@@ -315,14 +247,9 @@ def _choose_folds(asked: int | None, split: Split) -> int:
 def _refuse_untrained(folder: Path) -> None:
     if not (folder / AUDIT).exists() or (folder / SETTINGS).exists():
         return
-    if Audit.read(folder).trained:
-        raise ValueError(
-            f"{folder} holds an audit whose {SETTINGS} is missing, so that it is not known what it "
-            "was asked for; choose another folder with --output, or make it anew with --fresh"
-        )
     raise ValueError(
-        f"{folder} holds an audit for which nothing was trained; choose another folder with "
-        "--output, or replace it with --fresh"
+        f"{folder} holds an audit that is not of this call: nothing was trained for it, or its "
+        f"{SETTINGS} is missing; choose another folder with --output, or replace it with --fresh"
     )
 
 

@@ -134,15 +134,14 @@ class Evaluation:
 
 def evaluate_run(
     run: TrainedNetwork,
-    data: LabelledData | None = None,
+    data: LabelledData | None,
+    reading: Reading,
     *,
-    label: str | None = None,
-    labels: str | os.PathLike[str] | None = None,
     split: str = "test",
     on_error: OnError = "raise",
-    data_root: str | os.PathLike[str] | None = None,
 ) -> Evaluation:
     """Measure a run, as [`Run.evaluate`][labelproof.verbs.run.Run.evaluate] does."""
+    label, labels, data_root = reading.label, reading.labels, reading.root
     trained_on = TrainingData(run, data_root)
     given = data is not None
     if data is None:

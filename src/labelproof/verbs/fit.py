@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.notices import count
-from labelproof.data.published import plain_name
 from labelproof.data.splits import hold_out
 from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
 from labelproof.fitting.recipe import check_feasible, choose_recipe
@@ -25,7 +24,7 @@ from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
-from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.execution import choose_execution
 from labelproof.training.files import read_arrays
 from labelproof.training.provenance import MODEL, fingerprint, note_places, read_description
 from labelproof.training.record import RECORD, RunRecord
@@ -37,12 +36,11 @@ from labelproof.verbs.audit import keep_beside
 from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
 from labelproof.verbs.inputs import (
     LabelledData,
+    Request,
     check_labels_file,
     choose_folder,
     decode_images,
-    is_path,
     name_data,
-    read_data,
     refuse_foreign,
     take_over,
 )
@@ -55,43 +53,46 @@ from labelproof.verbs.summaries import (
     describe_start,
 )
 from labelproof.verbs.train import StoppedError, follow
-from labelproof.verbs.training_data import ask_run, data_place
+from labelproof.verbs.training_data import ask_run
 from labelproof.verbs.tune import describe, search
 
-__all__ = ["FitPlan", "fit", "plan_fit"]
+__all__ = ["FitPlan", "fit"]
 
 
-@dataclass
 class FitPlan:
     """A fit that is about to be done: the data are read, and the recipe is chosen.
 
-    Attributes:
-        data: Where the data are, or what they are called.
-        named: Whether that is a path or a dataset's name, so that they can be read again.
-        dataset: The data.
-        reading: How they were read.
-        configuration: The recipe.
-        folder: Where the run is kept.
-        execution: On which device, and how.
-        loss: The loss that was asked for; `auto` searches for one.
-        trials: With `auto`, how many settings are tried.
-        image_memory: Megabytes that decoded images may take.
-        minutes: What the recipe was chosen to take, where the time decides.
-        time: What is said of that.
+    What cannot be done is refused here.
     """
 
-    data: str
-    named: bool
-    dataset: Dataset
-    reading: Reading
-    configuration: Configuration
-    folder: Path
-    execution: Execution
-    loss: str | None = None
-    trials: int | None = None
-    image_memory: int | None = None
-    minutes: float | None = None
-    time: str = ""
+    def __init__(
+        self,
+        request: Request,
+        *,
+        trials: int | None = None,
+        minutes: float | None = None,
+        fresh: bool = False,
+        reporter: Reporter,
+    ):
+        check_labels_file(request.reading.labels)
+        self.request, self.trials = request, trials
+        self.folder, self.loss = request.folder, request.loss
+        self.execution = choose_execution(request.device, workers=request.workers)
+        self.dataset = request.read(reporter)
+        self.reading = request.reading
+        if trials is not None and not self.auto:
+            raise ValueError("--trials: expected with --loss auto, got it without")
+        called, settings = request.called, request.settings
+        blend = blend_configuration(self.dataset, called, {**settings, "loss": self.loss})
+        self.configuration = blend or self._recipe({})
+        if blend is None:
+            _check_enough(self.dataset, self.configuration.validation)
+            check_feasible(self.dataset, self.configuration)
+        self.minutes, self.time = self._choose_minutes(minutes), ""
+        if self.minutes is not None:
+            self._fit_into(self.minutes, reporter, fresh=fresh)
+        refuse_file(self.folder)
+        refuse_foreign(self.folder, kind="a run")
 
     @property
     def auto(self) -> bool:
@@ -110,7 +111,7 @@ class FitPlan:
             **self.configuration.as_values(),
             **self.reading.as_values(),
             "auto": self.auto,
-            "image_memory": self.image_memory,
+            "image_memory": self.request.image_memory,
             "minutes": self.minutes,
             "fingerprint": fingerprint(self.dataset),
         }
@@ -119,6 +120,58 @@ class FitPlan:
         """What the data are, and what is going to be done with them."""
         lines = describe_start(self.dataset, self.configuration, auto=self.auto)
         return [*lines, self.time] if self.time else lines
+
+    def _recipe(self, more: dict[str, Any]) -> Configuration:
+        """The recipe of a network, with some settings in place of those that are open."""
+        decided = {name: v for name, v in self.request.settings.items() if v is not None}
+        return choose_recipe(
+            self.dataset,
+            data=self.request.called,
+            fast=self.execution.device.type != "cpu",
+            loss=None if self.auto else self.loss,
+            **{"validation": 0.1} | decided | more,
+        )
+
+    def _choose_minutes(self, asked: float | None) -> float | None:
+        """The time for a network on images on a CPU; `None` where time decides nothing."""
+        if asked is not None:
+            asked = within("minutes", asked, 0, open_low=True)
+        limited = (
+            not self.dataset.tabular
+            and self.execution.device.type == "cpu"
+            and self.execution.world_size == 1
+            and self.request.settings.get("epochs") is None
+        )
+        if asked is not None and not limited:
+            raise ValueError(
+                "minutes: expected for a network on images, on one CPU, without epochs; got it for "
+                "something else"
+            )
+        return (asked or MINUTES) if limited else None
+
+    def _fit_into(self, minutes: float, reporter: Reporter, *, fresh: bool) -> None:
+        """Choose a recipe for which there is time, or take the one that the folder keeps."""
+        dataset, recipe = self.dataset, self.configuration
+        kept = None if fresh else _kept_choice(self.folder, minutes, recipe)
+        if kept is not None:
+            self.configuration = self._recipe(kept)
+            return
+        size, held = len(dataset.train), recipe.validation * len(dataset.train)
+        others = held + len(dataset.splits.get("test", ()))
+        self.configuration, self.time = choose_within(
+            minutes,
+            recipe,
+            self._recipe,
+            fixed=any(self.request.settings.get(each) for each in ("network", "augmentation")),
+            examples=size - held + others / 3,  # to look at one is a third of learning from it
+            pace=lambda chosen: time_steps(
+                dataset,
+                chosen,
+                self.execution,
+                reporter,
+                image_memory=self.request.image_memory,
+            ),
+        )
 
     def conflict(self) -> str | None:
         """Why the run in the folder is not resumed, if there is one of other settings or data."""
@@ -163,7 +216,11 @@ class FitPlan:
         folder, execution = self.folder, self.execution
         with StopRequest() as stop:
             prepared = decode_images(
-                self.dataset, configuration, execution.device, reporter, megabytes=self.image_memory
+                self.dataset,
+                configuration,
+                execution.device,
+                reporter,
+                megabytes=self.request.image_memory,
             )
             if self.auto and not attempts.given_up and not (folder / MODEL).exists():
                 attempts.loss = self._search(prepared, configuration, stop, reporter)
@@ -188,21 +245,21 @@ class FitPlan:
         reporter: Reporter,
     ) -> None:
         """Say what the run came to and, unless it is not wanted, which labels may be wrong."""
-        corrected = self.reading.labels is not None
+        folder, dataset, corrected = self.folder, self.dataset, self.reading.labels is not None
+        if not self.blended:
+            reporter.say(describe_end(record, folder, dataset, corrected=corrected))
+        found = (kept or self._audit(prepared, reporter)) if audit else None
         if self.blended:
-            found = (kept or self._audit(prepared, reporter)) if audit else None
-            said = describe_blend(record, self.folder, self.dataset, found, corrected=corrected)
-            reporter.say(said)
-            return
-        reporter.say(describe_end(record, self.folder, self.dataset, corrected=corrected))
-        if audit:
-            found = kept or self._audit(prepared, reporter)
-            reporter.say(describe_own_audit(found, self.folder))
+            reporter.say(describe_blend(record, folder, dataset, found, corrected=corrected))
+        elif found is not None:
+            reporter.say(describe_own_audit(found, folder))
 
     def _places(self) -> dict[str, dict[str, str]]:
         labels = None if self.reading.labels is None else Path(self.reading.labels)
-        places = note_places(self.data, labels, self.folder)
-        return places if self.named else {name: places[name] for name in places if name != "data"}
+        places = note_places(name_data(self.request.data), labels, self.folder)
+        if not self.request.named:
+            places.pop("data", None)
+        return places
 
     def _search(
         self,
@@ -239,125 +296,12 @@ class FitPlan:
             run,
             self.dataset,
             prepared,
-            place=data_place(self.data) if self.named else self.data,
+            place=self.request.place,
             reading=self.reading,
             reporter=reporter,
         )
         keep_beside(self.folder, found, reporter)
         return found
-
-
-def plan_fit(
-    data: LabelledData,
-    reading: Reading,
-    settings: dict[str, Any],
-    *,
-    folder: Path,
-    loss: str | None = None,
-    trials: int | None = None,
-    image_memory: int | None = None,
-    minutes: float | None = None,
-    device: str = "auto",
-    workers: int | None = None,
-    fresh: bool = False,
-    on_error: OnError = "skip",
-    reporter: Reporter,
-) -> FitPlan:
-    """Read data and choose how to train on them; what cannot be done is refused here.
-
-    `reading` says how the data are read, and `settings` those of `Configuration` that are decided
-    already, where `None` leaves one open; the rest is as for `fit`.
-    """
-    check_labels_file(reading.labels)
-    execution = choose_execution(device, workers=workers)
-    with reporter.reading():
-        dataset = read_data(data, reading, on_error=on_error)
-    name, named = name_data(data), is_path(data)
-    if trials is not None and loss != "auto":
-        raise ValueError("--trials: expected with --loss auto, got it without")
-    called = plain_name(name) if named else name
-    if minutes is not None:
-        minutes = within("minutes", minutes, 0, open_low=True)
-    configuration = blend_configuration(dataset, called, {**settings, "loss": loss})
-    limited = (
-        configuration is None
-        and not dataset.tabular
-        and execution.device.type == "cpu"
-        and execution.world_size == 1
-        and settings.get("epochs") is None
-    )
-    if minutes is not None and not limited:
-        raise ValueError(
-            "minutes: expected for a network on images, on one CPU, without epochs; got it for "
-            "something else"
-        )
-    minutes, said = (minutes or MINUTES) if limited else None, ""
-    if configuration is None:
-        given = {"validation": 0.1} | _decided(settings)
-
-        def remake(more: dict[str, Any]) -> Configuration:
-            return choose_recipe(
-                dataset,
-                data=called,
-                fast=execution.device.type != "cpu",
-                loss=None if loss == "auto" else loss,
-                **given | more,
-            )
-
-        configuration = remake({})
-        _check_enough(dataset, configuration.validation)
-        check_feasible(dataset, configuration)
-        fixed = "network" in given or "augmentation" in given
-        kept = None if fresh or minutes is None else _kept_choice(folder, minutes, configuration)
-        if kept is not None:
-            configuration = remake(kept)
-        elif minutes is not None:
-            configuration, said = choose_within(
-                minutes,
-                configuration,
-                remake,
-                fixed=fixed,
-                examples=_seen(dataset, configuration.validation),
-                pace=lambda chosen: time_steps(
-                    dataset, chosen, execution, reporter, image_memory=image_memory
-                ),
-            )
-    refuse_file(folder)
-    refuse_foreign(folder, kind="a run")
-    return FitPlan(
-        name,
-        named,
-        dataset,
-        reading.found_in(dataset),
-        configuration,
-        folder,
-        execution,
-        loss,
-        trials,
-        image_memory,
-        minutes,
-        said,
-    )
-
-
-def _seen(dataset: Dataset, validation: float) -> float:
-    """Examples that an epoch takes the time of: to look at one is a third of learning from it."""
-    size, others = len(dataset.train), len(dataset.splits.get("test", ()))
-    return size * (1 - validation) + (size * validation + others) / 3
-
-
-def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[str, Any] | None:
-    """What was chosen for this time when the run in the folder was started.
-
-    A network that is named there and is none of ours stays a name.
-    """
-    attempts, names = read_attempts(folder), ("network", "augmentation")
-    if attempts is None or attempts.asked.get("minutes") != minutes:
-        return None
-    ours = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
-    kept = {name: attempts.asked.get(name) for name in names}
-    epochs = attempts.asked.get("epochs")
-    return {**kept, "epochs": epochs} if kept in ours and isinstance(epochs, int) else None
 
 
 def fit(
@@ -454,7 +398,7 @@ def fit(
     reporter = as_reporter(progress)
     folder, keeper = choose_folder(output, "run")
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    plan = plan_fit(
+    request = Request(
         data,
         Reading(label, labels, dropped, group, decimal, thousands, data_root),
         {
@@ -466,24 +410,31 @@ def fit(
             "seed": seed,
             **settings,
         },
-        folder=folder,
-        loss=loss,
-        trials=trials,
-        image_memory=image_memory,
-        minutes=minutes,
-        device=device,
-        workers=workers,
-        fresh=fresh,
+        folder,
+        loss,
+        device,
+        workers,
+        image_memory,
         on_error=on_error,
-        reporter=reporter,
     )
+    plan = FitPlan(request, trials=trials, minutes=minutes, fresh=fresh, reporter=reporter)
     plan.run(audit=audit, fresh=fresh, reporter=reporter)
-    given, network = None if plan.named else data, plan.configuration.network
-    return load_run(plan.folder, device, network=network, given=given, keeper=keeper)
+    given, network = None if request.named else data, plan.configuration.network
+    return load_run(folder, device, network=network, given=given, keeper=keeper)
 
 
-def _decided(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
+def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[str, Any] | None:
+    """What was chosen for this time when the run in the folder was started.
+
+    A network that is named there and is none of ours stays a name.
+    """
+    attempts, names = read_attempts(folder), ("network", "augmentation")
+    if attempts is None or attempts.asked.get("minutes") != minutes:
+        return None
+    ours = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
+    kept = {name: attempts.asked.get(name) for name in names}
+    epochs = attempts.asked.get("epochs")
+    return {**kept, "epochs": epochs} if kept in ours and isinstance(epochs, int) else None
 
 
 def _check_enough(dataset: Dataset, share: float) -> None:
@@ -505,11 +456,7 @@ def _check_enough(dataset: Dataset, share: float) -> None:
 
 
 def _check_whole(folder: Path) -> None:
-    """Refuse a finished run whose network cannot be used any more, which its record does not tell.
-
-    Raises:
-        ValueError: A file that is needed is damaged or missing; the message names it.
-    """
+    """Refuse a finished run whose files are damaged, which its record does not tell."""
     try:
         read_description(folder)
         check_newest(folder / "checkpoint")

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import tempfile
 import weakref
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +23,7 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import ImageFiles, OnError, channel_statistics
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
+from labelproof.data.published import plain_name
 from labelproof.data.table import is_table
 from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 from labelproof.training.augmentation import parse_augmentation
@@ -40,9 +42,11 @@ from labelproof.training.run_folder import (
     remove_run,
 )
 from labelproof.verbs.progress import Reporter
+from labelproof.verbs.training_data import data_place
 
 __all__ = [
     "LabelledData",
+    "Request",
     "TemporaryFolder",
     "check_labels_file",
     "choose_folder",
@@ -81,10 +85,6 @@ def name_data(data: LabelledData) -> str:
 def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "raise") -> Dataset:
     """Read data of any kind.
 
-    Raises:
-        TypeError: It is none of what is taken.
-        ValueError: It cannot be read.
-
     Example:
         >>> rows = np.arange(12.0).reshape(6, 2)
         >>> read_data((rows, list("aabbab")), Reading())
@@ -104,9 +104,48 @@ def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "rais
             reading.refuse_columns("arrays of images")
             return _image_dataset(inputs, np.asarray(labels))
     table, column = with_labels(inputs, labels)
-    return Reading(
-        column, reading.labels, reading.drop, reading.group, reading.decimal, reading.thousands
-    ).load(table, on_error=on_error)
+    return replace(reading, label=column, root=None).load(table, on_error=on_error)
+
+
+@dataclass
+class Request:
+    """What `fit` and `audit` are asked to work on, and how; the names are those of `fit`.
+
+    In `settings`, those of `Configuration`, `None` leaves one open.
+    """
+
+    data: Any
+    reading: Reading
+    settings: dict[str, Any]
+    folder: Path
+    loss: str | None = None
+    device: str = "auto"
+    workers: int | None = None
+    image_memory: int | None = None
+    human: Path | None = None
+    on_error: OnError = "skip"
+
+    @property
+    def named(self) -> bool:
+        """Whether the data are a path or a dataset's name, so that they can be read again."""
+        return is_path(self.data)
+
+    @property
+    def called(self) -> str:
+        """What the data are called in a configuration."""
+        return plain_name(name_data(self.data)) if self.named else name_data(self.data)
+
+    @property
+    def place(self) -> str:
+        """Where the data are, or what they are called."""
+        return data_place(name_data(self.data)) if self.named else self.called
+
+    def read(self, reporter: Reporter) -> Dataset:
+        """Read the data, and note in what columns they were found."""
+        with reporter.reading():
+            dataset = read_data(self.data, self.reading, on_error=self.on_error)
+        self.reading = self.reading.found_in(dataset)
+        return dataset
 
 
 def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:
@@ -208,9 +247,6 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
 
     Results among other files are hard to find and to remove, and a mistyped `--output` may be the
     folder of the data.
-
-    Raises:
-        ValueError: It holds something else, or is `-`, which is standard output elsewhere.
 
     Example:
         >>> folder = getfixture("tmp_path")

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -196,28 +196,18 @@ class Picture:
     """An image, or why there is none.
 
     Attributes:
-        path: The file it is from.
+        path: The file it is from; of a row that names none, its table.
         index: Its place in an array; empty for an image of its own.
-        pixels: `(C, H, W)`, or the reason that it cannot be read.
+        pixels: `(C, H, W)`, or the reason that it cannot be read; `None` before it is read.
         row: Its place in a table that names it.
         name: What else the table was asked for.
     """
 
     path: str
-    index: str
-    pixels: NDArray[np.uint8] | UnreadableImageError
+    index: str = ""
+    pixels: NDArray[np.uint8] | UnreadableImageError | None = None
     row: str = ""
     name: str = ""
-
-
-@dataclass(frozen=True)
-class _File:
-    """An image's file; of a row that names none, the path is that of its table."""
-
-    path: str
-    row: str = ""
-    name: str = ""
-    named: bool = True
 
 
 def find_pictures(
@@ -227,11 +217,6 @@ def find_pictures(
 
     Before the first image comes what `fit` and `audit` warn of, too: files that are not images of a
     kind that is read, and pages that are not looked at.
-
-    Raises:
-        FileNotFoundError: There is no such path.
-        ValueError: A folder or a table has no images, or a file no array of images; or a column of
-            tables was asked for where there are none.
     """
     for path in paths:
         if not path.exists():
@@ -239,11 +224,8 @@ def find_pictures(
         if identify is not None and not is_table(path):
             raise ValueError(f"--id: expected with tables, got it for {path}")
     found = [(path, _files(path, identify)) for path in paths]
-    for path, files in found:
-        if not any(file.named for file in files):
-            raise ValueError(_nothing(path))
     listed = [files for path, files in found if not _holds_arrays(path)]
-    _look([file.path for files in listed for file in files if file.named])
+    _look([file.path for files in listed for file in files if file.pixels is None])
     mode: Mode = "L" if shape[0] == 1 else "RGB"
     return itertools.chain.from_iterable(
         from_array(load_array(path), shape, place=readable(str(path)))
@@ -257,45 +239,38 @@ def _holds_arrays(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in ARRAYS
 
 
-def _files(path: Path, identify: str | None) -> list[_File]:
+def _files(path: Path, identify: str | None) -> list[Picture]:
+    if not path.is_dir() and not is_table(path):
+        return [Picture(str(path))]
+    others: list[str] = []
     if path.is_dir():
-        return [_File(name) for name in _below(path)]
-    if is_table(path):
+        below = sorted(
+            os.path.join(place, name)
+            for place, _, names in os.walk(path)
+            for name in names
+            if not name.startswith(".")
+        )
+        files = [Picture(name) for name in below if _is_image(name)]
+        others = [name for name in below if not _is_image(name)]
+    else:
         # One that is missing is reported when it is its turn, as one that is damaged.
-        return [
-            _File(file, row, name) if file else _File(str(path), row, name, named=False)
+        nameless = UnreadableImageError("names no image")
+        files = [
+            Picture(file or str(path), "", None if file else nameless, row, name)
             for row, file, name in listed_images(path, identify)
         ]
-    return [_File(str(path))]
-
-
-def _below(folder: Path) -> list[str]:
-    names = _all_below(folder)
-    place = readable(str(folder))
-    images = [name for name in names if _is_image(name)]
-    if images:  # else the error names them
-        report_other_files(place, [name for name in names if not _is_image(name)])
-    return images
-
-
-def _all_below(folder: Path) -> list[str]:
-    return sorted(
-        os.path.join(place, name)
-        for place, _, names in os.walk(folder)
-        for name in names
-        if not name.startswith(".")
-    )
+    place = readable(str(path))
+    if all(file.pixels is not None for file in files):
+        what = "folder" if path.is_dir() else "table"
+        more = f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others)
+        raise ValueError(f"{place}: expected images in this {what}, found none{more}")
+    if others:
+        report_other_files(place, others)
+    return files
 
 
 def _is_image(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in SUFFIXES
-
-
-def _nothing(path: Path) -> str:
-    what = "folder" if path.is_dir() else "table"
-    message = f"{readable(str(path))}: expected images in this {what}, found none"
-    others = _all_below(path) if path.is_dir() else []
-    return message + (f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others))
 
 
 def _look(files: Sequence[str]) -> None:
@@ -307,22 +282,23 @@ def _look(files: Sequence[str]) -> None:
         examine_images(kept, full=False)
 
 
-def _decoded(files: Iterable[_File], mode: Mode) -> Iterator[Picture]:
+def _decoded(files: Iterable[Picture], mode: Mode) -> Iterator[Picture]:
     waiting = iter(files)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         while some := list(itertools.islice(waiting, _ROUND)):
             yield from pool.map(partial(_decode, mode=mode), some)
 
 
-def _decode(file: _File, *, mode: Mode) -> Picture:
-    path = readable(file.path)
-    if not file.named:
-        error = UnreadableImageError(f"{path}: {file.row}: names no image")
-        return Picture(path, "", error, file.row, file.name)
-    try:
-        return Picture(path, "", decode_image(file.path, mode=mode), file.row, file.name)
-    except UnreadableImageError as error:
-        return Picture(path, "", error, file.row, file.name)
+def _decode(file: Picture, *, mode: Mode) -> Picture:
+    path, pixels = readable(file.path), file.pixels
+    if pixels is not None:
+        pixels = UnreadableImageError(f"{path}: {file.row}: {pixels}")
+    else:
+        try:
+            pixels = decode_image(file.path, mode=mode)
+        except UnreadableImageError as error:
+            pixels = error
+    return replace(file, path=path, pixels=pixels)
 
 
 def from_array(
@@ -354,17 +330,12 @@ def _refuse_single(images: NDArray[Any], shape: tuple[int, int, int], place: str
     """Three axes mean grey images, and may be those of one image that has its channels with it."""
     channels, height, width = shape
     meant = channels == 1 and images.shape[1:] == (height, width)
-    if images.shape[2] in (1, 3) and not meant:
+    # Only 3 in front: one grey image is the same with its channel there and in a row of one.
+    if (images.shape[2] in (1, 3) and not meant) or len(images) == channels == 3:
         raise ValueError(
             f"{place}: expected {_TAKEN}, got {images.shape}, which would be "
             f"{count(len(images), 'grey image')} of {images.shape[1]} x {images.shape[2]} pixels; "
-            "a single image is given as array[None]"
-        )
-    # Only 3: one grey image is the same with its channel in front and in a row of one.
-    if images.shape[0] == 3 and channels == 3:
-        raise ValueError(
-            f"{place}: expected {_TAKEN}, got {images.shape}, which may be one image in colour or "
-            "3 grey ones; a single image is given as array[None], grey ones as array[:, None]"
+            "a single image is given as array[None], grey ones as array[:, None]"
         )
 
 

@@ -188,20 +188,20 @@ class RunDisplay:
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
-    def show(self, event: Event) -> None:
-        """Take in what `train_runs` says."""
-        job = event.job
+    def show(self, event: Event, name: str = "", outcome: str = "") -> None:
+        """Take in what `train_runs` says; a run is called by its configuration by default."""
+        job, configuration = event.job, event.job.configuration
         if self.callback is not None:
             self.callback(event)
         if event.kind == "started":
-            configuration = job.configuration
-            self.start(job, configuration.name, epochs=configuration.epochs, done=event.value)
+            name = name or configuration.name
+            self.start(job, name, epochs=configuration.epochs, done=event.value)
         elif event.kind == "epoch":
             self.advance(job, event.value)
         elif event.kind == "notice":
             self.say(str(event.value))
         else:
-            self.finish(job, _outcome(event))
+            self.finish(job, outcome or _outcome(event))
 
     def start(self, run: Hashable, name: str, *, epochs: int, done: int = 0) -> None:
         """A run begins, or resumes after some epochs."""

@@ -86,12 +86,7 @@ def review(
 
 
 def export_review(folder: Path, file: Path | None = None) -> tuple[str, str]:
-    """The decisions of a review as CSV, and a sentence that counts them.
-
-    Raises:
-        FileNotFoundError: There is no audit, or nothing is decided.
-        ValueError: The file is something else, or holds decisions of another review.
-    """
+    """The decisions of a review as CSV, and a sentence that counts them."""
     place = find_audit(folder)
     audit, path = Audit.read(place), place / REVIEW
     if not path.exists():

@@ -15,6 +15,7 @@ import pandas as pd
 from labelproof.audit.folder import Audit
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
+from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.ranges import choose
 from labelproof.tabular.run import name_blend
@@ -97,15 +98,9 @@ class Run(TrainedNetwork):
             on_error: `"skip"` leaves out images that cannot be read and rows without a label.
             data_root: The folder of the datasets that have a name.
         """
-        return evaluate_run(
-            self,
-            self.given if data is None else data,
-            label=label,
-            labels=labels,
-            split=split,
-            on_error=on_error,
-            data_root=data_root,
-        )
+        given = self.given if data is None else data
+        reading = Reading(label, labels, root=data_root)
+        return evaluate_run(self, given, reading, split=split, on_error=on_error)
 
     def export(
         self, path: str | os.PathLike[str] | None = None, *, format: str | None = None
@@ -144,7 +139,7 @@ class Run(TrainedNetwork):
         """
         reporter = as_reporter(progress)
         if self.given is None:
-            return audit_run(self, human=human_labels, data_root=data_root, reporter=reporter)[0]
+            return audit_run(self, human=human_labels, data_root=data_root, reporter=reporter)
         reading = TrainingData(self).reading(None)
         if isinstance(self.given, tuple | Dataset):
             reading = replace(reading, label=None)

@@ -48,7 +48,6 @@ __all__ = [
     "describe_own_audit",
     "describe_plan",
     "describe_rehearsal",
-    "describe_run",
     "describe_start",
     "of_parts",
     "preview",
@@ -343,11 +342,6 @@ def describe_course(device: torch.device, seconds: float | None, *, begun: bool)
     if seconds is None:
         return f"Time: not known on {device}; the first epochs will tell"
     return f"Time: {roughly(seconds)} on {device}, by its first steps"
-
-
-def describe_run(run: object) -> str:
-    """What is done for the audit of a run."""
-    return f"Data: what {run} was trained on\nIts network is asked about them; nothing is trained"
 
 
 def describe_given(class_names: Sequence[str], samples: int, probabilities: object) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,6 @@ from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import already_finished, stopped, summary
 
 __all__ = [
-    "EpochSink",
     "StoppedError",
     "TrainPlan",
     "choose_configuration",
@@ -59,22 +57,6 @@ class StoppedError(KeyboardInterrupt):
         self.exit_code = exit_code
 
 
-class EpochSink(Protocol):
-    """What takes in the metrics of a run beside the progress, such as TensorBoard's files."""
-
-    def start(self, epoch: int) -> None:
-        """The run starts, or resumes after some epochs."""
-        ...
-
-    def add(self, metrics: Any) -> None:
-        """An epoch is done."""
-        ...
-
-    def close(self) -> None:
-        """The run is over."""
-        ...
-
-
 def follow(
     events: Iterable[Event],
     job: Job,
@@ -82,27 +64,13 @@ def follow(
     reporter: Reporter,
     stop: StopRequest,
     fresh: bool = False,
-    sink: EpochSink | None = None,
 ) -> RunRecord:
-    """Train, report how it comes along, and return the record.
-
-    Raises:
-        DivergedError: The loss is not a number.
-        DeviceMemoryError: The device has too little memory.
-        StoppedError: It was stopped, and is saved.
-    """
+    """Train, report how it comes along, and return the record, unless it fails or is stopped."""
     assert job.folder is not None  # noqa: S101
     last: Event | None = None
-    with contextlib.ExitStack() as stack:
-        display = stack.enter_context(reporter.display(runs=1, epochs=job.configuration.epochs))
-        if sink is not None:
-            stack.callback(sink.close)
+    with reporter.display(runs=1, epochs=job.configuration.epochs) as display:
         for event in events:
             display.show(event)
-            if sink is not None and event.kind == "started":
-                sink.start(event.value)
-            elif sink is not None and event.kind == "epoch":
-                sink.add(event.value)
             if event.kind != "notice":
                 last = event
     if last is not None and last.kind == "finished":
@@ -163,11 +131,7 @@ class TrainPlan:
 
     @cached_property
     def finished(self) -> RunRecord | None:
-        """The record of this run, if the folder holds it finished.
-
-        Raises:
-            ValueError: The folder holds a run of another configuration, or on other data.
-        """
+        """The record of this run, if the folder holds it finished; another run is refused."""
         if self.fresh:
             return None
         record = RunFolder(self.folder).record(self.configuration)
@@ -175,13 +139,7 @@ class TrainPlan:
         refuse_other_data(self.folder, lambda: mark_data(self.configuration, self.examples))
         return record
 
-    def run(
-        self,
-        *,
-        reporter: Reporter,
-        checkpoint_seconds: float = 30.0,
-        sink: EpochSink | None = None,
-    ) -> None:
+    def run(self, *, reporter: Reporter, checkpoint_seconds: float = 30.0) -> None:
         """Train, or resume, unless the folder holds the finished run."""
         record = self.finished
         if record is not None:
@@ -205,15 +163,9 @@ class TrainPlan:
                 stop=stop,
                 wrap=share_gradients if taken.world_size > 1 else None,
             )
-            first = taken.rank == 0
-            record = follow(
-                _noting(events, self.folder, notes) if first else events,
-                job,
-                reporter=reporter,
-                stop=stop,
-                fresh=self.fresh,
-                sink=sink if first else None,
-            )
+            if taken.rank == 0:
+                events = _noting(events, self.folder, notes)
+            record = follow(events, job, reporter=reporter, stop=stop, fresh=self.fresh)
             reporter.say(summary(record, self.examples, self.folder))
 
 

@@ -55,12 +55,7 @@ class TrainingData:
         return {} if self.attempts is None else self.attempts.asked
 
     def find(self, *, advice: str = "") -> str:
-        """Where the data are: a path that is there, or a dataset's name.
-
-        Raises:
-            FileNotFoundError: They are nowhere; the message says where they were looked for, and
-                gives the advice.
-        """
+        """Where the data are: a path that is there, or a dataset's name."""
         data, folder = self.run.configuration.data, self.run.folder
         if is_known(data):
             return data
@@ -77,11 +72,7 @@ class TrainingData:
         )
 
     def find_labels(self, *, advice: str = "") -> Path | None:
-        """The file that the run took its labels from; `None` if they are the data's own.
-
-        Raises:
-            FileNotFoundError: It is nowhere.
-        """
+        """The file that the run took its labels from; `None` if they are the data's own."""
         labels = self.asked.get("labels")
         if self.attempts is None or not isinstance(labels, str):
             return None
@@ -233,13 +224,8 @@ def audit_run(
     human: Path | None = None,
     data_root: str | os.PathLike[str] | None = None,
     reporter: Reporter,
-) -> tuple[Audit, Dataset]:
-    """Read a run's data again, and ask its network about them.
-
-    Raises:
-        FileNotFoundError: The data are not there any more.
-        ValueError: They are others than it was trained on.
-    """
+) -> Audit:
+    """Read a run's data again, and ask its network about them; refuse other data."""
     trained_on = TrainingData(run, data_root)
     data = trained_on.find(advice="bring it back, or start this from where it is now")
     labels = trained_on.find_labels(advice="start it from the folder that the run was told of")
@@ -255,9 +241,7 @@ def audit_run(
             "on it"
         )
     place = data_place(data)
-    return ask_run(
-        run, dataset, place=place, reading=reading, human=human, reporter=reporter
-    ), dataset
+    return ask_run(run, dataset, place=place, reading=reading, human=human, reporter=reporter)
 
 
 def ask_run(

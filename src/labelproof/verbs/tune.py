@@ -182,24 +182,15 @@ def search(
 
 
 def _show(display: RunDisplay, event: Event | Trial) -> None:
-    if display.callback is not None and isinstance(event, Event):
-        display.callback(event)
-    if isinstance(event, Trial):
-        if event.why:
-            display.say(f"{event.loss}: {event.state}; {event.why}")
-        return
-    job = event.job
-    if event.kind == "started":
-        display.start(job, job.configuration.loss, epochs=job.configuration.epochs)
-    elif event.kind == "epoch":
-        display.advance(job, event.value)
-    elif event.kind == "notice":
-        display.say(str(event.value))
-    elif event.kind == "finished":
-        accuracy = event.value.curve["validation_accuracy"][-1]
-        display.finish(job, f"agrees with {accuracy:.2f}% of the labels held out")
-    else:
-        display.finish(job, "abandoned" if event.kind == "abandoned" else event.kind)
+    if isinstance(event, Event):
+        ends = {"abandoned": "abandoned", "failed": "failed"}
+        said = ends.get(event.kind, "")
+        if event.kind == "finished":
+            accuracy = event.value.curve["validation_accuracy"][-1]
+            said = f"agrees with {accuracy:.2f}% of the labels held out"
+        display.show(event, event.job.configuration.loss, said)
+    elif event.why:
+        display.say(f"{event.loss}: {event.state}; {event.why}")
 
 
 def describe(found: Search, *, num_classes: int) -> str:
