@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint types docs serve-docs format clean
+.PHONY: help demo test check quick-tests coverage fuzz lint types docs serve-docs format clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,8 +15,17 @@ help:  ## List the commands
 demo: $(VENV)/.runtime  ## Train on noisy digits with and without sparse regularization; write a page
 	@$(BIN)/labelproof demo $(ARGS)
 
-test: $(VENV)/.developer  ## Lint, types, docs, wheel, and all tests with coverage
+test: $(VENV)/.developer  ## Lint, types, docs, wheel and all tests
 	@$(MAKE) --no-print-directory --jobs=2 lint types docs
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+check: $(VENV)/.developer  ## While you work: lint, types and the quick tests, in two minutes
+	@$(MAKE) --no-print-directory --jobs=2 types lint quick-tests
+
+quick-tests: $(VENV)/.developer
+	@$(BIN)/python -m pytest -q -m "not slow" tests/losses tests/noise tests/audit tests/models
+
+coverage: $(VENV)/.developer  ## All tests with coverage, which takes twice as long
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
 
 fuzz: $(VENV)/.developer  ## Damaged files and hostile texts for MINUTES (1), a table of how they end

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
 
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Rows
@@ -53,6 +52,9 @@ def find_leaks(
     rest = len(labels) - int(sizes.max())
     if len(labels) < _FEWEST_ROWS or rest < _FEWEST_OF_REST:
         return []
+    # Late: it takes as long to import as torch.
+    from sklearn.tree import DecisionTreeClassifier
+
     if len(labels) > _MOST_ROWS:
         chosen = np.random.default_rng(0).choice(len(labels), _MOST_ROWS, replace=False)
         rows, labels = rows[chosen], labels[chosen]

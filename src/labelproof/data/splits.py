@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import StratifiedGroupKFold
 
 from labelproof.data.notices import count, few, notice
 from labelproof.ranges import finite
@@ -207,6 +206,9 @@ def _deal_groups(
         for part, group in enumerate(np.unique(groups[several])):
             dealt[groups == group] = parts - 1 - part
         return dealt
+    # scikit-learn takes as long to import as torch, and most runs have no groups.
+    from sklearn.model_selection import StratifiedGroupKFold
+
     state = int(generator.integers(2**31))
     with_groups = StratifiedGroupKFold(parts, shuffle=True, random_state=state)
     # It refuses to stratify where every class has fewer samples than there are parts.

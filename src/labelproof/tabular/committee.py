@@ -45,8 +45,6 @@ __all__ = ["Committee", "choose_candidates", "fit_committee"]
 
 _KEPT = 0.03
 """Weight that every given label keeps, so that no class is without rows."""
-_FEWEST_ROWS = 30
-"""Rows from which on the noise is estimated; of fewer, all labels are taken to be right."""
 _FEWEST_OF_CLASS = 5
 """Likewise for the labels of one class: a model that has seen two rows of a class rarely predicts
 it, and would take all of its labels for wrong."""
@@ -56,6 +54,8 @@ _STEPS = 20
 _MEMBERS = 5
 """Candidates in a blend at most; each is trained again."""
 _MOST_TREES = 600
+_MOST_OF_ONE = 10_000
+"""Rows up to which a forest may have one leaf for each."""
 _AS_WELL = 2.0
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
@@ -106,19 +106,19 @@ def choose_candidates(
     """What is compared: from stiff to flexible, because the more noise, the stiffer is better."""
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
     grouped = examples.grouped
+    # A leaf for each row is best where most labels are right; of many rows it is a large file.
+    leaves = (1, 5, 20) if len(examples.rows) <= _MOST_OF_ONE else (5, 20)
     quick = [
         Linear(**common),
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
-        Forest(**common, leaf=5, grouped=grouped),
-        Forest(**common, leaf=20, grouped=grouped),
+        *(Forest(**common, leaf=leaf, grouped=grouped) for leaf in leaves),
     ]
-    if fast or is_too_small(examples):
+    if fast or examples.too_few:
         return quick
     return [
         *quick,
         Kernel(**common, sharpness=16.0),
-        Forest(**common, leaf=1, grouped=grouped),
         Forest(**common, leaf=5, extra=True, grouped=grouped),
         Network(**common),
         Network(**common, loss="gce(q=0.7)"),
@@ -164,7 +164,7 @@ def fit_committee(
         27% wrong, estimated 25%
     """
     with threadpool_limits(effective_n_jobs(n_jobs or 1), "openmp"):
-        if is_too_small(examples):
+        if examples.too_few:
             return _trust(candidates, examples)
         told = _compare(candidates, examples, verbose=verbose)
         return _keep(candidates, examples, told)
@@ -399,8 +399,3 @@ def _weigh(labels: Floats, examples: LabelledRows) -> tuple[Floats, Floats]:
     total = weighed.sum(axis=1)
     weighed = np.where(total[:, None] > 0, weighed / np.maximum(total[:, None], 1e-300), labels)
     return weighed, examples.weight * total
-
-
-def is_too_small(examples: LabelledRows) -> bool:
-    """Whether rows are too few to hold some out: all labels are then taken to be right."""
-    return len(examples.rows) < _FEWEST_ROWS or len(examples.parts) < 2

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_class_weight
 
 from labelproof.data.duplicates import find_duplicate_rows
 from labelproof.data.images import channel_statistics
@@ -30,6 +29,8 @@ Floats = NDArray[np.float64]
 _FARTHEST = 1e6
 """In deviations from the mean: past it a row is so far out that its distance says nothing."""
 _FOLDS = 5
+_FEWEST = 30
+"""Rows from which on the noise is estimated; of fewer, all labels are taken to be right."""
 SMALL = 256
 """Up to so many rows, equal ones are taken for one that counts as much."""
 _LARGEST = 1 / 3
@@ -119,6 +120,11 @@ class LabelledRows:
         """The weights of rows, to a sum of 1."""
         return self.weight / self.weight.sum()
 
+    @property
+    def too_few(self) -> bool:
+        """Whether rows are too few to hold some out: all labels are then taken to be right."""
+        return len(self.rows) < _FEWEST or len(self.parts) < 2
+
 
 def label_rows(
     rows: NDArray[Any],
@@ -153,6 +159,8 @@ def label_rows(
     parts = folds(given, min(_FOLDS, apart), seed=seed, groups=together) if apart > 1 else []
     if class_weight is not None:
         check_class_weight(class_weight)
+    from sklearn.utils.class_weight import compute_class_weight
+
     present = np.unique(given)
     balance = np.ones(len(classes))
     balance[present] = compute_class_weight(

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from labelproof.audit.predictions import Predictions
 from labelproof.data.dataset import Dataset
 from labelproof.models.blend import BLEND, Blend
-from labelproof.tabular.committee import (
-    Committee,
-    choose_candidates,
-    fit_committee,
-    is_too_small,
-)
 from labelproof.tabular.rows import LabelledRows, label_rows
-from labelproof.tabular.tensors import committee_tensors
 from labelproof.training.checkpoint import Checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.evaluation import CHUNK
@@ -32,6 +25,10 @@ from labelproof.training.provenance import describe, mark_data, note_data
 from labelproof.training.record import RunRecord, sizes, versions
 from labelproof.training.run_folder import PREDICTIONS, History, RunFolder, owning
 from labelproof.training.trained_network import TrainedNetwork
+
+# Classifiers are imported where they are fitted: scikit-learn takes as long as torch.
+if TYPE_CHECKING:
+    from labelproof.tabular.committee import Committee
 
 __all__ = [
     "BlendRows",
@@ -78,8 +75,8 @@ def blend_configuration(
         return None  # one group cannot be cut; whoever trains the network says so
     configuration = Configuration(data, network=BLEND, epochs=1, **given)
     # Of a handful of rows none can be held out to compare classifiers by.
-    rows = blend_rows(configuration, dataset, human=human).rows
-    return None if is_too_small(rows) else configuration
+    too_few = blend_rows(configuration, dataset, human=human).rows.too_few
+    return None if too_few else configuration
 
 
 @dataclass(frozen=True)
@@ -119,6 +116,8 @@ def fit_blend(found: BlendRows, *, seed: int) -> tuple[Committee, Predictions]:
     It is the `fast` set of candidates: on 24 tables it is as accurate as all of them, in a fifth of
     the time (`benchmarks/tables.py`).
     """
+    from labelproof.tabular.committee import choose_candidates, fit_committee
+
     rows, used = found.rows, found.examples.used
     committee = fit_committee(choose_candidates(rows, fast=True, seed=seed, n_jobs=None), rows)
     told = committee.held_out if rows.became is None else committee.held_out[rows.became]
@@ -130,6 +129,8 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
 
     Stopped before that, it starts anew: it takes seconds.
     """
+    from labelproof.tabular.tensors import committee_tensors
+
     started = time.perf_counter()
     found = blend_rows(configuration, dataset)
     mark = mark_data(configuration, found.examples)

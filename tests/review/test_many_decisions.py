@@ -1,4 +1,4 @@
-"""A thousand decisions through the keyboard, with the server killed in the middle of them."""
+"""Hundreds of decisions through the keyboard, with the server killed in the middle of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("uvicorn", reason="needs the extra review")
 
-MANY = 1000
+MANY = 300
 # Little to paint: it is the decisions that are tested.
 SMALL: dict[str, Any] = {"viewport": {"width": 480, "height": 360}}
 
@@ -39,14 +39,14 @@ SEEN = """place => new Promise((resolve) => {
 
 def made_audit(folder: Path) -> Audit:
     """Of the digits that come with the package: nothing to decode, and pictures all the same."""
-    findings, _ = make_findings(1347, 10, wrong=0.8)
+    findings, _ = make_findings(447, 10, wrong=0.8)
     audit = Audit(
         name="digits",
         data="digits",
         kind="images",
         class_names=tuple("0123456789"),
-        samples=[str(number) for number in range(1347)],
-        index=np.arange(1347),
+        samples=[str(number) for number in range(447)],
+        index=np.arange(447),
         findings=findings,
         agreement=Estimate(0.9, 0.8, 1.0),
         # The labels are not those of the digits, and must not be taken for changed ones.
