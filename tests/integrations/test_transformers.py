@@ -234,7 +234,8 @@ LABELS = torch.tensor([0, 1, 2, -100])
 
 
 def test_whatever_holds_the_logits():
-    for outputs in ({"logits": LOGITS}, (LOGITS, None), [LOGITS], LOGITS):
+    held: list[Any] = [{"logits": LOGITS}, (LOGITS, None), [LOGITS], LOGITS]
+    for outputs in held:
         assert trainer_loss("ce")(outputs, LABELS) == CrossEntropy()(LOGITS, LABELS)
 
 
@@ -294,7 +295,8 @@ def test_class_weights_are_kept_and_divide_by_their_own_mean():
 
 
 def test_what_the_trainer_would_count_otherwise_is_refused():
-    for settings in ({"reduction": "sum"}, {"ignore_index": 255}):
+    refused: list[dict[str, Any]] = [{"reduction": "sum"}, {"ignore_index": 255}]
+    for settings in refused:
         for loss in (CrossEntropy(**settings), nn.CrossEntropyLoss(**settings)):
             with pytest.raises(ValueError, match=f"^loss: .*{next(iter(settings))}"):
                 trainer_loss(loss)
