@@ -2,11 +2,13 @@
 
 A reader is a valid example and a function that reads it. `attack` damages the example by a seed and
 says how the reading ended: well, in one of our own errors, in a traceback from deep inside, in a
-hang, or in too much memory. `python tests/damage.py MINUTES` goes on for that long.
+hang, in too much memory, or with the interpreter. `attack_all` does so in a child process whose
+memory is limited. `python tests/damage.py MINUTES` goes on for that long.
 """
 
 from __future__ import annotations
 
+import atexit
 import gzip
 import io
 import json
@@ -14,8 +16,10 @@ import os
 import pickle
 import random
 import resource
+import select
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -24,7 +28,7 @@ import traceback
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,24 +36,31 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from killed_runs import lost
 from PIL import Image
 
 import labelproof
+from labelproof.audit.predictions import match_predictions
 from labelproof.cli.settings import read_settings
 from labelproof.data import load_dataset, load_huggingface, parse_imbalance, read_idx
 from labelproof.data.cifar import CIFAR100_LAYOUTS
 from labelproof.data.images import decode_image
 from labelproof.data.published import idx_bytes
+from labelproof.fitting.attempts import read_attempts
 from labelproof.losses import parse_loss
 from labelproof.models.text import make_network
+from labelproof.noise import human_labels
 from labelproof.noise.text import parse_noise
 from labelproof.training.checkpoint import Checkpoint, newest_whole, save_checkpoint
+from labelproof.training.files import read_arrays
 from labelproof.training.provenance import read_description
 from labelproof.training.record import read_record
 
 SECONDS = 2.0
 MEGABYTES = 1024
-OUTCOMES = ("read", "clean error", "traceback", "hang", "memory")
+OUTCOMES = ("read", "clean error", "traceback", "hang", "memory", "crash")
+PATIENCE = 60
+"""Seconds of the clock after which a child that says nothing is ended."""
 HOME = str(Path(labelproof.__file__).parent)
 
 # What breaks parsers: numbers out of range, deep nesting, ends of text, other encodings.
@@ -137,6 +148,58 @@ def attack(reader: Reader, seed: int) -> tuple[str, str]:
             made.write_bytes(reader.pack(damage(made.read_bytes(), chance)))
             given = folder
         return ending(lambda: reader.read(given))
+
+
+def attack_all(name: str, seeds: Iterable[int]) -> Iterator[tuple[int, str, str]]:
+    """The seed, the outcome and the words of each attack; what breaks the child is one, too."""
+    for seed in seeds:
+        yield seed, *CHILD.attack(name, seed)
+
+
+class Child:
+    """A process that attacks, which may break; not a fork, since threads do not survive one."""
+
+    process: subprocess.Popen[bytes] | None = None
+
+    def attack(self, name: str, seed: int) -> tuple[str, str]:
+        """How it ended, and what was said."""
+        if self.process is None:
+            command = [sys.executable, __file__, "child"]
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+            atexit.register(self.process.kill)
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([name, seed]).encode() + b"\n")
+        process.stdin.flush()
+        answered = select.select([process.stdout], [], [], PATIENCE)[0]
+        line = process.stdout.readline() if answered else b""
+        if line:
+            outcome, said = json.loads(line)
+            return outcome, said
+        process.kill()
+        process.communicate()
+        self.process = None
+        return ("crash" if answered else "hang"), "the process was ended"
+
+
+CHILD = Child()
+
+
+def obey() -> None:
+    """What the child does: attack as it is told, with a limit on its memory."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a reader prints is no answer
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limit = used + (2 * MEGABYTES << 20)  # of addresses, of which not all are used
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in sys.stdin:
+        name, seed = json.loads(line)
+        answers.write(json.dumps(attack(READERS[name], seed)).encode() + b"\n")
+        answers.flush()
 
 
 def ending(read: Callable[[], object]) -> tuple[str, str]:
@@ -326,6 +389,36 @@ MODEL = {
 }
 
 
+HUMAN = {"clean_label": LABELS, "worse_label": LABELS[::-1].copy()}
+
+
+def write_human(path: Path) -> None:
+    import torch
+
+    torch.save(HUMAN, path)
+
+
+def excel() -> zipfile.ZipFile:
+    content = io.BytesIO()
+    TABLE.to_excel(content, index=False)
+    return zipfile.ZipFile(content)
+
+
+def excel_part(name: str) -> bytes:
+    with excel() as archive:
+        return archive.read(name)
+
+
+def as_excel(sheet: bytes) -> bytes:
+    """A workbook with a damaged sheet in it, whose checksum is right."""
+    packed = io.BytesIO()
+    with excel() as archive, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as changed:
+        for name in archive.namelist():
+            damaged = sheet if name == "xl/worksheets/sheet1.xml" else archive.read(name)
+            changed.writestr(name, damaged)
+    return packed.getvalue()
+
+
 def text(example: str, read: Callable[[str], object]) -> Reader:
     return Reader(lambda _: example, read)
 
@@ -345,6 +438,26 @@ READERS: dict[str, Reader] = {
     "CSV, gzipped": table("table.csv.gz", write_csv, gzip.compress),
     "JSONL": table("table.jsonl", lambda path: TABLE.to_json(path, orient="records", lines=True)),
     "Parquet": table("table.parquet", TABLE.to_parquet),
+    "Excel": Reader(
+        file("table.xlsx", lambda path: TABLE.to_excel(path, index=False)),
+        lambda folder: load_dataset(folder / "table.xlsx"),
+    ),
+    "Excel, a sheet": Reader(
+        file("table.xlsx", lambda path: path.write_bytes(excel_part("xl/worksheets/sheet1.xml"))),
+        lambda folder: load_dataset(folder / "table.xlsx"),
+        as_excel,
+    ),
+    "human labels, .npz": Reader(
+        file("human.npz", lambda path: np.savez(path, **HUMAN)),
+        lambda folder: human_labels(folder / "human.npz", "worse"),
+    ),
+    "human labels, .pt": Reader(
+        file("human.pt", write_human), lambda folder: human_labels(folder / "human.pt", "worse")
+    ),
+    "probabilities": Reader(
+        file("p.npz", lambda path: np.savez(path, probabilities=np.full((8, 2), 0.5))),
+        lambda folder: match_predictions(folder / "p.npz", LABELS, class_names=["a", "b"]),
+    ),
     "labels": Reader(
         file(
             "labels.csv",
@@ -386,12 +499,26 @@ READERS: dict[str, Reader] = {
     ),
     "Hugging Face, Arrow": Reader(write_huggingface("*.arrow"), read_huggingface),
     "Hugging Face, state.json": Reader(write_huggingface("state.json"), read_huggingface),
+    "Hugging Face, info": Reader(write_huggingface("dataset_info.json"), read_huggingface),
     "model.json": Reader(
         file("model.json", lambda path: path.write_text(json.dumps(MODEL))), read_description
     ),
     "record.json": Reader(
         file("record.json", lambda path: path.write_text(json.dumps({"name": "x", "curve": {}}))),
         read_record,
+    ),
+    "predictions.npz": Reader(
+        file("predictions.npz", lambda path: np.savez(path, held=LABELS, logits=np.ones((8, 2)))),
+        lambda folder: read_arrays(folder / "predictions.npz", ["held", "logits"]),
+    ),
+    "fit.json": Reader(
+        file(
+            "fit.json",
+            lambda path: path.write_text(
+                json.dumps({"asked": {"data": "x"}, "loss": "ce", "given_up": [], "places": {}})
+            ),
+        ),
+        read_attempts,
     ),
     "checkpoint": Reader(write_checkpoint, lambda folder: newest_whole(folder / "checkpoint")),
     "TOML": Reader(
@@ -415,26 +542,31 @@ def array_bytes() -> bytes:
 
 
 def main(minutes: float) -> int:
-    """Attack all readers in turn until the time is up; print a table and what to mend."""
+    """Attack all readers until the time is up, kill runs; print a table and what to mend."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in READERS}
     problems: dict[str, str] = {}
     end, seed = time.monotonic() + 60 * minutes, int(os.environ.get("SEED", "1000000"))
     while time.monotonic() < end:
-        for name, reader in READERS.items():
-            outcome, said = attack(reader, seed)
-            counts[name][outcome] += 1
-            if outcome not in ("read", "clean error"):
-                problems.setdefault(f"{name}, {outcome}: {said[-300:]}", f"{name}, seed {seed}")
-        seed += 1
+        for name in READERS:
+            for at, outcome, said in attack_all(name, range(seed, seed + 20)):
+                counts[name][outcome] += 1
+                if outcome not in ("read", "clean error"):
+                    problems.setdefault(f"{name}, {outcome}: {said[-300:]}", f"{name}, seed {at}")
+        seed += 20
     print(f"| reader | tries | {' | '.join(OUTCOMES)} |")
     print(f"|---{'|---:' * (len(OUTCOMES) + 1)}|")
     for name, found in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
         cells = [found.total(), *(found[outcome] for outcome in OUTCOMES)]
         print(f"| {name} | {' | '.join(f'{number:,}' for number in cells)} |")
+    with tempfile.TemporaryDirectory() as folder:
+        killed, bad = lost(Path(folder), step=1)
+    print(f"\n{killed} runs killed, one before each file operation: {len(bad)} lost {bad or ''}")
     for problem, where in problems.items():
         print(f"\n{where}\n{problem}")
-    return 1 if problems else 0
+    return 1 if problems or bad else 0
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["child"]:
+        sys.exit(obey())
     sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))

@@ -113,6 +113,12 @@ def test_the_tuners_table_is_the_numbers() -> None:
     assert written == load("tuning").means_table(cells) + "\n"
 
 
+def test_the_table_of_images_on_a_cpu_is_the_numbers() -> None:
+    numbers = ROOT / "benchmarks" / "results" / "images-on-a-cpu.json"
+    entries = json.loads(numbers.read_text())
+    assert numbers.with_suffix(".md").read_text() == load("images_on_a_cpu").table(entries)
+
+
 def test_the_table_of_what_fit_costs_is_the_numbers() -> None:
     numbers = ROOT / "benchmarks" / "results" / "fit-aarch64.json"
     found = json.loads(numbers.read_text())

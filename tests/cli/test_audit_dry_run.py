@@ -14,7 +14,7 @@ from trained import labelproof
 
 from labelproof.data.images import ImageFiles
 from labelproof.data.load import Reading
-from labelproof.verbs import cross_validation
+from labelproof.verbs import budget
 from labelproof.verbs.cross_validation import CrossValidationPlan
 from labelproof.verbs.inputs import Request
 from labelproof.verbs.progress import Reporter
@@ -91,15 +91,15 @@ def test_a_forecast_is_of_all_samples_folds_and_epochs(
         return prepared
 
     ticks = iter(range(1000))
-    decode = cross_validation.decode_images
-    monkeypatch.setattr(cross_validation, "decode_images", look)
+    decode = budget.decode_images
+    monkeypatch.setattr(budget, "decode_images", look)
     # Of this module alone: the engine looks at the clock as well.
     clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    monkeypatch.setattr(cross_validation, "time", clock)
+    monkeypatch.setattr(budget, "time", clock)
     seconds = plan._forecast(Reporter())
     assert trained_on == [ImageFiles if image_memory == 0 else np.ndarray]
-    # A second, by this clock, for 10 of 40 images before the training, and one in an epoch of it.
-    assert seconds == 40 / 10 + 40 / 10 * 2 * 7
+    # A second, by this clock, for 20 of 40 images before the training, and one in an epoch of it.
+    assert seconds == 40 / 20 + 40 / 20 * 2 * 7
 
 
 def test_an_audit_that_is_there_is_told_or_refused_as_it_would_be(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import READERS, attack, ending
+from damage import READERS, attack_all, ending
 from PIL import Image
 
 from labelproof.cli.arguments import split_names
@@ -20,6 +20,8 @@ from labelproof.data.cifar import CIFAR100_LAYOUTS
 from labelproof.data.images import decode_image
 from labelproof.losses import parse_loss
 from labelproof.models.text import make_network
+from labelproof.noise import human_labels
+from labelproof.training.files import read_arrays
 from labelproof.training.provenance import read_description
 
 pytestmark = pytest.mark.skipif(not hasattr(__import__("signal"), "SIGPROF"), reason="needs POSIX")
@@ -34,8 +36,7 @@ def test_a_damaged_example_is_read_or_refused_in_a_sentence(name: str, tmp_path:
     outcome, said = ending(lambda: reader.read(made if isinstance(made, str) else tmp_path))
     assert outcome == "read", said
     outcomes = set()
-    for seed in range(200):
-        outcome, said = attack(reader, seed)
+    for seed, outcome, said in attack_all(name, range(200)):
         assert outcome in ("read", "clean error"), f"seed {seed}: {outcome}\n{said}"
         outcomes.add(outcome)
     assert "clean error" in outcomes or name in ("record.json", "checkpoint")
@@ -47,12 +48,36 @@ def bomb_png(folder: Path) -> Callable[[], object]:
 
 
 def bomb_npz(folder: Path) -> Callable[[], object]:
-    with zipfile.ZipFile(folder / "zeros.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("images.npy", "labels.npy"):
+    zeros(folder / "zeros.npz", "images.npy", "labels.npy")
+    return lambda: load_dataset(folder / "zeros.npz")
+
+
+def zeros(path: Path, *names: str) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
             with archive.open(name, "w", force_zip64=True) as member:
                 for _ in range(300):
                     member.write(bytes(1 << 20))
-    return lambda: load_dataset(folder / "zeros.npz")
+
+
+def bomb_human(folder: Path) -> Callable[[], object]:
+    zeros(folder / "human.npz", "clean_label.npy", "worse_label.npy")
+    return lambda: human_labels(folder / "human.npz", "worse")
+
+
+def bomb_run(folder: Path) -> Callable[[], object]:
+    zeros(folder / "predictions.npz", "held.npy")
+    return lambda: read_arrays(folder / "predictions.npz", ["held"])
+
+
+def bomb_excel(folder: Path) -> Callable[[], object]:
+    zeros(folder / "t.xlsx", "xl/workbook.xml", "xl/worksheets/sheet1.xml")
+    return lambda: load_dataset(folder / "t.xlsx")
+
+
+def many_classes(folder: Path) -> Callable[[], object]:
+    np.savez(folder / "human.npz", clean_label=[0, 1], worse_label=[0, 10**9])
+    return lambda: human_labels(folder / "human.npz", "worse")
 
 
 def bomb_npy(folder: Path) -> Callable[[], object]:
@@ -116,7 +141,7 @@ def outside_names(folder: Path) -> Callable[[], object]:
 
 BOMBS: tuple[Callable[[Path], Callable[[], object]], ...] = (
     *(bomb_png, bomb_npz, bomb_npy, bomb_csv, false_pax_size, deep_json, deep_jsonl),
-    *(long_number, outside_names),
+    *(long_number, outside_names, bomb_human, bomb_run, bomb_excel, many_classes),
 )
 
 

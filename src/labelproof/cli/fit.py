@@ -86,6 +86,14 @@ def fit(
     device: options.Device = "auto",
     workers: options.Workers = None,
     image_memory: options.ImageMemory = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="About how long images may take on a CPU: by the first steps, a network, the size "
+            "of its images and the epochs are chosen. --epochs decides instead.",
+            show_default="10",
+        ),
+    ] = None,
     audit: Annotated[
         bool,
         typer.Option(
@@ -154,7 +162,7 @@ def fit(
         image_memory,
         on_error="raise" if strict else "skip",
     )
-    plan = FitPlan(request, trials=trials, reporter=reporter)
+    plan = FitPlan(request, trials=trials, minutes=minutes, fresh=fresh, reporter=reporter)
     if not dry_run:
         with ending(reporter):
             plan.run(audit=audit, fresh=fresh, reporter=reporter)

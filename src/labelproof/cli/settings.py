@@ -37,7 +37,7 @@ def read_settings(path: Path) -> dict[str, Any]:
             values = tomllib.load(stream)
     except FileNotFoundError:
         raise FileNotFoundError(f"--config: there is no file {path}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not a TOML file: {error}") from None
     _check_names(values, str(path))
     return values
@@ -56,7 +56,7 @@ def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
             raise ValueError(f"--set: expected NAME=VALUE, got {text!r}")
         try:
             values[name] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             values[name] = value
     _check_names(values, "--set")
     return values
@@ -66,7 +66,7 @@ def _check_names(values: Mapping[str, Any], place: str) -> None:
     for name in values:
         if name not in _NAMES:
             hint = suggest(name, _NAMES) or f"; known: {', '.join(_NAMES)}"
-            raise ValueError(f"{place}: unknown setting {name!r}{hint}")
+            raise ValueError(f"{place}: unknown setting {name[:80]!r}{hint}")
 
 
 def format_settings(configuration: Configuration) -> str:

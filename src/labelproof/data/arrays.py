@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,13 @@ from labelproof.data.images import OnError, channel_statistics, check_on_error
 from labelproof.data.notices import few, notice, readable
 from labelproof.data.splits import SPLITS
 from labelproof.data.table import dataset_from_rows
+from labelproof.npz import read_npz
 
 _IMAGES = ("x", "images", "data", "img", "imgs")
 FEATURES = ("embeddings", "features")
 """Names of rows; used where there are no images, which may have features beside them."""
 _LABELS = ("y", "labels", "label", "targets", "target")
 _CLASS_NAMES = ("class_names", "classes", "names")
-_LARGEST_RATIO, _SMALLEST_ROOM = 200, 256 << 20
-"""How far an archive may unpack: to this many times its size, or this many bytes."""
 
 
 def load_arrays(
@@ -107,22 +105,10 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"{place}: there is no such file")
     try:
-        with path.open("rb") as stream:
-            if zipfile.is_zipfile(stream):
-                room = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_ROOM)
-                if sum(member.file_size for member in zipfile.ZipFile(stream).infolist()) > room:
-                    raise ValueError(f"it unpacks to more than {room >> 20:,} MB")
-            stream.seek(0)
-            loaded = np.load(stream, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"": loaded}
-            members = {key.lower(): loaded[key] for key in loaded.files}
-    except Exception as error:  # damaged headers and archives make NumPy raise almost anything
-        reason = str(error) or type(error).__name__
-        if "allow_pickle" in reason or "Object arrays" in reason:
-            reason = "it holds Python objects or is of another kind; save plain arrays"
-        raise ValueError(f"{place}: cannot be read as NumPy arrays: {reason}") from None
-    return {key: array for key, array in members.items() if isinstance(array, np.ndarray)}
+        members = read_npz(path)
+    except ValueError as error:
+        raise ValueError(f"{place}: cannot be read as NumPy arrays: {error}") from None
+    return {key.lower(): array for key, array in members.items()}
 
 
 def array_table(rows: NDArray[Any], place: str) -> pd.DataFrame:

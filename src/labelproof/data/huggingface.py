@@ -135,7 +135,8 @@ def _load(root: Path, place: str) -> dict[str, Any]:
                     pyarrow.ipc.open_stream(source).read_all().validate(full=True)
             saved[split] = datasets.Dataset.load_from_disk(str(folder))
     except Exception as error:
-        raise ValueError(f"{place}: expected a dataset saved with save_to_disk: {error}") from error
+        reason = str(error)[:300]
+        raise ValueError(f"{place}: expected a dataset saved with save_to_disk: {reason}") from None
     return saved
 
 

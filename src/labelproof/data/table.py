@@ -34,6 +34,7 @@ from labelproof.data.images import OnError, check_on_error
 from labelproof.data.leaks import report_leaks
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
+from labelproof.npz import check_room
 from labelproof.ranges import suggest
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".csv.gz", ".tsv.gz", ".jsonl.gz")
@@ -151,13 +152,14 @@ def read_table(
         elif kind == ".parquet":
             table = pd.read_parquet(path)
         else:
+            check_room(path)
             table = pd.read_excel(path)
     except ImportError as error:
         raise ImportError(f"{place}: {error}") from None
     except UnusableSamplesError:
         raise
     except Exception as error:  # damaged files make the readers raise almost anything
-        raise ValueError(f"{place}: cannot be read as {kind[1:]}: {error}") from None
+        raise ValueError(f"{place}: cannot be read as {kind[1:]}: {str(error)[:500]}") from None
     table = _admit_frame(table)
     table.attrs["path"] = str(path)
     return table
@@ -213,6 +215,7 @@ def _read_csv(
                 _opened(content),
                 header=0,
                 names=columns,
+                index_col=False,
                 dtype=None if "converters" in options else dict.fromkeys(asked, str),
                 na_values=missing,
                 keep_default_na=False,
@@ -222,7 +225,7 @@ def _read_csv(
             )
         if not any(issubclass(each.category, pd.errors.DtypeWarning) for each in caught):
             break
-    if not isinstance(table.index, pd.RangeIndex):
+    if any("Length of header" in str(each.message) for each in caught):
         raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
     for name in options.get("converters", ()):
         table[name] = table[name].mask(table[name].isin(_NAMES))

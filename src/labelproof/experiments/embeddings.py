@@ -14,6 +14,7 @@ from labelproof.data.classes import CIFAR10, CIFAR100, DIGITS
 from labelproof.data.dataset import Dataset
 from labelproof.experiments.presets import paper_method
 from labelproof.models import penultimate
+from labelproof.npz import read_npz
 from labelproof.training.augmentation import prepare_images
 from labelproof.training.configuration import Configuration
 from labelproof.training.evaluation import CHUNK, evaluating
@@ -214,9 +215,9 @@ def read_embeddings(path: Path) -> list[Embedding]:
         ('CE', [[-1.0, -0.5], [1.0, 0.5]], array([3, 1]))
     """
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            methods, noises, accuracies, points, labels = (arrays[name] for name in _NAMES)
-    except (ValueError, KeyError, EOFError) as error:
+        arrays = read_npz(Path(path), _NAMES)
+        methods, noises, accuracies, points, labels = (arrays[name] for name in _NAMES)
+    except ValueError as error:
         raise ValueError(f"{path}: not a file of embeddings ({error})") from None
     return [
         Embedding(str(method), str(noise), float(accuracy), each, labels.astype(np.int64))

@@ -13,7 +13,7 @@ from typing import Any
 
 from labelproof.experiments.published_data import is_of_published_data
 from labelproof.training.configuration import PRECISIONS, Configuration
-from labelproof.training.files import write_text
+from labelproof.training.files import read_json, write_text
 from labelproof.training.provenance import BEGUN_ON, MODEL
 from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import METRICS
@@ -97,7 +97,7 @@ def read_record_file(path: Path) -> RunRecord:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path)
     except UnicodeDecodeError:
         raise ValueError("it is not text") from None
     except json.JSONDecodeError as error:

@@ -14,7 +14,7 @@ from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.files import write_text
+from labelproof.training.files import read_json, write_text
 from labelproof.training.provenance import OtherDataError
 from labelproof.training.run_folder import ATTEMPTS, SEARCH, owning, remove_run
 from labelproof.training.runner import Event, Job, train_runs
@@ -54,7 +54,7 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
     if not path.exists():
         return None
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path)
         return Attempts(
             dict(values["asked"]),
             str(values["loss"]),

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.noise.sampling import NoisyLabels, admit_labels
+from labelproof.npz import check_room, read_npz
 
 __all__ = ["HUMAN_LABELS", "HumanSet", "human_labels"]
+
+_MOST_CLASSES = 10_000
 
 
 class HumanSet(NamedTuple):
@@ -89,6 +90,8 @@ def human_labels(
     if labels is not None:
         _check_order(path, clean, np.asarray(labels))
     num_classes = int(max(clean.max(initial=0), noisy.max(initial=0))) + 1
+    if num_classes > _MOST_CLASSES:
+        raise ValueError(f"{path}: expected labels below {_MOST_CLASSES}, got {num_classes - 1}")
     result = NoisyLabels(clean, noisy, np.eye(num_classes))
     return replace(result, matrix=result.empirical_matrix)
 
@@ -112,17 +115,14 @@ def _check_order(path: Path, clean: NDArray[np.int64], labels: NDArray[np.generi
 def _read(path: Path) -> dict[str, NDArray[np.generic]]:
     if path.suffix not in (".npz", ".pt"):
         raise ValueError(f"path: expected an .npz or .pt file, got {str(path)!r}")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file")
     try:
-        return _read_npz(path) if path.suffix == ".npz" else _read_pt(path)
-    except (AttributeError, EOFError, RuntimeError, ValueError, BadZipFile, UnpicklingError):
+        check_room(path)
+        return read_npz(path) if path.suffix == ".npz" else _read_pt(path)
+    except Exception:  # a damaged file makes zipfile and torch raise almost anything
         # torch's own message would advise to read the file in a way that can run its code.
         raise ValueError(f"{path}: expected named arrays and nothing else in the file") from None
-
-
-def _read_npz(path: Path) -> dict[str, NDArray[np.generic]]:
-    # Opened here, since numpy leaves a file open that turns out to be none of its own.
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
 
 
 def _read_pt(path: Path) -> dict[str, NDArray[np.generic]]:

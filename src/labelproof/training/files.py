@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.npz import read_npz
+
 __all__ = [
     "clear_litter",
     "is_litter",
@@ -38,8 +40,6 @@ __all__ = [
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _LITTER = ".labelproof-"
-_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
-"""How an archive begins; the second one is empty."""
 
 
 def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
@@ -110,21 +110,12 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDA
         >>> read_arrays(file)
         Traceback (most recent call last):
             ...
-        ValueError: predictions.npz: not a whole file of arrays (it is no .npz file)
+        ValueError: predictions.npz: not a whole file of arrays (...)
     """
-    # Opened here, since NumPy leaves the file of a corrupted archive open.
-    with path.open("rb") as stream:
-        try:
-            return _read(stream, names)
-        except KeyError as error:
-            reason = f"it lacks {error}"
-        except ValueError as error:
-            # NumPy's own message would advise to allow pickles.
-            reason = "it holds objects" if "pickle" in str(error) else str(error)
-        # A damaged header reaches Python's parser and NumPy's types, which raise what they like.
-        except Exception as error:
-            reason = str(error) or type(error).__name__
-    raise ValueError(f"{path.name}: not a whole file of arrays ({reason})")
+    try:
+        return read_npz(path, names)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: not a whole file of arrays ({error})") from None
 
 
 def read_json(path: Path) -> Any:
@@ -200,17 +191,6 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(handle)
-
-
-def _read(stream: Any, names: Sequence[str] | None) -> dict[str, NDArray[Any]]:
-    if stream.read(4) not in _SIGNATURES:
-        raise ValueError("it is no .npz file")
-    stream.seek(0)
-    with np.load(stream, allow_pickle=False) as file:
-        missing = [name for name in names or () if name not in file.files]
-        if missing:
-            raise KeyError(missing[0])
-        return {name: file[name] for name in (file.files if names is None else names)}
 
 
 def _descriptor(path: Path) -> int | None:

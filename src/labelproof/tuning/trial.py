@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from labelproof.training.files import write_text
+from labelproof.training.files import read_json, write_text
 from labelproof.version import __version__
 
 STATES = ("complete", "waiting", "pruned", "collapsed", "failed")
@@ -237,7 +237,7 @@ def _journal(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path)
         if {"format", "about", "trials"} <= set(values):
             return values
     except (ValueError, TypeError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,21 +12,19 @@ from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import conclude
 from labelproof.audit.samples import Samples
-from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import ImageFiles, select_images
+from labelproof.data.dataset import Split
 from labelproof.fitting.attempts import Attempts, go_on
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
 from labelproof.report.audit import write_audit_page
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend
 from labelproof.training.configuration import Configuration
-from labelproof.training.examples import choose_examples
 from labelproof.training.execution import choose_execution
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.provenance import fingerprint, note_places
 from labelproof.training.run_folder import FolderInUseError, owning
-from labelproof.training.runner import Job, train_runs
 from labelproof.training.stop_request import StopRequest
+from labelproof.verbs.budget import time_steps
 from labelproof.verbs.inputs import Request, decode_images, refuse_foreign
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.summaries import (
@@ -42,8 +39,6 @@ from labelproof.verbs.training_data import conclude_blend
 
 __all__ = ["CrossValidationPlan", "write_page"]
 
-_BATCHES = 2
-"""Batches of a forecast, trained twice: the first epoch is slower than any later one."""
 _FEW = 10_000
 """Samples below which five folds are worth their cost; from there on there are three."""
 _AT_ONCE = 6
@@ -130,30 +125,10 @@ class CrossValidationPlan:
         dataset, configuration, execution = self.dataset, self.configuration, self.execution
         if execution.device.type != "cpu":
             return None
-        size = len(dataset.train)
-        some = _spread(dataset, min(size, _BATCHES * configuration.batch_size))
-        begin = time.perf_counter()
-        prepared = decode_images(
-            some,
-            configuration,
-            execution.device,
-            reporter,
-            megabytes=self.request.image_memory,
-            share=len(some.train) / size,
-        )
-        decoding = (time.perf_counter() - begin) / len(some.train) * size
-        short = replace(configuration, epochs=2, validation=0.0, noise="none")
-        moments: list[float] = []
-        with reporter.working("Timing a few steps"):
-            for event in train_runs(
-                [Job(short)], execution, load=lambda chosen: choose_examples(chosen, prepared)
-            ):
-                if event.kind == "epoch":
-                    moments.append(time.perf_counter())
-        if len(moments) < 2:  # it diverged
-            return None
-        seen = size * (self.folds - 1) * configuration.epochs
-        return decoding + (moments[1] - moments[0]) / len(some.train) * seen
+        memory = self.request.image_memory
+        pace = time_steps(dataset, configuration, execution, reporter, image_memory=memory)
+        seen = len(dataset.train) * (self.folds - 1) * configuration.epochs
+        return None if pace is None else pace.seconds(seen)
 
     def _cross_validate(self, reporter: Reporter) -> Audit:
         folder, configuration = self.folder, self.configuration
@@ -247,18 +222,6 @@ class CrossValidationPlan:
             },
             options=self.reading.options(),
         )
-
-
-def _spread(dataset: Dataset, number: int) -> Dataset:
-    """A few training samples, spread over all."""
-    train = dataset.train
-    chosen = np.linspace(0, len(train) - 1, number).round().astype(np.int64)
-    if isinstance(train.images, ImageFiles):
-        files = select_images(train.images.files, chosen.tolist())
-        images = ImageFiles(files, mode=train.images.mode, short_side=train.images.short_side)
-    else:
-        images = train.array[chosen]
-    return replace(dataset, splits={"train": Split(images, train.labels[chosen])})
 
 
 def write_page(folder: Path, audit: Audit, reporter: Reporter) -> None:

@@ -16,9 +16,10 @@ from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.splits import hold_out
-from labelproof.fitting.attempts import Attempts, go_on, train_robustly
+from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.models.blend import BLEND
+from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
@@ -32,6 +33,7 @@ from labelproof.training.runner import Job
 from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.space import default_trials
 from labelproof.verbs.audit import keep_beside
+from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
 from labelproof.verbs.inputs import (
     LabelledData,
     Request,
@@ -63,7 +65,15 @@ class FitPlan:
     What cannot be done is refused here.
     """
 
-    def __init__(self, request: Request, *, trials: int | None = None, reporter: Reporter):
+    def __init__(
+        self,
+        request: Request,
+        *,
+        trials: int | None = None,
+        minutes: float | None = None,
+        fresh: bool = False,
+        reporter: Reporter,
+    ):
         check_labels_file(request.reading.labels)
         self.request, self.trials = request, trials
         self.folder, self.loss = request.folder, request.loss
@@ -74,16 +84,13 @@ class FitPlan:
             raise ValueError("--trials: expected with --loss auto, got it without")
         called, settings = request.called, request.settings
         blend = blend_configuration(self.dataset, called, {**settings, "loss": self.loss})
-        self.configuration = blend or choose_recipe(
-            self.dataset,
-            data=called,
-            fast=self.execution.device.type != "cpu",
-            loss=None if self.auto else self.loss,
-            **{"validation": 0.1} | {name: v for name, v in settings.items() if v is not None},
-        )
+        self.configuration = blend or self._recipe({})
         if blend is None:
             _check_enough(self.dataset, self.configuration.validation)
             check_feasible(self.dataset, self.configuration)
+        self.minutes, self.time = self._choose_minutes(minutes), ""
+        if self.minutes is not None:
+            self._fit_into(self.minutes, reporter, fresh=fresh)
         refuse_file(self.folder)
         refuse_foreign(self.folder, kind="a run")
 
@@ -105,12 +112,66 @@ class FitPlan:
             **self.reading.as_values(),
             "auto": self.auto,
             "image_memory": self.request.image_memory,
+            "minutes": self.minutes,
             "fingerprint": fingerprint(self.dataset),
         }
 
     def describe(self) -> list[str]:
         """What the data are, and what is going to be done with them."""
-        return describe_start(self.dataset, self.configuration, auto=self.auto)
+        lines = describe_start(self.dataset, self.configuration, auto=self.auto)
+        return [*lines, self.time] if self.time else lines
+
+    def _recipe(self, more: dict[str, Any]) -> Configuration:
+        """The recipe of a network, with some settings in place of those that are open."""
+        decided = {name: v for name, v in self.request.settings.items() if v is not None}
+        return choose_recipe(
+            self.dataset,
+            data=self.request.called,
+            fast=self.execution.device.type != "cpu",
+            loss=None if self.auto else self.loss,
+            **{"validation": 0.1} | decided | more,
+        )
+
+    def _choose_minutes(self, asked: float | None) -> float | None:
+        """The time for a network on images on a CPU; `None` where time decides nothing."""
+        if asked is not None:
+            asked = within("minutes", asked, 0, open_low=True)
+        limited = (
+            not self.dataset.tabular
+            and self.execution.device.type == "cpu"
+            and self.execution.world_size == 1
+            and self.request.settings.get("epochs") is None
+        )
+        if asked is not None and not limited:
+            raise ValueError(
+                "minutes: expected for a network on images, on one CPU, without epochs; got it for "
+                "something else"
+            )
+        return (asked or MINUTES) if limited else None
+
+    def _fit_into(self, minutes: float, reporter: Reporter, *, fresh: bool) -> None:
+        """Choose a recipe for which there is time, or take the one that the folder keeps."""
+        dataset, recipe = self.dataset, self.configuration
+        kept = None if fresh else _kept_choice(self.folder, minutes, recipe)
+        if kept is not None:
+            self.configuration = self._recipe(kept)
+            return
+        size, held = len(dataset.train), recipe.validation * len(dataset.train)
+        others = held + len(dataset.splits.get("test", ()))
+        self.configuration, self.time = choose_within(
+            minutes,
+            recipe,
+            self._recipe,
+            fixed=any(self.request.settings.get(each) for each in ("network", "augmentation")),
+            examples=size - held + others / 3,  # to look at one is a third of learning from it
+            pace=lambda chosen: time_steps(
+                dataset,
+                chosen,
+                self.execution,
+                reporter,
+                image_memory=self.request.image_memory,
+            ),
+        )
 
     def conflict(self) -> str | None:
         """Why the run in the folder is not resumed, if there is one of other settings or data."""
@@ -263,6 +324,7 @@ def fit(
     device: str = "auto",
     workers: int | None = None,
     image_memory: int | None = None,
+    minutes: float | None = None,
     audit: bool = True,
     output: str | os.PathLike[str] | None = None,
     fresh: bool = False,
@@ -303,6 +365,9 @@ def fit(
         device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
         workers: Processes that decode images.
         image_memory: Megabytes that decoded images may take.
+        minutes: About how long images may take on a CPU, by default 10: by the first steps a
+            network, the size of its images and the epochs are chosen. The same folder keeps the
+            choice. `epochs` decides instead.
         audit: Whether labels are audited at the end; the answer and a page are written to `audit`
             in the run's folder.
         output: The run's folder. Without one the run is kept in a temporary folder, which goes with
@@ -352,10 +417,24 @@ def fit(
         image_memory,
         on_error=on_error,
     )
-    plan = FitPlan(request, trials=trials, reporter=reporter)
+    plan = FitPlan(request, trials=trials, minutes=minutes, fresh=fresh, reporter=reporter)
     plan.run(audit=audit, fresh=fresh, reporter=reporter)
     given, network = None if request.named else data, plan.configuration.network
     return load_run(folder, device, network=network, given=given, keeper=keeper)
+
+
+def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[str, Any] | None:
+    """What was chosen for this time when the run in the folder was started.
+
+    A network that is named there and is none of ours stays a name.
+    """
+    attempts, names = read_attempts(folder), ("network", "augmentation")
+    if attempts is None or attempts.asked.get("minutes") != minutes:
+        return None
+    ours = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
+    kept = {name: attempts.asked.get(name) for name in names}
+    epochs = attempts.asked.get("epochs")
+    return {**kept, "epochs": epochs} if kept in ours and isinstance(epochs, int) else None
 
 
 def _check_enough(dataset: Dataset, share: float) -> None:

@@ -1,0 +1,98 @@
+"""`fit` on images on a CPU ends in about the minutes that it is given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_images import write_images
+from trained import labelproof as command
+
+import labelproof
+from labelproof.data import load_digits
+from labelproof.data.load import Reading
+from labelproof.fitting.recipe import choose_recipe
+from labelproof.training.configuration import Configuration
+from labelproof.verbs.budget import Pace, choose_within
+from labelproof.verbs.fit import FitPlan
+from labelproof.verbs.inputs import Request
+from labelproof.verbs.progress import Reporter
+
+COSTS = {"cnn8": 64.0, "cnn8(width=32)": 16.0, "cnn8(width=16)": 4.0, "cnn4(width=16)": 1.0}
+
+
+def remake(more: dict[str, Any]) -> Configuration:
+    return choose_recipe(load_digits(), **{"network": "cnn8", "epochs": 120} | more)
+
+
+def chosen(minutes: float, *, fixed: bool = False) -> tuple[str, int, str]:
+    """What is chosen where the smallest network needs a second for an epoch."""
+    configuration, said = choose_within(
+        minutes,
+        remake({}),
+        remake,
+        fixed=fixed,
+        examples=1000,
+        pace=lambda each: Pace(0.0, COSTS[each.network] / 1000),
+    )
+    return configuration.network, configuration.epochs, said
+
+
+def test_the_widest_network_that_sees_the_data_often_enough() -> None:
+    said = "Time: about 2 hours on this CPU, by its first steps"
+    assert chosen(200) == ("cnn8", 120, said)
+    network, epochs, said = chosen(60)
+    assert (network, epochs) == ("cnn8", 40)
+    assert "--minutes 160 would train cnn8 for 120 epochs" in said
+    assert chosen(20)[:2] == ("cnn8(width=32)", 60)
+    assert chosen(10)[:2] == ("cnn8(width=16)", 120)
+    assert chosen(1)[:2] == ("cnn4(width=16)", 40)
+    assert chosen(0.1)[:2] == ("cnn4(width=16)", 3)
+    assert chosen(0.001)[:2] == ("cnn4(width=16)", 1)
+
+
+def test_a_network_that_was_named_stays() -> None:
+    assert chosen(10, fixed=True)[:2] == ("cnn8", 5)
+
+
+def test_a_folder_of_images_ends_soon_and_keeps_its_choice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [f"photos/{kind}/{number}.png" for kind in "ab" for number in range(20)]
+    write_images(tmp_path, names, size=(32, 32))
+    first = command("fit", "photos", "--minutes", "0.01", "--device", "cpu", "--no-audit")
+    assert first.exit_code == 0, first.output
+    asked = json.loads((tmp_path / "photos-fit" / "fit.json").read_text())["asked"]
+    assert asked["minutes"] == 0.01
+    assert asked["epochs"] < 120
+    assert "would train cnn8 for 120 epochs" in first.output
+    # The clock would say something else by now; the choice is the folder's.
+    again = command("fit", "photos", "--minutes", "0.01", "--device", "cpu", "--no-audit")
+    assert "Finished before" in again.output, again.output
+    refused = command("fit", "photos", "--minutes", "5", "--device", "cpu", "--no-audit")
+    assert "minutes 0.01" in str(refused.exception)
+
+
+def test_code_that_a_folder_names_is_not_chosen(tmp_path: Path) -> None:
+    digits, folder = load_digits(), tmp_path / "run"
+    folder.mkdir()
+    asked = {"minutes": 10.0, "network": "evil:make", "augmentation": "none", "epochs": 1}
+    text = json.dumps({"asked": asked, "loss": "ce", "given_up": []})
+    (folder / "fit.json").write_text(text)
+    request = Request(digits, Reading(), {}, folder, device="cpu")
+    plan = FitPlan(request, reporter=Reporter())
+    assert plan.configuration.network == "cnn4(width=12)"
+
+
+def test_where_no_time_is_chosen_for_it_is_refused() -> None:
+    cases: list[dict[str, Any]] = [{"epochs": 3}, {"minutes": 0.0}, {"minutes": -1}]
+    for settings in cases:
+        with pytest.raises(ValueError, match="minutes"):
+            labelproof.fit(load_digits(), **{"minutes": 1, "device": "cpu"} | settings)
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(ValueError, match="minutes"):
+        labelproof.fit((rows, np.arange(60) % 2), minutes=1)
