@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.anchors import anchor_temperature, find_anchors, read_through, share_of_doubts
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.findings import FEWEST, TRUSTED, Estimate, Findings, Suspicion, suspect
+from labelproof.audit.findings import FEWEST, Estimate, Findings, Suspicion, suspect
 from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import (
     Groups,
@@ -84,8 +84,7 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
 
 
 def _warn_of_low_agreement(found: Findings) -> None:
-    # The agreement on a handful of samples says nothing.
-    if len(found) >= FEWEST and found.agreement.value < TRUSTED:
+    if len(found) >= FEWEST and not found.trusts(found.agreement.value):
         notice(
             f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: "
             "are columns or rows in another order? If not, very many labels are wrong, or the "
