@@ -45,7 +45,7 @@ def main() -> None:
     if options.method:
         print(json.dumps(measure(options.method, options.rows, options.columns)))
         return
-    lines = ["| method | accuracy | processor s | / forest | peak MB |", "|---|---:|---:|---:|---:|"]
+    lines = ["| method | accuracy | core s | / forest | peak MB |", "|---|---:|---:|---:|---:|"]
     found = {method: apart(method, options.rows, options.columns) for method in METHODS}
     for method, line in found.items():
         ratio = line["processor"] / found["forest, leaf 5"]["processor"]
