@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["NORMAL_95", "wilson_interval"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NORMAL_95", "matrix_interval", "wilson_interval"]
 
 NORMAL_95 = 1.959963984540054
 """Standard deviations to either side of a mean between which 95% of a normal variable lie."""
@@ -33,3 +36,35 @@ def wilson_interval(correct: int, total: int) -> tuple[float, float]:
     spread /= 1 + squared / total
     low = 0.0 if correct == 0 else max(centre - spread, 0.0)
     return low, 1.0 if correct == total else min(centre + spread, 1.0)
+
+
+def matrix_interval(
+    shares: NDArray[np.float64], spread: NDArray[np.float64], total: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The 95% intervals of shares that sum to 1 in each row, entry by entry.
+
+    A rare share may be 0 in every draw, and its spread with it. So no interval is narrower than
+    Wilson's, for as many examples as would spread the shares of a row by as much as they do.
+
+    Args:
+        shares: `(R, C)`.
+        spread: Their standard deviations.
+        total: How many examples each row has, `(R)`.
+
+    Example:
+        >>> shares = np.array([[0.9, 0.1, 0.0]])
+        >>> low, high = matrix_interval(shares, np.array([[0.04, 0.04, 0.0]]), np.array([100.0]))
+        >>> low.round(2), high.round(2)
+        (array([[0.79, 0.02, 0.  ]]), array([[0.98, 0.21, 0.06]]))
+    """
+    rows = np.maximum(total, 1.0)[:, None]
+    counted = (shares * (1 - shares)).sum(axis=1, keepdims=True) / rows
+    spreads = (spread**2).sum(axis=1, keepdims=True)
+    worth = rows * np.minimum(1.0, counted / np.maximum(spreads, 1e-12))
+    squared = NORMAL_95**2 / np.maximum(worth, 1e-12)
+    centre = (shares + squared / 2) / (1 + squared)
+    half = np.sqrt(squared * shares * (1 - shares) + squared**2 / 4) / (1 + squared)
+    low = np.minimum(centre - half, shares - NORMAL_95 * spread)
+    high = np.maximum(centre + half, shares + NORMAL_95 * spread)
+    low[shares * rows < 1] = 0.0  # less than one example
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)

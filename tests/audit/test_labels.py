@@ -34,6 +34,18 @@ def test_the_interval_covers_the_true_rate_where_the_model_is_right() -> None:
     assert np.mean(widths) < 0.14
 
 
+def test_intervals_of_rare_mistakes_hold() -> None:
+    # Thirty mistakes of each class among nineteen others: most of these have one, or none.
+    matrix = symmetric(20, 0.2)
+    made = make(3000, matrix)
+    found = audit_logits(made.logits, made.given)
+    held = (found.transition_low <= matrix) & (matrix <= found.transition_high)
+    other = ~np.eye(20, dtype=np.bool_)
+    assert held[other].mean() > 0.9
+    assert held[~other].mean() > 0.8
+    assert found.transition_high[other].max() < 0.2
+
+
 def test_intervals_shrink_with_samples() -> None:
     widths = []
     for samples in (150, 600, 2400):

@@ -92,7 +92,7 @@ def test_data_that_have_moved_are_told_and_nothing_is_lost(audit: Audit, tmp_pat
     for path in (tmp_path / "photos" / "red").iterdir():
         path.unlink()
     (tmp_path / "photos" / "red").rmdir()
-    assert "its classes are not those of the audit" in str(refusal(tmp_path / "audit", "--no-open"))
+    assert "expected the classes of the audit" in str(refusal(tmp_path / "audit", "--no-open"))
     with Decisions(tmp_path / "audit" / REVIEW) as decisions:
         assert len(decisions.latest()) == 1
 

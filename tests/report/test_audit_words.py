@@ -64,6 +64,9 @@ def test_where_little_was_learned_no_suspect_is_said_to_be_wrong() -> None:
     score[7] = 0.8
     one = replace(with_scores(findings, score), noise_rate=Estimate(0.001, 0, 0.05))
     assert finding(one, agreed=0.5).endswith("1 label is flagged, but it may be right.")
+    # A model that agrees with half of the labels is a good one where the other half is wrong.
+    half = replace(findings, noise_rate=Estimate(0.5, 0.48, 0.52))
+    assert "more likely wrong than right" in finding(half, agreed=0.5)
     # Just where the warning begins, and not before.
     audit, _ = made_audit(100, ("a", "b"))
     for agreed in (0.5, 0.69, 0.7, 0.9):

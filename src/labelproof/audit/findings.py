@@ -15,7 +15,7 @@ from labelproof.audit.noise_model import NoiseModel
 from labelproof.audit.predictions import Table
 from labelproof.intervals import wilson_interval
 
-__all__ = ["DOUBTFUL", "FEWEST", "TRUSTED", "Estimate", "Findings", "Suspicion", "suspect"]
+__all__ = ["DOUBTFUL", "FEWEST", "Estimate", "Findings", "Suspicion", "suspect"]
 
 DOUBTFUL = 0.5
 """The probability to be wrong from which on a label is a suspect."""
@@ -23,8 +23,8 @@ DOUBTFUL = 0.5
 FEWEST = 10
 """Samples of a class from which on it can be judged: smaller ones are hardly learned."""
 
-TRUSTED = 0.7
-"""Share of labels that are predicted from which on predictions are believed without a warning."""
+_TRUSTED, _OF_RIGHT = 0.7, 0.85
+"""Shares of all labels, and of the right ones, from which on predictions that agree are trusted."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +97,10 @@ class Findings:
     def agreement(self) -> Estimate:
         """The share of labels that the network predicts."""
         return Estimate(self.agreed / len(self), *wilson_interval(self.agreed, len(self)))
+
+    def trusts(self, agreed: float) -> bool:
+        """Whether predictions that agree with such a share of the labels have learned enough."""
+        return agreed >= min(_TRUSTED, _OF_RIGHT * (1 - self.noise_rate.low))
 
     @property
     def estimated_count(self) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.anchors import anchor_temperature, find_anchors, read_through, share_of_doubts
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.findings import FEWEST, TRUSTED, Estimate, Findings, Suspicion, suspect
+from labelproof.audit.findings import FEWEST, Estimate, Findings, Suspicion, suspect
 from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import (
     Groups,
@@ -35,7 +35,7 @@ from labelproof.audit.predictions import (
 from labelproof.audit.samples import marks_of
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import notice
-from labelproof.intervals import NORMAL_95, wilson_interval
+from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
 
 __all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample"]
 
@@ -84,8 +84,7 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
 
 
 def _warn_of_low_agreement(found: Findings) -> None:
-    # The agreement on a handful of samples says nothing.
-    if len(found) >= FEWEST and found.agreement.value < TRUSTED:
+    if len(found) >= FEWEST and not found.trusts(found.agreement.value):
         notice(
             f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: "
             "are columns or rows in another order? If not, very many labels are wrong, or the "
@@ -192,12 +191,12 @@ def audit_logits(
         read=model.reading is not None,
         samples=size,
     )
-    # Chance is less by the root of how many more samples there are than were drawn from.
-    narrower = math.sqrt(len(few) / size)
+    # Chance is less by the root of how many more samples it was fitted to than were drawn from.
+    narrower = math.sqrt(len(few) / len(part))
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
     transition = as_transition(joint, size)
-    matrix_spread, rate_spread = _spreads(again, len(few))
-    wide = NORMAL_95 * narrower * matrix_spread
+    matrix_spread, rate_spread = _spreads(again, joint, len(few))
+    low, high = matrix_interval(transition, narrower * matrix_spread, joint.sum(1) * len(part))
     return Findings(
         given=codes,
         suggested=suspicion.suggested,
@@ -210,8 +209,8 @@ def audit_logits(
             unread=None if model.reading is None else plain.noise_rate,
         ),
         transition=transition,
-        transition_low=np.clip(transition - wide, 0, 1),
-        transition_high=np.clip(transition + wide, 0, 1),
+        transition_low=low,
+        transition_high=high,
         temperature=model.temperature,
         shared_doubts=shared,
         agreed=int(np.trace(suspicion.confusion)),
@@ -253,18 +252,19 @@ def _rate(
 
 
 def _spreads(
-    again: Iterable[NDArray[np.float64]], samples: int
-) -> tuple[NDArray[np.float64] | float, float]:
-    """How far the matrix and the rate move from one draw to the next."""
-    # Sums, since with a thousand classes forty matrices are a third of a gigabyte.
-    total, squares = 0.0, 0.0
-    rates: list[float] = []
+    again: Iterable[NDArray[np.float64]], found: NDArray[np.float64], samples: int
+) -> tuple[NDArray[np.float64], float]:
+    """How far the matrix and the rate of draws are from those that were found.
+
+    Not from their own mean: of many classes with few samples each, a fit takes chance for noise,
+    and a fit to draws from them takes as much again.
+    """
+    rows, rate = as_transition(found, samples), float(np.trace(found))
+    squares, rates = np.zeros_like(rows), []
     for joint in again:
-        matrix = as_transition(joint, samples)
-        total, squares = total + matrix, squares + matrix**2
-        rates.append(1 - float(np.trace(joint)))
-    mean = total / len(rates)
-    return np.sqrt(np.maximum(squares / len(rates) - mean**2, 0)), float(np.std(rates))
+        squares += (as_transition(joint, samples) - rows) ** 2
+        rates.append((float(np.trace(joint)) - rate) ** 2)
+    return np.sqrt(squares / len(rates)), math.sqrt(sum(rates) / len(rates))
 
 
 def resample(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.findings import DOUBTFUL, FEWEST, TRUSTED, Estimate, Findings
+from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings
 from labelproof.audit.folder import Audit
 from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
@@ -212,7 +212,7 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
             f"About {estimated:,} of {total:,} labels may be wrong: {rate}. The network would give "
             f"{named:,} another class."
         )
-    if agreed < TRUSTED:
+    if not findings.trusts(agreed):
         flagged = (
             "1 label is flagged, but it may be right"
             if named == 1
@@ -295,7 +295,7 @@ def caution(audit: Audit) -> str:
 
 
 def _agreed_little(audit: Audit) -> str:
-    if audit.agreement.value >= TRUSTED:
+    if audit.findings.trusts(audit.agreement.value):
         return ""
     if audit.seen:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,14 @@ import numpy as np
 
 from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, remove_audit
-from labelproof.audit.labels import conclude
+from labelproof.audit.predictions import Predictions
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Split
 from labelproof.fitting.attempts import Attempts, go_on
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
 from labelproof.report.audit import write_audit_page
-from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend
+from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.files import clear_litter, remove_folder
@@ -35,7 +36,7 @@ from labelproof.verbs.summaries import (
     describe_rehearsal,
 )
 from labelproof.verbs.train import StoppedError
-from labelproof.verbs.training_data import conclude_blend
+from labelproof.verbs.training_data import judge
 
 __all__ = ["CrossValidationPlan", "write_page"]
 
@@ -164,9 +165,14 @@ class CrossValidationPlan:
         rows = blend_rows(configuration, self.dataset, human=self.human)
         with reporter.working("Comparing classifiers"):
             committee, predictions = fit_blend(rows, seed=configuration.seed)
-        return conclude_blend(
-            self.dataset, predictions, committee.scores, configuration, self.place, self.reading
-        )
+        method = {"predictions": "cross-validation", "network": name_blend(committee.scores)}
+        return self._judge(predictions, configuration, method)
+
+    def _judge(
+        self, predictions: Predictions, configuration: Configuration, method: Mapping[str, Any]
+    ) -> Audit:
+        place, reading = self.place, self.reading
+        return judge(self.dataset, predictions, configuration, method, place=place, reading=reading)
 
     def _train(
         self,
@@ -208,20 +214,10 @@ class CrossValidationPlan:
             raise StoppedError(f"Stopped; the same command resumes from {folder}.", stop.exit_code)
         if validation.failure is not None:
             raise validation.failure
-        return conclude(
-            self.dataset,
-            validation.predictions(),
-            data=self.place,
-            method={
-                "predictions": "cross-validation",
-                "folds": folds,
-                "network": validation.configuration.network,
-                "loss": validation.configuration.loss,
-                "epochs": validation.configuration.epochs,
-                "noise": None if configuration.noise == "none" else configuration.noise,
-            },
-            options=self.reading.options(),
-        )
+        trained = validation.configuration
+        named = {name: getattr(trained, name) for name in ("network", "loss", "epochs")}
+        method = {"predictions": "cross-validation", "folds": folds, **named}
+        return self._judge(validation.predictions(), configuration, method)
 
 
 def write_page(folder: Path, audit: Audit, reporter: Reporter) -> None:

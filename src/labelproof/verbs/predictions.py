@@ -91,8 +91,11 @@ def predict_data(
     if isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         table = pd.concat(list(predict_paths(run, [path], on_error=on_error)), ignore_index=True)
-        within = next((name for name in ("row", "index") if name in table), None)
-        return table.set_index("path") if within is None else _indexed(table, within)
+        if "row" in table:
+            return table.drop(columns="path").set_index("row")
+        if "index" in table:
+            return table.drop(columns="path").astype({"index": int}).set_index("index")
+        return table.set_index("path")
     if isinstance(data, Dataset):
         split = data.splits.get("test", data.train)
         probabilities = run.probabilities(split.images)
@@ -112,12 +115,6 @@ def predict_data(
     pictures = from_array(data, (channels, height, width))
     frames = list(_predict_pictures(run, pictures, {}, notice))
     return pd.concat(frames, ignore_index=True) if frames else _as_frame(run, {}, None)
-
-
-def _indexed(table: pd.DataFrame, within: str) -> pd.DataFrame:
-    if within == "index":
-        table[within] = table[within].astype(int)
-    return table.drop(columns="path").set_index(within)
 
 
 def _predict_pictures(

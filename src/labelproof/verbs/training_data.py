@@ -38,7 +38,7 @@ from labelproof.training.provenance import (
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.progress import Reporter
 
-__all__ = ["TrainingData", "ask_run", "audit_run", "conclude_blend", "data_place"]
+__all__ = ["TrainingData", "ask_run", "audit_run", "data_place", "judge"]
 
 
 class TrainingData:
@@ -255,46 +255,34 @@ def ask_run(
     human: Path | None = None,
 ) -> Audit:
     """Audit a dataset by what a run that was trained on it says; a blend by held-out labels."""
+    configuration = run.configuration
     if run.blended and run.record is not None:
-        return conclude_blend(
-            dataset, read_held_out(run), run.record.candidates, run.configuration, place, reading
-        )
-    with reporter.working("Looking at the training samples"):
-        predictions = predict_trained(run, dataset if prepared is None else prepared, human=human)
-    noise = run.configuration.noise
-    return conclude(
-        dataset,
-        predictions,
-        data=place,
-        method={
-            "predictions": "run",
-            "network": run.configuration.network,
-            "loss": run.configuration.loss,
-            "epochs": run.epochs,
-            "noise": None if noise == "none" else noise,
-        },
-        options=reading.found_in(dataset).options(),
-    )
+        predictions = read_held_out(run)
+        method = {"predictions": "cross-validation", "network": name_blend(run.record.candidates)}
+    else:
+        with reporter.working("Looking at the training samples"):
+            seen = dataset if prepared is None else prepared
+            predictions = predict_trained(run, seen, human=human)
+        named = {name: getattr(configuration, name) for name in ("network", "loss")}
+        method = {"predictions": "run", **named, "epochs": run.epochs}
+    return judge(dataset, predictions, configuration, method, place=place, reading=reading)
 
 
-def conclude_blend(
+def judge(
     dataset: Dataset,
     predictions: Predictions,
-    candidates: dict[str, dict[str, float]],
     configuration: Configuration,
+    method: Mapping[str, Any],
+    *,
     place: str,
     reading: Reading,
 ) -> Audit:
-    """Audit a dataset by what classifiers say of rows that they were not trained on."""
-    noise = configuration.noise
+    """Audit a dataset by predictions of its samples, and note the noise that was put on it."""
+    noise = None if configuration.noise == "none" else configuration.noise
     return conclude(
         dataset,
         predictions,
         data=place,
-        method={
-            "predictions": "cross-validation",
-            "network": name_blend(candidates),
-            "noise": None if noise == "none" else noise,
-        },
+        method={**method, "noise": noise},
         options=reading.found_in(dataset).options(),
     )
