@@ -551,6 +551,7 @@ def main(minutes: float) -> int:
             for at, outcome, said in attack_all(name, range(seed, seed + 20)):
                 counts[name][outcome] += 1
                 if outcome not in ("read", "clean error"):
+                    print(f"{name}, seed {at}: {outcome}", file=sys.stderr, flush=True)
                     problems.setdefault(f"{name}, {outcome}: {said[-300:]}", f"{name}, seed {at}")
         seed += 20
     print(f"| reader | tries | {' | '.join(OUTCOMES)} |")

@@ -196,7 +196,9 @@ def parse_form(
         f", with {name} one of {', '.join(each)}" for name, each in (words or {}).items()
     )
     hint = "" if given[0] in kinds else suggest(given[0], kinds)
-    raise ValueError(f"{what}: expected {', '.join(others)} or {last}{choices}, got {text!r}{hint}")
+    shown = text if len(text) <= 80 else f"{text[:80]}..."
+    expected = f"{', '.join(others)} or {last}{choices}"
+    raise ValueError(f"{what}: expected {expected}, got {shown!r}{hint}")
 
 
 def _match(

@@ -15,7 +15,7 @@ from damage import READERS, attack_all, ending
 from PIL import Image
 
 from labelproof.cli.arguments import split_names
-from labelproof.data import load_dataset
+from labelproof.data import load_dataset, read_idx
 from labelproof.data.cifar import CIFAR100_LAYOUTS
 from labelproof.data.images import decode_image
 from labelproof.losses import parse_loss
@@ -73,6 +73,21 @@ def bomb_run(folder: Path) -> Callable[[], object]:
 def bomb_excel(folder: Path) -> Callable[[], object]:
     zeros(folder / "t.xlsx", "xl/workbook.xml", "xl/worksheets/sheet1.xml")
     return lambda: load_dataset(folder / "t.xlsx")
+
+
+def nameless_columns(folder: Path) -> Callable[[], object]:
+    (folder / "t.csv").write_text("label,x" + "," * 12_000 + "\na,1" + "," * 12_000 + "\n")
+    return lambda: load_dataset(folder / "t.csv")
+
+
+def more_cells_than_names(folder: Path) -> Callable[[], object]:
+    (folder / "t.csv").write_text("label,x\n" + "1," * 5000 + "2\n")
+    return lambda: load_dataset(folder / "t.csv")
+
+
+def many_dimensions(folder: Path) -> Callable[[], object]:
+    (folder / "images").write_bytes(b"\0\0\x08\xff" + bytes([0, 0, 0, 1]) * 255 + b"\1")
+    return lambda: read_idx(folder / "images")
 
 
 def many_classes(folder: Path) -> Callable[[], object]:
@@ -142,6 +157,7 @@ def outside_names(folder: Path) -> Callable[[], object]:
 BOMBS: tuple[Callable[[Path], Callable[[], object]], ...] = (
     *(bomb_png, bomb_npz, bomb_npy, bomb_csv, false_pax_size, deep_json, deep_jsonl),
     *(long_number, outside_names, bomb_human, bomb_run, bomb_excel, many_classes),
+    *(nameless_columns, more_cells_than_names, many_dimensions),
 )
 
 

@@ -48,7 +48,8 @@ def read_idx(path: str | Path) -> NDArray[np.uint8]:
     content = path.read_bytes()
     if content.startswith(b"\x1f\x8b"):
         content = read_gzip(path, _IDX_LIMIT)
-    if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3] or not content[3]:
+    known = content[:3] == b"\0\0\x08" and content[3:4] in b"\1\2\3\4"
+    if not known or len(content) < 5 or len(content) < 4 + 4 * content[3]:
         raise ValueError(
             f"{path}: expected an IDX file of bytes, which begins with 00 00 08, got "
             f"{content[:4].hex(' ')!r}; was a web page saved under this name?"

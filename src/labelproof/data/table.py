@@ -194,6 +194,8 @@ def _read_csv(
     few_lines = {**options, "nrows": 100, "on_bad_lines": "skip", "keep_default_na": False}
     top: Any = pd.read_csv(_opened(content), header=None, dtype=str, **few_lines)
     names = [str(name).strip() for name in top.iloc[0]]
+    if names.count("") > _WIDE:
+        raise ValueError(f"expected the names of the columns, got {names.count(''):,} without one")
     _check_names(names, place)
     if are_numbers(names).mean() > 0.5 and any("." in name for name in names):
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")

@@ -124,7 +124,7 @@ def read_description(folder: Path) -> Description:
     try:
         return _checked_description(read_json(path))
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path}: not a description of a network ({error})") from None
+        raise ValueError(f"{path}: not a description of a network ({str(error)[:300]})") from None
 
 
 def _checked_description(values: Any) -> Description:
