@@ -110,8 +110,7 @@ def read_table(
         source: A `.csv` with commas, semicolons, tabs or bars, a `.tsv`, a `.jsonl` with an object
             a line, a `.parquet` (needs pyarrow) or an `.xlsx` (needs openpyxl); text may be
             gzipped, as in `.csv.gz`. Or a DataFrame of pandas or polars.
-        text: Columns to read as text whatever is in them, such as identifiers. Columns with a usual
-            name of labels are, too.
+        text: Columns to read as text, such as identifiers. The usual names of labels always are.
         decimal: The decimal point of numbers in text.
         thousands: The separator of thousands in text.
         on_error: For lines with too many cells: `"raise"` raises, `"skip"` leaves them out with a
@@ -150,7 +149,11 @@ def read_table(
             table = pd.read_json(_opened(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
             table.index = pd.RangeIndex(1, len(table) + 1, name="line")
         elif kind == ".parquet":
-            table = pd.read_parquet(path)
+            from pyarrow import parquet
+
+            arrow = parquet.read_table(path)
+            arrow.validate(full=True)  # or text that is not UTF-8 is found when it is looked at
+            table = arrow.to_pandas()
         else:
             check_room(path)
             table = pd.read_excel(path)
