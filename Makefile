@@ -17,16 +17,16 @@ demo: $(VENV)/.runtime  ## Train on noisy digits with and without sparse regular
 
 test: $(VENV)/.developer  ## Lint, types, docs, wheel and all tests
 	@$(MAKE) --no-print-directory --jobs=2 lint types docs
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: $(VENV)/.developer  ## While you work: lint, types and the quick tests, in two minutes
 	@$(MAKE) --no-print-directory --jobs=2 types lint quick-tests
 
 quick-tests: $(VENV)/.developer
-	@$(BIN)/python -m pytest -q -m "not slow" tests/losses tests/noise tests/audit tests/models
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" tests/losses tests/noise tests/audit tests/models
 
 coverage: $(VENV)/.developer  ## All tests with coverage, which takes twice as long
-	@$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
 
 fuzz: $(VENV)/.developer  ## Damaged files and hostile texts for MINUTES (1), a table of how they end
 	@$(BIN)/python tests/damage.py $(or $(MINUTES),1)

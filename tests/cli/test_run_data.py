@@ -168,7 +168,7 @@ def test_a_run_and_an_audit_that_were_begun_go_on_with_data_that_were_moved(
 
     command = (*MLP, "--folds", "2", "--output", "audit")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labelproof.verbs.cross_validation.conclude", killed)
+        patch.setattr("labelproof.verbs.training_data.conclude", killed)
         assert isinstance(labelproof("audit", moved, *command).exception, MemoryError)
     again = moved.rename(here / "again.csv")
     result = labelproof("audit", again, *command)
