@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check quick-tests coverage fuzz lint types docs serve-docs format clean
+.PHONY: help demo test check package-types quick-tests coverage fuzz lint types docs serve-docs format clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,11 +19,14 @@ test: $(VENV)/.developer  ## Lint, types, docs, wheel and all tests
 	@$(MAKE) --no-print-directory --jobs=2 lint types docs
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-check: $(VENV)/.developer  ## While you work: lint, types and the quick tests, in two minutes
-	@$(MAKE) --no-print-directory --jobs=2 types lint quick-tests
+check: $(VENV)/.developer  ## While you work: lint, types of the package, quick tests, in two minutes
+	@$(MAKE) --no-print-directory --jobs=2 package-types lint quick-tests
+
+package-types: $(VENV)/.developer
+	@$(BIN)/basedpyright src
 
 quick-tests: $(VENV)/.developer
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" tests/losses tests/noise tests/audit tests/models
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" tests/losses tests/noise
 
 coverage: $(VENV)/.developer  ## All tests with coverage, which takes twice as long
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
