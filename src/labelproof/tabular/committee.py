@@ -54,6 +54,8 @@ _STEPS = 20
 _MEMBERS = 5
 """Candidates in a blend at most; each is trained again."""
 _MOST_TREES = 600
+_SMALL = 5_000
+"""Rows up to which matrix products are not worth threads."""
 _MOST_OF_ONE = 10_000
 """Rows up to which a forest may have one leaf for each."""
 _AS_WELL = 2.0
@@ -163,7 +165,10 @@ def fit_committee(
         >>> print(f"{np.mean(given != true):.0%} wrong, estimated {committee.noise.noise_rate:.0%}")
         27% wrong, estimated 25%
     """
-    with threadpool_limits(effective_n_jobs(n_jobs or 1), "openmp"):
+    jobs = effective_n_jobs(n_jobs or 1)
+    # Threads of small matrix products wait for each other longer than they compute.
+    small = len(examples.rows) <= _SMALL
+    with threadpool_limits({"openmp": jobs, "blas": jobs} if small else {"openmp": jobs}):
         if examples.too_few:
             return _trust(candidates, examples)
         told = _compare(candidates, examples, verbose=verbose)
