@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,7 @@ def wilson_interval(correct: int, total: int) -> tuple[float, float]:
     Reference:
         Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """
-    share, squared = correct / total, NORMAL_95**2
-    centre = (share + squared / (2 * total)) / (1 + squared / total)
-    spread = NORMAL_95 * math.sqrt(share * (1 - share) / total + squared / (4 * total**2))
-    spread /= 1 + squared / total
+    centre, spread = (float(each) for each in _wilson(correct / total, total))
     low = 0.0 if correct == 0 else max(centre - spread, 0.0)
     return low, 1.0 if correct == total else min(centre + spread, 1.0)
 
@@ -61,10 +58,16 @@ def matrix_interval(
     counted = (shares * (1 - shares)).sum(axis=1, keepdims=True) / rows
     spreads = (spread**2).sum(axis=1, keepdims=True)
     worth = rows * np.minimum(1.0, counted / np.maximum(spreads, 1e-12))
-    squared = NORMAL_95**2 / np.maximum(worth, 1e-12)
-    centre = (shares + squared / 2) / (1 + squared)
-    half = np.sqrt(squared * shares * (1 - shares) + squared**2 / 4) / (1 + squared)
+    centre, half = _wilson(shares, np.maximum(worth, 1e-12))
     low = np.minimum(centre - half, shares - NORMAL_95 * spread)
     high = np.maximum(centre + half, shares + NORMAL_95 * spread)
     low[shares * rows < 1] = 0.0  # less than one example
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+
+def _wilson(share: Any, total: Any) -> tuple[Any, Any]:
+    """The middle of Wilson's interval and half its width, of numbers or arrays."""
+    squared = NORMAL_95**2
+    centre = (share + squared / (2 * total)) / (1 + squared / total)
+    spread = NORMAL_95 * np.sqrt(share * (1 - share) / total + squared / (4 * total**2))
+    return centre, spread / (1 + squared / total)

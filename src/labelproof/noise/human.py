@@ -118,7 +118,6 @@ def _read(path: Path) -> dict[str, NDArray[np.generic]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     try:
-        check_room(path)
         return read_npz(path) if path.suffix == ".npz" else _read_pt(path)
     except Exception:  # a damaged file makes zipfile and torch raise almost anything
         # torch's own message would advise to read the file in a way that can run its code.
@@ -126,6 +125,7 @@ def _read(path: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def _read_pt(path: Path) -> dict[str, NDArray[np.generic]]:
+    check_room(path)
     with torch.serialization.safe_globals(_ARRAY_PARTS):
         content = torch.load(path, map_location="cpu", weights_only=True)
     return {name: np.asarray(values) for name, values in content.items()}

@@ -113,8 +113,8 @@ def blend_rows(
 def fit_blend(found: BlendRows, *, seed: int) -> tuple[Committee, Predictions]:
     """Compare and blend classifiers; what they say of each row is by those that have not seen it.
 
-    It is the `fast` set of candidates: on 24 tables it is as accurate as all of them, in a fifth of
-    the time (`benchmarks/tables.py`).
+    It is the `fast` set of candidates: on 24 tables it is as accurate as all of them
+    (`benchmarks/tables.py`), without the dearest ones.
     """
     from labelproof.tabular.committee import choose_candidates, fit_committee
 

@@ -91,21 +91,10 @@ def write_arrays(
 
 
 def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of a `.npz` file that labelproof wrote, by name. Nothing in it is executed.
-
-    Args:
-        path: The file.
-        names: The arrays to read; all of them by default.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is corrupted, or something else; the message begins with its name.
+    """As `labelproof.npz.read_npz`, with the name of the file in errors.
 
     Example:
         >>> file = getfixture("tmp_path") / "predictions.npz"
-        >>> np.savez(file, held=np.array([2, 5]), logits=np.zeros((2, 3)))
-        >>> read_arrays(file, ["held"])
-        {'held': array([2, 5])}
         >>> _ = file.write_text("lost")
         >>> read_arrays(file)
         Traceback (most recent call last):

@@ -183,8 +183,7 @@ def search(
 
 def _show(display: RunDisplay, event: Event | Trial) -> None:
     if isinstance(event, Event):
-        ends = {"abandoned": "abandoned", "failed": "failed"}
-        said = ends.get(event.kind, "")
+        said = event.kind if event.kind in ("abandoned", "failed") else ""
         if event.kind == "finished":
             accuracy = event.value.curve["validation_accuracy"][-1]
             said = f"agrees with {accuracy:.2f}% of the labels held out"
