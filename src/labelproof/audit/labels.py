@@ -56,7 +56,7 @@ __all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample"
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
 _RESAMPLED = 400_000
-"""Probabilities that the draws behind the intervals are from, of a few thousand samples at least."""
+"""Probabilities that the draws behind the intervals are from, at most; of 4,000 samples or more."""
 _TIMES = 40
 _COULD_BE = 1.0
 """In how many classes anchors may say more by chance, where it is about the most there could be."""
