@@ -17,8 +17,6 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.provenance import BEGUN_ON
 from labelproof.training.record import RECORD, RunRecord
 
-__all__ = ["Compared", "compare_runs", "find_unfinished", "read_records"]
-
 _FIRST = ("data", "data version", "noise", "imbalance", "algorithm", "loss")
 """Settings that are read first, where they differ."""
 _METRICS = {"test": "test_accuracy", "validation": "validation_accuracy"}

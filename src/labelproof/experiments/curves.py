@@ -9,18 +9,6 @@ from labelproof.experiments.grids import GRIDS, PlannedRun, choose_rows, plan
 from labelproof.experiments.records import RecordStore
 from labelproof.ranges import choose
 
-__all__ = [
-    "FITTED",
-    "SPARSE_METHODS",
-    "SWEEPS",
-    "Line",
-    "Panel",
-    "accuracy_panels",
-    "memorisation_panels",
-    "sparse_panels",
-    "sweep_panels",
-]
-
 SPARSE_METHODS = ("CE", "FL", "GCE", "CE+SR", "FL+SR", "GCE+SR")
 """What the paper's figure of sparse rates compares."""
 

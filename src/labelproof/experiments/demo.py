@@ -33,22 +33,6 @@ from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.run_folder import RunFolder
 
-__all__ = [
-    "BASES",
-    "SETTING",
-    "SPARSE",
-    "DemoRun",
-    "Result",
-    "Row",
-    "discard",
-    "finished",
-    "plan",
-    "rows",
-    "see_features",
-    "train",
-    "unfinished",
-]
-
 SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
 """The regulariser of every regularised row."""
 

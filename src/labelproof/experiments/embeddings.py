@@ -22,20 +22,6 @@ from labelproof.training.files import write_arrays
 from labelproof.training.record import read_record
 from labelproof.training.trained_network import TrainedNetwork
 
-__all__ = [
-    "MOST_CLASSES",
-    "Embedding",
-    "embed",
-    "find_runs",
-    "read_embeddings",
-    "sample_test_images",
-    "see_features",
-    "select_embeddings",
-    "shown_classes",
-    "to_plane",
-    "write_embeddings",
-]
-
 MOST_CLASSES = 10
 """Classes that can be told apart by their colours; of more, the first are shown."""
 

@@ -15,8 +15,6 @@ from labelproof.training.execution import Execution
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
 
-__all__ = ["ENGINES", "Engine", "LocalEngine"]
-
 ENGINES = ("local", "ray")
 """What `--engine` takes."""
 

@@ -21,8 +21,6 @@ from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 
-__all__ = ["GRIDS", "Cell", "Grid", "PlannedRun", "choose_rows", "plan", "plan_all"]
-
 IMBALANCE_WEIGHT = {"cifar10": "lambda0=1,normalize=false", "cifar100": "lambda0=1,normalize=true"}
 """The imbalance experiments have a weight of their own, and CIFAR-10 no normalised logits there."""
 

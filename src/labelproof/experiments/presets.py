@@ -19,24 +19,6 @@ from labelproof.losses import Loss, format_loss, parse_loss
 from labelproof.noise import REFERENCE_CONFUSIONS, parse_noise
 from labelproof.training.configuration import Configuration
 
-__all__ = [
-    "CIFAR_N_TRAINING",
-    "LIMITED_WEIGHTS",
-    "NOISE_LOSSES",
-    "PAPER_ALGORITHMS",
-    "PAPER_LOSSES",
-    "PAPER_ROW_TRAINING",
-    "PAPER_TRAINING",
-    "SPARSE_WEIGHTS",
-    "Published",
-    "Training",
-    "paper_configuration",
-    "paper_loss",
-    "paper_method",
-    "paper_noise",
-    "published",
-]
-
 SPARSE_WEIGHTS = "CE+SR+l1"
 """The method of sparse outputs and sparse weights: CE+SR with an l1 penalty on the parameters."""
 

@@ -14,8 +14,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.published import DATASETS, data_root
 from labelproof.training.record import RunRecord, sizes
 
-__all__ = ["explain_other_size", "find_human_labels", "has_published_size", "is_of_published_data"]
-
 
 def has_published_size(name: str, counts: Mapping[str, int]) -> bool:
     """Whether a dataset has as many images as the one that was published under its name.

@@ -18,8 +18,6 @@ from labelproof.training.provenance import BEGUN_ON, MODEL
 from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import METRICS
 
-__all__ = ["RecordStore", "find_record_files", "read_record_file"]
-
 _NEWER = "perhaps a newer labelproof wrote it"
 _PARTS = {
     "name": "a text",

@@ -13,24 +13,6 @@ from labelproof.experiments.presets import Published, published
 from labelproof.experiments.published_data import is_of_published_data
 from labelproof.experiments.records import RecordStore
 
-__all__ = [
-    "BEST",
-    "LEAST",
-    "Comparison",
-    "Entry",
-    "ResultTable",
-    "compare",
-    "compare_all",
-    "count_of_other_data",
-    "count_rehearsals",
-    "count_settled",
-    "further_methods",
-    "make_table",
-    "open_records",
-    "reproduces",
-    "tolerance",
-]
-
 BEST = 3
 """How many of a column are marked as best, as in the paper."""
 

@@ -33,8 +33,14 @@ from labelproof.losses.normalized import (
     NormalizedNegativeCrossEntropy,
     NormalizedNegativeFocal,
 )
-from labelproof.losses.penalty import permutation_penalty, smoothing_vector
-from labelproof.losses.sparse import SparseParts, SparseRegularized, lp_norm, sharpen, sparse_rate
+from labelproof.losses.penalty import (
+    lp_norm,
+    permutation_penalty,
+    sharpen,
+    smoothing_vector,
+    sparse_rate,
+)
+from labelproof.losses.sparse import SparseParts, SparseRegularized
 from labelproof.losses.symmetric import (
     ReverseCrossEntropy,
     SymmetricCrossEntropy,

@@ -15,17 +15,6 @@ from labelproof.losses.base import Loss, LossSettings
 from labelproof.losses.batch import Outputs, working_precision
 from labelproof.ranges import within
 
-__all__ = [
-    "ForeignLoss",
-    "LogitClip",
-    "WeightedSum",
-    "added",
-    "as_loss",
-    "clip_logits",
-    "foreign_settings",
-    "scaled",
-]
-
 
 class WeightedSum(Loss):
     """A sum of losses with non-negative coefficients; written with `*` and `+`.

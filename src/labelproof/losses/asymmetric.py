@@ -26,13 +26,6 @@ from labelproof.losses.numerics import (
 )
 from labelproof.ranges import within
 
-__all__ = [
-    "AsymmetricExponential",
-    "AsymmetricGeneralizedCrossEntropy",
-    "AsymmetricSquaredError",
-    "AsymmetricUnhinged",
-]
-
 
 class AsymmetricGeneralizedCrossEntropy(PointwiseLoss):
     r"""Asymmetric generalised cross entropy, $[(a + 1)^q - (a + u_y)^q] / q$.

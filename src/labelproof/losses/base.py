@@ -29,17 +29,6 @@ from labelproof.losses.gradient import LabelForm, mean_with_gradient
 from labelproof.losses.numerics import of_label
 from labelproof.ranges import flag, whole
 
-__all__ = [
-    "Loss",
-    "LossSettings",
-    "PointwiseLoss",
-    "follow",
-    "hyperparameters",
-    "refuse_unknown",
-    "sees_label_alone",
-]
-
-
 if TYPE_CHECKING:
     from labelproof.losses.algebra import WeightedSum
 

@@ -11,24 +11,6 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-__all__ = [
-    "Admitted",
-    "Outputs",
-    "Reduction",
-    "admit",
-    "admit_logits",
-    "check_class_weight",
-    "check_reduction",
-    "class_axis",
-    "fit_weight",
-    "is_plain",
-    "is_probabilities",
-    "may_read",
-    "reduce_values",
-    "replace_ignored",
-    "working_precision",
-]
-
 
 def class_axis(logits: Tensor) -> int:
     """Where the classes are: axis 0 of a single example, else axis 1."""

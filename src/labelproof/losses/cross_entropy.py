@@ -13,16 +13,6 @@ from labelproof.losses.base import LossSettings, PointwiseLoss
 from labelproof.losses.numerics import LOG_ZERO, complement
 from labelproof.ranges import flag, whole, within
 
-__all__ = [
-    "CrossEntropy",
-    "Focal",
-    "PartiallyHuberizedCrossEntropy",
-    "TaylorCrossEntropy",
-    "cross_entropy",
-    "focal",
-    "partially_huberized_cross_entropy",
-]
-
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     r"""Cross entropy of each example, $-\log u_y$ with $u = \mathrm{softmax}(z)$.

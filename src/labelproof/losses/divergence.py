@@ -13,8 +13,6 @@ from labelproof.losses.batch import Outputs
 from labelproof.losses.numerics import LOG_ZERO, complement, log_mixed, of_label
 from labelproof.ranges import within
 
-__all__ = ["BiTempered", "JensenShannon", "tempered_log_softmax"]
-
 
 class JensenShannon(PointwiseLoss):
     r"""Jensen-Shannon divergence of label and output, between cross entropy and absolute error.

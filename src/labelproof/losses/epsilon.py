@@ -22,8 +22,6 @@ from labelproof.losses.cross_entropy import CrossEntropy, Focal
 from labelproof.losses.numerics import check_clamp, clamp_log_probability, log_mixed, of_label
 from labelproof.ranges import within
 
-__all__ = ["EpsilonCrossEntropy", "EpsilonFocal"]
-
 
 class _Epsilon(Loss):
     def __init__(

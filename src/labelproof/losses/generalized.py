@@ -11,13 +11,6 @@ from labelproof.losses.base import LossSettings, PointwiseLoss
 from labelproof.losses.numerics import check_clamp, clamp_log_probability, complement
 from labelproof.ranges import within
 
-__all__ = [
-    "GeneralizedCrossEntropy",
-    "MeanAbsoluteError",
-    "generalized_cross_entropy",
-    "mean_absolute_error",
-]
-
 
 def mean_absolute_error(logits: Tensor, target: Tensor) -> Tensor:
     r"""Mean absolute error of each example, $1 - u_y$.

@@ -26,15 +26,6 @@ from labelproof.losses.penalty import overflow_scale, power_sum, sharpen
 if TYPE_CHECKING:
     from labelproof.losses.base import Loss, PointwiseLoss
 
-__all__ = [
-    "LabelForm",
-    "MeanAndGradient",
-    "Sharpening",
-    "has_gradient",
-    "mean_and_gradient",
-    "mean_with_gradient",
-]
-
 # Torch's own, which has no name in Python; looked up once.
 _through_log_softmax = torch.ops.aten._log_softmax_backward_data.default
 

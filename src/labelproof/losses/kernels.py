@@ -24,8 +24,6 @@ from torch import Tensor
 from labelproof.losses.batch import is_plain
 from labelproof.losses.penalty import traced_gradient
 
-__all__ = ["fits", "label_and_norm"]
-
 _LARGEST_BLOCK = 8192
 
 

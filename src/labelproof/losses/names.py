@@ -46,20 +46,6 @@ from labelproof.losses.negative import NegativeLearning
 from labelproof.losses.normalized import NormalizedNegativeCrossEntropy, NormalizedNegativeFocal
 from labelproof.losses.symmetric import ReverseCrossEntropy, SymmetricCrossEntropy
 
-__all__ = [
-    "LOSSES",
-    "LOSS_FILES",
-    "SPOKEN",
-    "SUFFIXES",
-    "UNWRITTEN",
-    "VERSION",
-    "WRITTEN",
-    "known_losses",
-    "load_losses",
-    "loss_arguments",
-]
-
-
 LOSSES: Mapping[str, type[Loss]] = {
     "ce": CrossEntropy,
     "fl": Focal,

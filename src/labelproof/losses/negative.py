@@ -14,9 +14,6 @@ from labelproof.losses.batch import Outputs, admit, is_probabilities, may_read, 
 from labelproof.losses.numerics import check_clamp, of_label, sum_of_others
 from labelproof.ranges import flag, whole
 
-__all__ = ["NegativeLearning", "draw_complementary", "log_complements", "negative_learning"]
-
-
 IGNORED = -100
 """The target that does not count in the functional form, as everywhere in torch."""
 

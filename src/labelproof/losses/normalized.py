@@ -14,8 +14,6 @@ from labelproof.losses.batch import Outputs, may_read
 from labelproof.losses.cross_entropy import CrossEntropy, Focal
 from labelproof.losses.numerics import others_of_label, sum_of_others
 
-__all__ = ["Normalized", "NormalizedNegativeCrossEntropy", "NormalizedNegativeFocal"]
-
 
 class Normalized(Loss):
     r"""A loss divided by its sum over all labels, $L(u, y) / \sum_{i=1}^k L(u, i)$.

@@ -9,18 +9,6 @@ from torch import Tensor
 
 from labelproof.ranges import within
 
-__all__ = [
-    "LOG_ZERO",
-    "check_clamp",
-    "clamp_log_probability",
-    "complement",
-    "log_mixed",
-    "of_label",
-    "others_of_label",
-    "sum_of_others",
-]
-
-
 LOG_ZERO = -1e4
 """A logarithm whose exponential is 0 in float64, too."""
 

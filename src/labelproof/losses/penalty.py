@@ -12,22 +12,6 @@ from labelproof.losses.batch import class_axis, may_read, working_precision
 from labelproof.losses.numerics import clamp_log_probability, of_label
 from labelproof.ranges import within
 
-__all__ = [
-    "SPARSE",
-    "check_vector",
-    "lp_norm",
-    "overflow_scale",
-    "permutation_penalty",
-    "power_sum",
-    "sharpen",
-    "shift_penalty",
-    "smoothing_values",
-    "smoothing_vector",
-    "sparse_rate",
-    "write_vector",
-]
-
-
 SPARSE = 0.99
 """An output counts as one-hot when its largest probability is above this (the paper's figure 3)."""
 

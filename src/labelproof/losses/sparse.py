@@ -30,7 +30,6 @@ from labelproof.losses.gradient import LabelForm, Sharpening
 from labelproof.losses.numerics import check_clamp
 from labelproof.losses.penalty import (
     check_vector,
-    lp_norm,
     power_sum,
     sharpen,
     shift_penalty,
@@ -46,8 +45,6 @@ try:
     from labelproof.losses import kernels
 except ImportError:  # Triton comes with CUDA builds of torch only
     kernels = None
-
-__all__ = ["SparseParts", "SparseRegularized", "lp_norm", "sharpen", "sparse_rate"]
 
 SMALLEST_TEMPERATURE = 1e-12
 """The gradient through the norm has its inverse squared, and float32 ends at 3e38."""

@@ -14,15 +14,6 @@ from labelproof.losses.batch import Outputs
 from labelproof.losses.numerics import check_clamp, of_label, others_of_label, sum_of_others
 from labelproof.ranges import finite, within
 
-__all__ = [
-    "LOG_ZERO",
-    "ReverseCrossEntropy",
-    "SymmetricCrossEntropy",
-    "reverse_cross_entropy",
-    "symmetric_cross_entropy",
-]
-
-
 LOG_ZERO = math.log(1e-4)
 """What stands for log 0 in the field's code; papers that quote -4 were run with it."""
 

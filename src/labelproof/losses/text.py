@@ -35,8 +35,6 @@ from labelproof.ranges import suggest
 from labelproof.schedules import Constant, Exponential, exponential
 from labelproof.text import Call, Group, Node, Sum, Term, TextError, format_value, parse_sum
 
-__all__ = ["LossSyntaxError", "OwnLossError", "format_loss", "parse_loss"]
-
 
 class LossSyntaxError(TextError):
     """Text that is not a loss, with the place."""

@@ -13,8 +13,6 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-__all__ = ["BLEND", "Blend"]
-
 BLEND = "blend"
 """What the network of a run is called that is a blend."""
 

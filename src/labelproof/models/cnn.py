@@ -10,8 +10,6 @@ from torch import nn
 from labelproof.models.network import Network, global_state_kept, image_sizes, initialize
 from labelproof.ranges import whole
 
-__all__ = ["EightLayerCNN", "FourLayerCNN"]
-
 
 class FourLayerCNN(Network):
     """The paper's network for MNIST: two convolutions with pooling, two linear layers.

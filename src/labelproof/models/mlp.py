@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from labelproof.models.network import Network, global_state_kept, initialize, sizes
 from labelproof.ranges import flag, whole
 
-__all__ = ["MLP", "chain", "fits", "linear_layers", "listened_to", "pass_back", "pass_on"]
-
 
 class MLP(Network):
     """Linear layers with ReLU between them, over flattened inputs.

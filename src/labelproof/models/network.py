@@ -13,8 +13,6 @@ from torch import Tensor, nn
 
 from labelproof.ranges import whole
 
-__all__ = ["Network", "global_state_kept", "image_sizes", "initialize", "penultimate", "sizes"]
-
 
 class Network(nn.Module):
     """A classifier in two parts; subclasses make the parts.

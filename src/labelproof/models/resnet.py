@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from labelproof.models.network import Network, global_state_kept, image_sizes, initialize
 from labelproof.ranges import whole
 
-__all__ = ["BasicBlock", "BottleneckBlock", "GlobalAverage", "ResNet", "Stem"]
-
 Stem: TypeAlias = Literal["cifar", "imagenet"]
 
 

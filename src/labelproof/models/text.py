@@ -33,9 +33,6 @@ from labelproof.models.resnet import ResNet
 from labelproof.ranges import suggest, whole
 from labelproof.text import Call, TextError, parse_call
 
-__all__ = ["NETWORKS", "NetworkFamily", "format_network", "is_factory", "make_network"]
-
-
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
 _DEEPEST = 1000

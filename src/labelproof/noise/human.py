@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from labelproof.noise.sampling import NoisyLabels, admit_labels
 from labelproof.npz import check_room, read_npz
 
-__all__ = ["HUMAN_LABELS", "HumanSet", "human_labels"]
-
 _MOST_CLASSES = 10_000
 
 

@@ -13,8 +13,6 @@ from labelproof.noise.sampling import NoisyLabels, admit_labels, cumulative_chan
 from labelproof.ranges import within
 from labelproof.seeds import Seed, as_generator
 
-__all__ = ["corrupt_by_instance"]
-
 # 32 MiB of doubles at a time, whatever the number of samples.
 _BLOCK = 1 << 22
 

@@ -14,21 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.ranges import within
 
-__all__ = [
-    "CONFUSIONS",
-    "IN_TURN",
-    "REFERENCE_CONFUSIONS",
-    "SUPER_CLASSES",
-    "Rival",
-    "UnlearnableClassWarning",
-    "asymmetric_matrix",
-    "check_matrix",
-    "find_rivals",
-    "pair_matrix",
-    "symmetric_matrix",
-    "warn_of_rivals",
-]
-
 
 def symmetric_matrix(num_classes: int, rate: float) -> NDArray[np.float64]:
     """A flipped label goes to each of the OTHER classes with equal chance.

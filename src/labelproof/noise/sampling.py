@@ -10,16 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from labelproof.noise.matrices import check_matrix, warn_of_rivals
 from labelproof.seeds import Seed, as_generator
 
-__all__ = [
-    "NoisyLabels",
-    "admit_labels",
-    "corrupt",
-    "cumulative_chances",
-    "deal_labels",
-    "draw_labels",
-    "exact_counts",
-]
-
 
 @dataclass(frozen=True)
 class NoisyLabels:

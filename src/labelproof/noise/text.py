@@ -23,9 +23,6 @@ from labelproof.ranges import within
 from labelproof.seeds import Seed
 from labelproof.text import format_value, parse_form
 
-__all__ = ["KINDS", "NoiseSpec", "parse_noise"]
-
-
 _BY_MATRIX = ("symmetric", "asymmetric", "asymmetric-reference", "pair")
 
 KINDS = ("none", *_BY_MATRIX, "instance", "human")

@@ -26,15 +26,6 @@ from labelproof.training.geometry import (
     trace_pixels,
 )
 
-__all__ = [
-    "Augmentation",
-    "augment_images",
-    "draw_augmentation",
-    "gather_images",
-    "parse_augmentation",
-    "prepare_images",
-]
-
 _FORMS = [
     "resized-crop:SIDE",
     "crop:PIXELS",

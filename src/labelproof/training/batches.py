@@ -25,22 +25,6 @@ from labelproof.training.augmentation import (
 )
 from labelproof.training.randomness import generator_for
 
-__all__ = [
-    "DeviceInputs",
-    "EpochPlan",
-    "Feed",
-    "Fetched",
-    "Labels",
-    "ResidentFeed",
-    "ResidentImages",
-    "ResidentInputs",
-    "ResidentRows",
-    "RowFeed",
-    "Share",
-    "plan_epoch",
-    "standardize",
-]
-
 
 class Share(NamedTuple):
     """The part of a step's batch that this process works on."""

@@ -28,20 +28,6 @@ from torch import Tensor
 from labelproof.ranges import whole
 from labelproof.training.files import NO_ROOM, clear_litter, write_bytes
 
-__all__ = [
-    "Checkpoint",
-    "LaterFormatError",
-    "all_tensors",
-    "can_draw_on",
-    "check_newest",
-    "load_checkpoint",
-    "load_weights",
-    "make_checkpoint",
-    "newest_whole",
-    "refuse_misfit",
-    "save_checkpoint",
-]
-
 _FORMAT = 2
 _SUFFIX = ".safetensors"
 _KEY = "labelproof"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["change_brightness", "change_contrast", "change_hue", "change_saturation", "jitter"]
-
 
 def jitter(images: Tensor, factors: Tensor, *, strengths: tuple[float, ...]) -> Tensor:
     """Change the colours of each image by its own factors.

@@ -21,16 +21,6 @@ from labelproof.text import parse_form
 from labelproof.training.algorithms import parse_algorithm
 from labelproof.training.augmentation import parse_augmentation
 
-__all__ = [
-    "CLASS_WEIGHTS",
-    "L1_ON",
-    "OPTIMIZERS",
-    "PRECISIONS",
-    "Configuration",
-    "LearningRate",
-    "parse_learning_rate",
-]
-
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
 """How the network computes: `auto` is bf16 on CUDA and float32 elsewhere."""
 

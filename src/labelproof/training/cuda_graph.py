@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["WARM_UPS", "Recorder", "tuned"]
-
 WARM_UPS = 3
 """Plain calls before a recording: compilation, the choice of algorithms and lazy allocations."""
 

@@ -24,17 +24,6 @@ from torch.nn.parallel import DistributedDataParallel
 from labelproof.training.execution import Execution
 from labelproof.training.metrics import Tally
 
-__all__ = [
-    "SynchronizedBatchNorm",
-    "anyone",
-    "count_batches",
-    "launched",
-    "share_gradients",
-    "sum_tally",
-    "take_from_first",
-    "taking_part",
-]
-
 
 def launched() -> bool:
     """Whether `torchrun` started this process as one of several."""

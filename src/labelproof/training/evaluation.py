@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from labelproof.training.execution import autocast
 
-__all__ = ["CHUNK", "count_predictions", "evaluating", "predict_logits"]
-
 CHUNK = 500
 """Images at a time: enough to keep a GPU busy, few enough to need little memory."""
 

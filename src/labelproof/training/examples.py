@@ -15,8 +15,6 @@ from labelproof.noise import parse_noise
 from labelproof.training.configuration import Configuration
 from labelproof.training.randomness import derive_seed
 
-__all__ = ["Examples", "balanced_weights", "choose_examples"]
-
 
 @dataclass(frozen=True)
 class Examples:

@@ -11,15 +11,6 @@ import torch
 
 from labelproof.ranges import whole
 
-__all__ = [
-    "TYPES",
-    "Execution",
-    "autocast",
-    "choose_device",
-    "choose_execution",
-    "resolve_precision",
-]
-
 TYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 """What the names stand for."""
 

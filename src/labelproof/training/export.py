@@ -26,8 +26,6 @@ from labelproof.training.provenance import Description
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.version import __version__
 
-__all__ = ["EXPORTS", "KEY", "export_run", "looking"]
-
 EXPORTS = {"onnx": ".onnx", "torch-export": ".pt2"}
 """The formats, and how their files end."""
 

@@ -25,18 +25,6 @@ from numpy.typing import NDArray
 
 from labelproof.npz import read_npz
 
-__all__ = [
-    "clear_litter",
-    "is_litter",
-    "read_arrays",
-    "read_json",
-    "remove_folder",
-    "sync",
-    "write_arrays",
-    "write_bytes",
-    "write_text",
-]
-
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _LITTER = ".labelproof-"

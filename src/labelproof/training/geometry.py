@@ -13,17 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = [
-    "ATTEMPTS",
-    "RATIO",
-    "centre_box",
-    "choose_box",
-    "choose_boxes",
-    "resample",
-    "short_side",
-    "trace_pixels",
-]
-
 ATTEMPTS = 10
 """How often a box that does not fit the image is drawn anew before the centre is taken."""
 

@@ -26,21 +26,6 @@ from labelproof.training.batches import Fetched
 from labelproof.training.configuration import Configuration, parse_learning_rate
 from labelproof.training.examples import Examples
 
-__all__ = [
-    "MEMORY",
-    "SEEN",
-    "Backlog",
-    "Counted",
-    "DivergedError",
-    "Epoch",
-    "Reading",
-    "Tally",
-    "epoch_metrics",
-    "explain_divergence",
-    "schedules_at",
-    "spread",
-]
-
 MEMORY = ("clean_fitted", "wrong_fitted", "wrong_corrected")
 """Counted where clean labels are known: right labels that are predicted, wrong labels that are
 predicted, and wrong labels in whose place the true class is."""

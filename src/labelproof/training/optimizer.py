@@ -20,8 +20,6 @@ from torch import Tensor, nn
 
 from labelproof.training.configuration import Configuration
 
-__all__ = ["FlatParameters", "Optimizer", "adamw", "sgd"]
-
 _ALIGNED = 4
 """Numbers in 16 bytes: compiled code copies an input that does not start at a multiple of it."""
 

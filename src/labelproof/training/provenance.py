@@ -29,23 +29,6 @@ from labelproof.training.examples import Examples
 from labelproof.training.files import read_json, write_text
 from labelproof.training.record import RECORD, read_record
 
-__all__ = [
-    "Description",
-    "OtherDataError",
-    "describe",
-    "find_again",
-    "fingerprint",
-    "mark_data",
-    "note_data",
-    "note_place",
-    "note_places",
-    "places_of",
-    "read_description",
-    "read_note",
-    "refuse_other_data",
-    "write_description",
-]
-
 MODEL = "model.json"
 
 BEGUN_ON = "fingerprint.json"

@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor
 
-__all__ = ["GlobalChance", "derive_seed", "generator_for"]
-
 
 def derive_seed(seed: int, purpose: str, epoch: int = 0) -> int:
     """A seed of 63 bits for one purpose in one epoch of a run.

@@ -16,8 +16,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.training.files import read_json
 from labelproof.version import __version__
 
-__all__ = ["RunRecord", "read_record", "sizes", "versions"]
-
 RECORD = "record.json"
 
 

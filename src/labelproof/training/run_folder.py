@@ -44,20 +44,6 @@ from labelproof.training.provenance import (
 from labelproof.training.record import RECORD, RunRecord, read_record
 from labelproof.training.trainer import Trainer
 
-__all__ = [
-    "ATTEMPTS",
-    "LOCK",
-    "SEARCH",
-    "FolderInUseError",
-    "History",
-    "OtherConfigurationError",
-    "RunFolder",
-    "check_removable",
-    "owning",
-    "refuse_file",
-    "remove_run",
-]
-
 METRICS = "metrics.jsonl"
 TIMING = "timing.jsonl"
 PREDICTIONS = "predictions.npz"

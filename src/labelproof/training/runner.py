@@ -40,8 +40,6 @@ from labelproof.training.stop_request import StopRequest
 from labelproof.training.streaming import StreamedSet
 from labelproof.training.trainer import Trainer
 
-__all__ = ["ActiveRun", "DeviceMemoryError", "Event", "Job", "fits", "train_runs"]
-
 
 @dataclass(frozen=True)
 class Job:

@@ -17,8 +17,6 @@ from labelproof.training.kernels.mlp import Direct, make_direct
 from labelproof.training.metrics import Tally
 from labelproof.training.optimizer import Optimizer
 
-__all__ = ["Average", "Step", "judge", "predict"]
-
 _SIDE_BY_SIDE = 64
 """Up to so many gradients are laid side by side in one compiled kernel."""
 

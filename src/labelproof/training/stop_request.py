@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 
-__all__ = ["StopRequest"]
-
 
 class StopRequest:
     """A context that records SIGINT and SIGTERM instead of raising; a second signal raises.

@@ -25,8 +25,6 @@ from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, Fetched, 
 from labelproof.training.geometry import centre_box, choose_box
 from labelproof.training.workers import deaf_to_interrupts
 
-__all__ = ["StreamedFeed", "StreamedImages", "StreamedSet"]
-
 
 class StreamedImages:
     """Batches of images that are decoded, cut and resized when they are needed.

@@ -31,11 +31,6 @@ from labelproof.training.provenance import Description, read_description
 from labelproof.training.record import RunRecord, read_record
 from labelproof.training.streaming import StreamedImages
 
-__all__ = [
-    "TrainedNetwork",
-    "load_network",
-]
-
 
 @dataclass(frozen=True)
 class TrainedNetwork:

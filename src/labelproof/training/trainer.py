@@ -50,8 +50,6 @@ from labelproof.training.provenance import Description, describe
 from labelproof.training.randomness import GlobalChance, derive_seed, generator_for
 from labelproof.training.step import Average, Step
 
-__all__ = ["Trainer", "draw_nothing", "drop_units", "make_networks"]
-
 
 def make_networks(
     configuration: Configuration, description: Description, execution: Execution, count: int

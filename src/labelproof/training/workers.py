@@ -15,8 +15,6 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-__all__ = ["Event", "WorkerError", "deaf_to_interrupts", "run_tasks"]
-
 Task = TypeVar("Task")
 Work = Callable[[Task], Generator[Any, None, Any]]
 """Does a task: yields its progress, returns its result."""

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from labelproof.losses import Loss, NegativeLearning
 from labelproof.ranges import whole
 
-__all__ = ["Algorithm", "Batch", "Objectives", "Seen", "selected_mean"]
-
 
 @dataclass(frozen=True)
 class Batch:

@@ -19,8 +19,6 @@ from labelproof.losses import Loss
 from labelproof.ranges import within
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives, selected_mean
 
-__all__ = ["CoTeaching", "estimate_noise_rate", "smallest"]
-
 WARM_UP = 2
 """Epochs before the noise rate is first estimated. During the first the examples seen early are
 judged by a network that knows nothing, which says more about their place than their label."""

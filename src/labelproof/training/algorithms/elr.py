@@ -16,8 +16,6 @@ from labelproof.losses import Loss, sparse_rate
 from labelproof.ranges import within
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives
 
-__all__ = ["EarlyLearning"]
-
 CLAMP = 1e-4
 """Probabilities stay this far from 0 and 1, as in the authors' code. It keeps `1 - <t, u>` away
 from 0, where the logarithm and its gradient have no bound."""

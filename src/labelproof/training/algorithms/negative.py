@@ -20,8 +20,6 @@ from labelproof.losses.numerics import of_label
 from labelproof.ranges import whole, within
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives, selected_mean
 
-__all__ = ["NegativeToPositive"]
-
 BELIEVED = 0.5
 """The probability above which a given label is learned as it stands."""
 

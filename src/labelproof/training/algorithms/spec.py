@@ -16,8 +16,6 @@ from labelproof.training.algorithms.elr import EarlyLearning
 from labelproof.training.algorithms.negative import NegativeToPositive
 from labelproof.training.algorithms.supervised import Supervised
 
-__all__ = ["ALGORITHMS", "AlgorithmSpec", "make_algorithm", "parse_algorithm"]
-
 ALGORITHMS: Mapping[str, type[Algorithm]] = {
     "supervised": Supervised,
     "co-teaching": CoTeaching,

@@ -10,8 +10,6 @@ from torch import Tensor
 from labelproof.losses import Loss, SparseRegularized, lp_norm, sharpen, sparse_rate
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives, Seen
 
-__all__ = ["Supervised"]
-
 
 class Supervised(Algorithm):
     """Minimise the loss on all examples.

@@ -17,14 +17,6 @@ from torch import Tensor, nn
 from labelproof.ranges import choose
 from labelproof.training.kernels.winograd import WinogradConv2d, use_winograd
 
-__all__ = [
-    "CONVOLUTIONS",
-    "PaddedConv2d",
-    "default_convolution",
-    "pad_convolutions",
-    "use_convolution",
-]
-
 _UNIT = 8
 
 Network = TypeVar("Network", bound=nn.Module)

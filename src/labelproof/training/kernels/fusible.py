@@ -17,8 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["FusibleMaxPool2d", "FusibleReLU", "fusing_options", "make_fusible"]
-
 _FUSING: dict[str, Any] = {
     "realize_reads_threshold": 20,
     "realize_acc_reads_threshold": 40,

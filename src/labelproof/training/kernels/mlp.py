@@ -18,8 +18,6 @@ from labelproof.training.batches import Feed, Fetched
 from labelproof.training.metrics import Backlog
 from labelproof.training.optimizer import Optimizer
 
-__all__ = ["Direct", "make_direct"]
-
 
 def make_direct(
     network: nn.Module, algorithm: Algorithm, optimizer: Optimizer, feed: Feed, backlog: Backlog

@@ -26,16 +26,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = [
-    "TILE",
-    "WinogradConv2d",
-    "unfolded_backward",
-    "unfolded_forward",
-    "use_winograd",
-    "winograd_backward",
-    "winograd_forward",
-]
-
 TILE = 4
 """Outputs along a side of a tile."""
 
