@@ -139,11 +139,13 @@ def read_through(
     reading = model.transition @ inverse
     groups = Groups(shift(logits), given)
     word = read_word(groups.probabilities(model.temperature), reading)
-    joint = groups.expect(word, matrix, None if weight is None else weight[groups.order])
+    weights = None if weight is None else weight[groups.order]
+    read = replace(model, transition=matrix)
+    joint = groups.fit(1.0, start=read, steps=1, weight=weights, probabilities=word).joint
     differing = float(np.average(anchors.predicted != given, weights=weight))
     if 1 - np.trace(joint) > _MORE_THAN_DIFFER * differing:
         return model
-    return replace(model, transition=matrix, joint=joint, reading=reading)
+    return replace(read, joint=joint, reading=reading)
 
 
 def read_word(word: NDArray[np.floating], reading: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -135,16 +135,16 @@ def _describe(
 ) -> Audit:
     """The findings with the names of samples and classes; `index` says of which samples."""
     dataset = labels if isinstance(labels, Dataset) else None
-    names = name_samples(labels, data)
-    index = np.arange(len(names)) if index is None else index
-    samples = [names[place] for place in index.tolist()]
+    samples = name_samples(labels, data)
+    if index is not None:
+        samples = [samples[place] for place in index.tolist()]
     return Audit(
         name=Path(data).stem if dataset is None else dataset.name,
         data=str(data),
         kind="unknown" if dataset is None else "rows" if dataset.tabular else "images",
         class_names=class_names,
         samples=samples,
-        index=index,
+        index=np.arange(len(samples)) if index is None else index,
         findings=findings,
         agreement=findings.agreement,
         marks=None if dataset is None else marks_of(dataset, data, samples),

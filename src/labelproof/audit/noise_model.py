@@ -22,11 +22,13 @@ Reference:
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize_scalar
 
 from labelproof.audit.predictions import admit_logits
 from labelproof.ranges import within
@@ -50,9 +52,10 @@ _TOLERANCE = 1e-6
 _COOLEST, _HOTTEST = 0.05, 20.0
 _SEARCHED = 10_000
 """Samples by which the temperature is searched for, spread over all where there are more."""
-_ROUNDS = 3
 _PROBES = 9
-"""Temperatures that are looked at in each of the rounds of the search."""
+"""Temperatures that the search starts from."""
+_CLOSE = 0.03
+"""How closely it finds the logarithm of the best one."""
 
 _SURE = 0.999
 """How sure a network is that has seen the labels, on average, of what it says."""
@@ -125,21 +128,19 @@ def fit_noise_model(
 
 
 def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: int) -> NoiseModel:
-    """The most probable temperature by the labels, in rounds of closer and closer probes."""
-    groups = Groups(shifted, given)
-    bounds = np.log(_COOLEST), np.log(_HOTTEST)
-    best: NoiseModel | None = None
-    for _ in range(_ROUNDS):
-        probes = np.exp(np.linspace(*bounds, _PROBES))
-        fits: list[NoiseModel] = []
-        for probe in probes:
-            best = groups.fit(float(probe), start=best, steps=_STEPS // 3)
-            fits.append(best)
-        peak = int(np.argmax([log_posterior(fit, samples) for fit in fits]))
-        best = fits[peak]
-        bounds = np.log(probes[max(peak - 1, 0)]), np.log(probes[min(peak + 1, _PROBES - 1)])
-    assert best is not None  # noqa: S101
-    return best
+    """The most probable temperature by the labels: probes far apart, then closer ones."""
+    groups, fits = Groups(shifted, given), dict[float, NoiseModel]()
+
+    def improbable(logarithm: float) -> float:
+        start = fits[min(fits, key=lambda tried: abs(tried - logarithm))] if fits else None
+        fits[logarithm] = groups.fit(math.exp(logarithm), start=start, steps=_STEPS // 3)
+        return -log_posterior(fits[logarithm], samples)
+
+    probes = np.linspace(math.log(_COOLEST), math.log(_HOTTEST), _PROBES).tolist()
+    peak = int(np.argmin([improbable(probe) for probe in probes]))
+    around = probes[max(peak - 1, 0)], probes[min(peak + 1, _PROBES - 1)]
+    minimize_scalar(improbable, bounds=around, method="bounded", options={"xatol": _CLOSE})
+    return max(fits.values(), key=lambda fit: log_posterior(fit, samples))
 
 
 def log_posterior(fit: NoiseModel, samples: int) -> float:
@@ -220,9 +221,9 @@ class Groups:
         if probabilities is None:
             probabilities = self.probabilities(temperature)
         transition = self._begin() if start is None else start.transition
-        before = -np.inf
         total = len(self.logits) if weight is None else float(weight.sum())
-        likelihood, joint = before, transition / self.classes
+        before = likelihood = -np.inf
+        joint = transition / self.classes
         for _ in range(steps):
             expected, likelihood = self._step(probabilities, transition, weight)
             likelihood /= total
@@ -233,20 +234,9 @@ class Groups:
             before = likelihood
         return NoiseModel(transition, temperature, float(likelihood), joint)
 
-    def expect(
-        self,
-        probabilities: NDArray[np.float32],
-        transition: NDArray[np.float64],
-        weight: NDArray[np.float32] | None = None,
-    ) -> NDArray[np.float64]:
-        """The share of samples of each true class (row) with each label (column)."""
-        expected, _ = self._step(probabilities, transition, weight)
-        return expected / (len(self.logits) if weight is None else float(weight.sum()))
-
     def _begin(self) -> NDArray[np.float64]:
-        share = 0.2
-        off = share / max(self.classes - 1, 1)
-        return np.full((self.classes, self.classes), off) + (1 - share - off) * np.eye(self.classes)
+        same = np.eye(self.classes)
+        return 0.8 * same + 0.2 / max(self.classes - 1, 1) * (1 - same)
 
     def _step(
         self,
@@ -255,18 +245,20 @@ class Groups:
         weight: NDArray[np.float32] | None,
     ) -> tuple[NDArray[np.float64], float]:
         """How many samples of each true class have each label, and the log-likelihood."""
-        expected = np.zeros((self.classes, self.classes))
-        likelihood = 0.0
-        begin = 0
-        for label, end in enumerate(self.ends.tolist()):
-            block = probabilities[begin:end]
-            column = transition[:, label].astype(np.float32)
-            told = np.maximum(block @ column, np.float32(1e-30))
-            each = np.ones(end - begin, np.float32) if weight is None else weight[begin:end]
-            expected[:, label] = column * (block.T @ (each / told))
-            likelihood += float((each * np.log(told)).sum(dtype=np.float64))
-            begin = end
-        return expected, likelihood
+        columns = np.ascontiguousarray(transition.T, np.float32)
+        told = np.empty(len(probabilities), np.float32)
+        expected = np.empty_like(columns)
+        blocks = list(itertools.pairwise([0, *self.ends.tolist()]))
+        for label, (begin, end) in enumerate(blocks):
+            np.matmul(probabilities[begin:end], columns[label], out=told[begin:end])
+        np.maximum(told, np.float32(1e-30), out=told)
+        share = 1 / told if weight is None else weight / told
+        for label, (begin, end) in enumerate(blocks):
+            np.matmul(share[begin:end], probabilities[begin:end], out=expected[label])
+        expected *= columns
+        np.log(told, out=told)
+        told *= 1 if weight is None else weight
+        return expected.T.astype(np.float64), float(told.sum(dtype=np.float64))
 
 
 _FEW = 5_000

@@ -63,8 +63,7 @@ class LogProbabilities:
         return len(self.probabilities)
 
     def __getitem__(self, part: Any, /) -> NDArray[np.float32]:
-        chosen = np.array(self.probabilities[part], dtype=np.float32)
-        np.maximum(chosen, np.float32(_SMALLEST), out=chosen)
+        chosen = np.maximum(self.probabilities[part], _SMALLEST, dtype=np.float32)
         return np.log(chosen, out=chosen)
 
 
@@ -154,8 +153,9 @@ def name_samples(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> l
     """
     if isinstance(labels, Dataset):
         return sample_names(labels.train, data)
+    size = len(np.asarray(labels))
     lines = Path(data).suffix.lower() == ".txt"
-    return [f"line {n + 1}" if lines else str(n) for n in range(len(np.asarray(labels)))]
+    return [f"line {n + 1}" for n in range(size)] if lines else list(map(str, range(size)))
 
 
 def table_of(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> Path | None:
