@@ -174,6 +174,17 @@ def test_malformed_tables_are_refused_with_a_reason(tmp_path: Path) -> None:
         read_table([1, 2])  # pyright: ignore[reportArgumentType]
 
 
+def test_parquet_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    good = tmp_path / "good.parquet"
+    frame = pd.DataFrame({"name of x": ["word of x"] * 4, "label": [*"abab"]})
+    frame.to_parquet(good, compression=None)
+    assert read_table(good)["name of x"].tolist() == ["word of x"] * 4
+    for text in (b"name of x", b"word of x"):
+        damaged = good.read_bytes().replace(text, text.replace(b" ", b"\xff"))
+        with pytest.raises(ValueError, match=r"bad\.parquet: .*(UTF8|utf-8)"):
+            read_table(write(tmp_path, damaged, "bad.parquet"))
+
+
 def test_lines_with_too_many_cells_can_be_left_out(tmp_path: Path) -> None:
     file = write(tmp_path, "size,label\n1,a\n2,b,c\n3,b\n4,a\n")
     with pytest.warns(DataWarning, match="1 line with too many cells left out: 3"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import multiprocessing
 import os
 import signal
 import socket
@@ -20,6 +21,7 @@ from made_records import write_tiny_mnist
 from small_runs import kinds, load_small, small
 from trained import labelproof
 
+from labelproof.experiments import cluster as cluster_module
 from labelproof.experiments.cluster import RayEngine, WorkerLostError, connected, share_of_gpu
 from labelproof.experiments.engines import Engine, LocalEngine
 from labelproof.training import Configuration, Event, Job, StopRequest
@@ -155,6 +157,45 @@ def test_a_run_that_loses_too_many_workers_fails_alone(ray: Any, tmp_path: Path)
     assert kinds(of(jobs[0], events))[-1] == "failed"
     assert isinstance(of(jobs[0], events)[-1].value, WorkerLostError)
     assert kinds(of(jobs[1], events))[-1] == "finished"
+
+
+def lose_machines(folder: Path) -> None:
+    """Train on a cluster of two machines, of which one is lost, and then the other."""
+    from ray.cluster_utils import Cluster
+
+    cluster_module.GONE = 1.0
+    memory = 100 << 20
+    cluster = Cluster(True, head_node_args={"num_cpus": 0, "object_store_memory": memory})
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=memory) for _ in range(2)]
+    cluster.wait_for_nodes()
+    jobs = in_folder(folder, *(small(seed=seed, epochs=LONG) for seed in (1, 2)))
+    begun: set[Job] = set()
+
+    def lose(event: Event) -> None:
+        begun.add(event.job)
+        if event.kind == "epoch" and len(begun) == 4 - len(nodes) == 2 + (event.job not in jobs):
+            cluster.remove_node(nodes.pop(), allow_graceful=False)
+
+    engine = RayEngine(cluster.address, checkpoint_seconds=0)
+    with connected(cluster.address):
+        events = follow(engine, jobs, lose)
+        assert len(nodes) == 1
+        local = LocalEngine(choose_execution("cpu", workers=1))
+        alone = [replace(job, folder=None) for job in jobs]
+        assert outcomes(events) == outcomes(list(local.train(alone, load=load_small)))
+        with pytest.raises(ConnectionError, match=r"--engine ray: .* 0 CPU .* resumes"):
+            follow(engine, in_folder(folder, small(seed=3, epochs=10_000)), lose)
+    cluster.shutdown()
+
+
+@needs_ray
+@pytest.mark.slow
+def test_runs_move_to_another_machine_and_end_in_a_sentence_without_one(tmp_path: Path) -> None:
+    # A process of its own, since this one is connected to another Ray.
+    process = multiprocessing.get_context("spawn").Process(target=lose_machines, args=(tmp_path,))
+    process.start()
+    process.join(240)
+    assert process.exitcode == 0
 
 
 @needs_ray

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 
 import numpy as np
@@ -20,12 +19,11 @@ from labelproof.training.augmentation import (
 )
 from labelproof.training.batches import (
     EpochPlan,
-    Fetched,
+    FeedRequest,
     Labels,
     ResidentFeed,
     ResidentImages,
     ResidentRows,
-    RowFeed,
     plan_epoch,
 )
 from labelproof.training.trainer import Trainer
@@ -122,7 +120,7 @@ def test_nothing_to_learn_from_is_an_empty_plan() -> None:
 def feed_of(images: ResidentImages, count: int, augmentation: Augmentation) -> ResidentFeed:
     given = torch.arange(200) % 10
     labels = Labels(given, given + 100)
-    feed = images.make_feed(augmentation, count, labels=labels, dtype=torch.float32, batch_size=8)
+    feed = images.make_feed(FeedRequest(augmentation, labels, count, 8))
     assert isinstance(feed, ResidentFeed)
     return feed
 
@@ -183,13 +181,8 @@ def test_images_lie_as_the_network_reads_them() -> None:
 
 def test_batches_come_in_the_networks_numbers() -> None:
     images = ResidentImages(small_digits(), CPU)
-    feed = images.make_feed(
-        AUGMENTED,
-        16,
-        labels=Labels(*torch.zeros(2, 200, dtype=torch.int64)),
-        dtype=torch.bfloat16,
-        batch_size=8,
-    )
+    labels = Labels(*torch.zeros(2, 200, dtype=torch.int64))
+    feed = images.make_feed(FeedRequest(AUGMENTED, labels, 16, 8, torch.bfloat16))
     found = plan(np.arange(16))
     feed.load(found)
     inputs = feed.fetch(8).inputs
@@ -203,9 +196,6 @@ def test_batches_come_in_the_networks_numbers() -> None:
         std=images.std,
     )
     assert torch.equal(inputs, whole.bfloat16())
-
-
-NONE = Augmentation()
 
 
 def table(count: int = 90, width: int = 4) -> Dataset:
@@ -222,93 +212,20 @@ def table(count: int = 90, width: int = 4) -> Dataset:
     )
 
 
-def labels(count: int = 90, *, clean: bool = True, weight: bool = True) -> Labels:
-    given = torch.arange(count) % 3
-    return Labels(
-        given,
-        (given + 1) % 3 if clean else given,
-        torch.linspace(0, 2, count) if weight else None,
-    )
-
-
-def row_plan(batch_size: int, *, rank: int = 0, world_size: int = 1) -> EpochPlan:
-    return plan_epoch(
-        np.arange(90)[::-1].copy(),
-        0,
-        seed=1,
-        batch_size=batch_size,
-        augmentation=NONE,
-        rank=rank,
-        world_size=world_size,
-    )
-
-
-def same(ours: Fetched, theirs: Fetched) -> bool:
-    return all(
-        (a is None and b is None) or (a is not None and b is not None and torch.equal(a, b))
-        for a, b in zip(ours, theirs, strict=True)
-    )
-
-
-def test_batches_are_those_that_are_gathered_one_by_one() -> None:
+def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> None:
     rows = ResidentRows(table(), CPU)
-    both = (labels(), labels(clean=False, weight=False))
-    for ahead, known, start in itertools.product((1, 33, 1000), both, (0, 3)):
-        ours = RowFeed(rows, NONE, 90, labels=known, ahead=ahead)
-        theirs = ResidentFeed(rows, NONE, 90, labels=known)
-        # Two processes share batches of 25, so that sizes alternate; the next epoch is another.
-        for found in (row_plan(8), row_plan(25, rank=1, world_size=2)):
-            for feed in (ours, theirs):
-                feed.load(found, start=start)
-            for share in found.steps[start:]:
-                assert same(ours.fetch(share.local), theirs.fetch(share.local))
-                assert torch.equal(ours.state["position"], theirs.state["position"])
-
-
-def test_labels_that_no_one_corrected_are_the_given_ones() -> None:
-    feed = RowFeed(ResidentRows(table(), CPU), NONE, 90, labels=labels(clean=False), ahead=50)
-    feed.load(row_plan(8))
-    fetched = feed.fetch(8)
-    assert fetched.clean is fetched.target
-
-
-def test_a_position_that_was_restored_is_where_it_goes_on() -> None:
-    rows = ResidentRows(table(), CPU)
-    feed = RowFeed(rows, NONE, 90, labels=labels(), ahead=40)
-    found = row_plan(8)
-    feed.load(found)
-    for _ in range(3):
-        feed.fetch(8)
-    for position in (8, 64, 0):
-        feed.state["position"].fill_(position)
-        assert torch.equal(feed.fetch(8).indices, found.order[position : position + 8])
-
-
-def test_on_the_cpu_rows_are_gathered_ahead() -> None:
-    rows = ResidentRows(table(), CPU)
-    feed = rows.make_feed(NONE, 90, labels=labels(), dtype=torch.bfloat16, batch_size=8)
-    assert isinstance(feed, RowFeed)
-    feed.load(row_plan(8))
+    given = torch.arange(90) % 3
+    labels = Labels(given, given, torch.linspace(0, 2, 90))
+    feed = rows.make_feed(FeedRequest(Augmentation(), labels, 90, 8, torch.bfloat16))
+    feed.load(plan_epoch(np.arange(90), 0, seed=1, batch_size=8, augmentation=Augmentation()))
     fetched = feed.fetch(8)
     assert fetched.inputs.dtype == torch.bfloat16
     assert torch.equal(fetched.inputs, rows.train[fetched.indices].bfloat16())
+    assert fetched.clean is fetched.target
+    assert fetched.weight is not None
+    assert torch.equal(fetched.weight, torch.linspace(0, 2, 90)[fetched.indices])
     with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
-        rows.make_feed(
-            parse_augmentation("flip"), 90, labels=labels(), dtype=torch.float32, batch_size=8
-        )
-
-
-def test_a_compiled_fetch_is_the_same_and_moves_the_position() -> None:
-    rows = ResidentRows(table(), CPU)
-    feed = RowFeed(rows, NONE, 90, labels=labels(), ahead=40)
-    found = row_plan(8)
-    feed.load(found)
-    torch.compiler.reset()
-    fetch = torch.compile(lambda: feed.fetch(8).indices, backend="aot_eager", fullgraph=True)
-    got = [fetch(), fetch(), feed.fetch(8).indices, feed.fetch(8).indices]
-    assert torch.equal(torch.cat(got), found.order[:32])
-    assert int(feed.state["position"]) == 32
-    torch.compiler.reset()
+        rows.make_feed(FeedRequest(parse_augmentation("flip"), labels, 90, 8))
 
 
 @pytest.mark.parametrize(("loss", "stop"), [("ce", 1), ("ce+sr", 11)])

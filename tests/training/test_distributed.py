@@ -54,13 +54,9 @@ def metrics(folder: Path) -> list[dict[str, float]]:
 def test_two_processes_match_one_and_resume_together(tmp_path: Path) -> None:
     network = "cnn4(width=4,hidden=16)"
     train_one_after_the_other(network, [(tmp_path / "one", 0)])
-    said = start_two(network, "two", "stopped:1", here=tmp_path)
-    whole = ["started", "epoch", "epoch", "epoch", "finished"]
-    assert said == [*whole, "started", "epoch", "stopped"]
-    assert not (tmp_path / "stopped" / "record.json").exists()
-    # What goes on is started anew: nothing is left of before but the folder.
-    said = start_two(network, "stopped", here=tmp_path)
-    assert said == ["started", "epoch", "epoch", "finished"]
+    said = start_two(network, "two", "stopped:1", "stopped", here=tmp_path)
+    whole, rest = ["epoch", "epoch", "epoch", "finished"], ["epoch", "epoch", "finished"]
+    assert said == ["started", *whole, "started", "epoch", "stopped", "started", *rest]
 
     one = load_weights(tmp_path / "one" / "checkpoint")
     for other in ("two", "stopped"):

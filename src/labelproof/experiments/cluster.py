@@ -1,7 +1,8 @@
 """Train on a Ray cluster: each run is a task that resumes from its folder.
 
-If a worker is lost, Ray retries the task on another one, which resumes from the checkpoint in the
-run's folder. Tasks report epochs through a queue and return their final event.
+If a worker or its machine is lost, Ray retries the task on another one, which resumes from the
+checkpoint in the run's folder. Tasks report epochs through a queue on this machine and return their
+final event. Where no machine is left, or Ray itself is gone, a ConnectionError says so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
@@ -36,6 +37,7 @@ __all__ = ["RayEngine", "WorkerLostError", "connected", "share_of_gpu"]
 
 Load = Callable[[Configuration], Examples]
 PATIENCE = 60.0  # seconds that a run may take to save itself, perhaps in the middle of compiling
+GONE = 30.0  # seconds without a machine to train on; Ray ends a program after 60 without its head
 SPARE = 2  # runs that wait for a place, so that one is taken again as soon as it is free
 
 PRIVATE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -127,9 +129,15 @@ class _Task:
 class _Tasks:
     def __init__(self, ray: Any, engine: RayEngine, gpus: float):
         from ray.util.queue import Queue
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self.ray, self.engine, self.gpus = ray, engine, gpus
-        self.queue: Any = Queue(actor_options={"num_cpus": 0})
+        context = ray.get_runtime_context()
+        here = NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
+        self.queue: Any = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
+        host, _, port = context.gcs_address.rpartition(":")
+        self.head = host.strip("[]"), int(port)
+        self.gone_since: float | None = None
         self.tasks: list[_Task] = []
         self.running: dict[Any, _Task] = {}
         self.datasets: dict[str, Any] = {}
@@ -147,11 +155,8 @@ class _Tasks:
         waiting, more = iter(jobs), True
         try:
             while (more or self.running) and not (stop is not None and stop.wanted):
-                there = self.ray.cluster_resources()  # machines come and go
-                room = there.get("CPU", 0) // self.engine.cpus_per_run
-                if self.gpus:
-                    room = min(room, there.get("GPU", 0) // self.gpus)
-                wanted = more and len(self.running) < room + SPARE
+                room = self._room()
+                wanted = more and 0 < room > len(self.running) - SPARE
                 if wanted:
                     # Asked for one by one: what comes next may depend on what came out so far.
                     job = next(waiting, None)
@@ -160,13 +165,40 @@ class _Tasks:
                         self._submit(job, load(job.configuration))
                 yield from self._look(0.0 if wanted else 0.2)
             yield from self._end()
-        except (Exception, GeneratorExit):
+        except (Exception, GeneratorExit) as error:
             # Whatever went wrong with one run, or in the program, the others' work is kept.
-            for _ in self._end():
-                pass
+            lost = self.ray.exceptions.RayError
+            with suppress(lost):
+                for _ in self._end():
+                    pass
+            if isinstance(error, lost):
+                raise _gone(str(error).partition("\n")[0]) from error
             raise
         finally:
-            self.queue.shutdown()
+            with suppress(self.ray.exceptions.RayError):
+                self.queue.shutdown()
+
+    def _room(self) -> float:
+        """How many runs the machines can train at a time, which come and go.
+
+        Raises ConnectionError where there has been none for a while.
+        """
+        there: dict[str, float] = {}
+        reason = f"{self.head[0]}:{self.head[1]} does not answer"
+        with suppress(OSError):  # Ray itself would wait for a head that is gone until it exits
+            socket.create_connection(self.head, timeout=5).close()
+            there = self.ray.cluster_resources()
+            reason = f"it has {there.get('CPU', 0):g} CPU and {there.get('GPU', 0):g} GPU left"
+        room = there.get("CPU", 0) // self.engine.cpus_per_run
+        if self.gpus:
+            room = min(room, there.get("GPU", 0) // self.gpus)
+        if room:
+            self.gone_since = None
+        elif self.gone_since is None:
+            self.gone_since = time.monotonic()
+        elif time.monotonic() - self.gone_since > GONE:
+            raise _gone(reason)
+        return room
 
     def _submit(self, job: Job, examples: Examples) -> None:
         data = job.configuration.data
@@ -198,7 +230,8 @@ class _Tasks:
             try:
                 kind, value = self.ray.get(reference)
             except errors.RayError as error:
-                cause = getattr(error, "cause", None) or WorkerLostError(f"worker lost: {error}")
+                said = str(error).partition("\n")[0]
+                cause = getattr(error, "cause", None) or WorkerLostError(f"worker lost: {said}")
                 if not ending and not isinstance(cause, WorkerLostError):
                     raise cause from error
                 kind, value = ("stopped", (task.epochs, 0)) if ending else ("failed", cause)
@@ -215,11 +248,18 @@ class _Tasks:
         """Have every run save where it stands, and wait until it has."""
         for reference in self.running:
             self.ray.cancel(reference)  # an interrupt in the worker
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + (PATIENCE if self.gone_since is None else 5)
         while self.running and time.monotonic() < until:
             yield from self._look(0.2, ending=True)
         for reference in self.running:
             self.ray.cancel(reference, force=True)
+
+
+def _gone(reason: str) -> ConnectionError:
+    return ConnectionError(
+        f"--engine ray: the cluster's machines are lost: {reason}. Finished runs are kept, and the "
+        "same command resumes the others from their folders"
+    )
 
 
 def _train(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -131,34 +131,44 @@ class Labels(NamedTuple):
         return given, clean, None if self.weight is None else self.weight[indices]
 
 
+class FeedRequest(NamedTuple):
+    """What a run asks of its feed."""
+
+    augmentation: Augmentation
+    """Of the training images."""
+    labels: Labels
+    """Of all training examples."""
+    count: int
+    """Examples in an epoch."""
+    batch_size: int
+    """Most examples of a step."""
+    dtype: torch.dtype = torch.float32
+    """In which the network takes its inputs."""
+
+
 class Feed(ABC):
-    """Gives a step its batch.
+    """Gives a step its batch."""
 
-    Args:
-        augmentation: Of the training images.
-        labels: Of all training examples.
-    """
-
-    def __init__(self, augmentation: Augmentation, labels: Labels):
-        self.augmentation = augmentation
-        self.labels = labels
+    def __init__(self, request: FeedRequest):
+        self.augmentation = request.augmentation
+        self.labels = request.labels
+        self.dtype = request.dtype
 
     @abstractmethod
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
         """Take over an epoch's plan, with the first `start` steps behind it."""
 
     @abstractmethod
-    def stage(self) -> None:
-        """On the host, before a step: bring to the device what is not there yet."""
-
-    @abstractmethod
     def fetch(self, size: int) -> Fetched:
         """On the device: the next `size` examples."""
 
+    def stage(self) -> None:  # noqa: B027 (resident inputs are there already)
+        """On the host, before a step: bring to the device what is not there yet."""
+
     @property
-    @abstractmethod
     def state(self) -> dict[str, Tensor]:
         """Tensors that a step changes."""
+        return {}
 
 
 class DeviceInputs(ABC):
@@ -168,6 +178,9 @@ class DeviceInputs(ABC):
         dataset: Training and test inputs.
         device: Where they go.
     """
+
+    resident: ClassVar[bool]
+    """Whether all of them lie on the device, so that no step waits for the host."""
 
     def __init__(self, dataset: Dataset, device: torch.device):
         self.dataset = dataset
@@ -180,36 +193,17 @@ class DeviceInputs(ABC):
         """Whether there is anything to measure on."""
         return "test" in self.dataset.splits
 
-    @property
     @abstractmethod
-    def resident(self) -> bool:
-        """Whether all images lie on the device, so that no step waits for the host."""
-
-    @abstractmethod
-    def make_feed(
-        self,
-        augmentation: Augmentation,
-        count: int,
-        *,
-        labels: Labels,
-        dtype: torch.dtype,
-        batch_size: int,
-    ) -> Feed:
+    def make_feed(self, request: FeedRequest) -> Feed:
         """What gives a run its batches."""
 
     @abstractmethod
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """The test inputs in order, ready for a network."""
+        """The test inputs in order, ready for a network; `crop` is the side of the centre crop."""
 
     @abstractmethod
     def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """Training inputs that are held out, as test inputs are given.
-
-        Args:
-            held: Which ones, on the device.
-            size: How many at a time.
-            crop: Side of the centre crop, or 0.
-        """
+        """Held-out training inputs, as test inputs are given; `held` is on the device."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to do)
         """Let go of processes."""
@@ -218,25 +212,13 @@ class DeviceInputs(ABC):
 class ResidentInputs(DeviceInputs):
     """A dataset's inputs that all lie on a device, shared by all runs there."""
 
+    resident = True
     train: Tensor
     test: Tensor | None
 
-    @property
-    def resident(self) -> bool:
-        """All of them."""
-        return True
-
-    def make_feed(
-        self,
-        augmentation: Augmentation,
-        count: int,
-        *,
-        labels: Labels,
-        dtype: torch.dtype,
-        batch_size: int,
-    ) -> Feed:
+    def make_feed(self, request: FeedRequest) -> Feed:
         """What gives a run its batches."""
-        return ResidentFeed(self, augmentation, count, labels=labels, dtype=dtype)
+        return ResidentFeed(self, request)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test inputs in order, ready for a network."""
@@ -244,7 +226,7 @@ class ResidentInputs(DeviceInputs):
             yield self.prepare(inputs, crop)
 
     def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """Training inputs that are held out, as test inputs are given."""
+        """Held-out training inputs, as test inputs are given."""
         for indices in held.split(size):
             yield self.prepare(self.train[indices], crop)
 
@@ -286,31 +268,15 @@ class ResidentImages(ResidentInputs):
 
 
 class ResidentFeed(Feed):
-    """Batches out of inputs that lie on the device.
+    """Batches out of inputs that lie on the device."""
 
-    Args:
-        images: The inputs.
-        augmentation: Of the training images.
-        count: Examples in an epoch.
-        labels: Of all training examples.
-        dtype: In which the network takes its inputs.
-    """
-
-    def __init__(
-        self,
-        images: ResidentInputs,
-        augmentation: Augmentation,
-        count: int,
-        *,
-        labels: Labels,
-        dtype: torch.dtype = torch.float32,
-    ):
-        super().__init__(augmentation, labels)
-        self.dtype = dtype
-        self.images = images
-        self.order = torch.zeros(count, dtype=torch.int64, device=images.device)
-        self.draws = torch.zeros(count, augmentation.num_draws, device=images.device)
-        self.position = torch.zeros((), dtype=torch.int64, device=images.device)
+    def __init__(self, inputs: ResidentInputs, request: FeedRequest):
+        super().__init__(request)
+        self.inputs = inputs
+        count, device = request.count, inputs.device
+        self.order = torch.zeros(count, dtype=torch.int64, device=device)
+        self.draws = torch.zeros(count, request.augmentation.num_draws, device=device)
+        self.position = torch.zeros((), dtype=torch.int64, device=device)
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
         """Take over an epoch's plan, with the first `start` steps behind it."""
@@ -320,14 +286,11 @@ class ResidentFeed(Feed):
             mine[: len(planned)].copy_(source, non_blocking=True)
         self.position.fill_(sum(share.local for share in plan.steps[:start]))
 
-    def stage(self) -> None:
-        """Nothing: the images are there."""
-
     def fetch(self, size: int) -> Fetched:
         """The next `size` examples."""
         rows = self.position + torch.arange(size, device=self.position.device)
         index = self.order[rows]
-        inputs = self.images.gather(index, self.draws[rows], self.augmentation, self.dtype)
+        inputs = self.inputs.gather(index, self.draws[rows], self.augmentation, self.dtype)
         self.position += size
         return Fetched(inputs, index, *self.labels.at(index))
 
@@ -342,9 +305,6 @@ def _channels_last(images: NDArray[np.uint8], device: torch.device) -> Tensor:
 
 
 _CHUNK = 1 << 16
-
-_AHEAD = 1 << 19
-"""Numbers that are gathered at once: what a core's cache holds while the steps read them."""
 
 
 class ResidentRows(ResidentInputs):
@@ -364,26 +324,13 @@ class ResidentRows(ResidentInputs):
         rows = self.dataset.splits[split].array
         return standardize(rows, mean=self.dataset.mean, std=self.dataset.std).to(self.device)
 
-    def make_feed(
-        self,
-        augmentation: Augmentation,
-        count: int,
-        *,
-        labels: Labels,
-        dtype: torch.dtype,
-        batch_size: int,
-    ) -> Feed:
-        """What gives a run its batches."""
-        if augmentation.columns:
+    def make_feed(self, request: FeedRequest) -> Feed:
+        """What gives a run its batches; rows are not augmented."""
+        if request.augmentation.columns:
             raise ValueError(
-                f"augmentation: expected none for the rows of a table, got {augmentation}"
+                f"augmentation: expected none for the rows of a table, got {request.augmentation}"
             )
-        if self.device.type != "cpu":
-            return super().make_feed(
-                augmentation, count, labels=labels, dtype=dtype, batch_size=batch_size
-            )
-        ahead = _AHEAD // self.train.shape[1]
-        return RowFeed(self, augmentation, count, labels=labels, dtype=dtype, ahead=ahead)
+        return super().make_feed(request)
 
     def prepare(self, inputs: Tensor, crop: int) -> Tensor:
         """Rows as they are: they were standardised once for all."""
@@ -394,86 +341,6 @@ class ResidentRows(ResidentInputs):
     ) -> Tensor:
         """A batch of training rows."""
         return self.train.index_select(0, index).to(dtype)
-
-
-class RowFeed(ResidentFeed):
-    """Batches on the CPU, cut from some thousand rows that are gathered at once.
-
-    There a step of a small network lasts as long as a few lookups; a cut is next to nothing.
-
-    Args:
-        images: The rows.
-        augmentation: None.
-        count: Examples in an epoch.
-        labels: Of all training examples.
-        dtype: In which the network takes its inputs.
-        ahead: How many rows are gathered at once; a batch at least.
-    """
-
-    def __init__(
-        self,
-        images: ResidentInputs,
-        augmentation: Augmentation,
-        count: int,
-        *,
-        labels: Labels,
-        dtype: torch.dtype = torch.float32,
-        ahead: int,
-    ):
-        super().__init__(images, augmentation, count, labels=labels, dtype=dtype)
-        self.ahead = ahead
-        self._size = 0
-        self._cut: list[Fetched] = []
-        # Where the tensor would be; `None` where it is right, and where others may move it.
-        self._at: int | None = None
-
-    def load(self, plan: EpochPlan, *, start: int = 0) -> None:
-        """Take over an epoch's plan, with the first `start` steps behind it."""
-        super().load(plan, start=start)
-        self._at, self._cut = None, []
-        # All batches of an epoch are alike but for the last.
-        self._size = plan.steps[start].local if start < len(plan.steps) else 0
-
-    def fetch(self, size: int) -> Fetched:
-        """The next `size` examples."""
-        # Compiled, it would be compiled anew for every position.
-        if size != self._size or torch.compiler.is_compiling():
-            self._settle()
-            return super().fetch(size)
-        if self._at is None:
-            self._at, self._cut = int(self.position), []
-        if not self._cut:
-            self._cut = self._gather(self._at, size)
-        self._at += size
-        return self._cut.pop()
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        """The position; the rest is planned anew."""
-        self._settle()
-        return super().state
-
-    def _settle(self) -> None:
-        if self._at is not None:
-            self.position.fill_(self._at)
-            self._at = None
-
-    def _gather(self, position: int, size: int) -> list[Fetched]:
-        """The next batches, the last of them first."""
-        last = position + max(1, self.ahead // size) * size
-        index, draws = self.order[position:last], self.draws[position:last]
-        inputs = self.images.gather(index, draws, self.augmentation, self.dtype)
-        given, clean, weight = self.labels.at(index)
-        targets = given.split(size)
-        cuts = zip(
-            inputs.split(size),
-            index.split(size),
-            targets,
-            targets if clean is given else clean.split(size),
-            [None] * len(targets) if weight is None else weight.split(size),
-            strict=True,
-        )
-        return [Fetched(*each) for each in cuts][::-1]
 
 
 def standardize(

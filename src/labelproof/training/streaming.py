@@ -21,7 +21,7 @@ from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
 from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
-from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, Fetched, Labels
+from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, FeedRequest, Fetched
 from labelproof.training.geometry import centre_box, choose_box
 from labelproof.training.workers import deaf_to_interrupts
 
@@ -284,6 +284,8 @@ class StreamedSet(DeviceInputs):
         workers: Processes that decode.
     """
 
+    resident = False
+
     def __init__(
         self, dataset: Dataset, device: torch.device, augmentation: Augmentation, *, workers: int
     ):
@@ -293,22 +295,9 @@ class StreamedSet(DeviceInputs):
         self._train = self._stream("train")
         self._test = self._stream("test") if self.has_test else None
 
-    @property
-    def resident(self) -> bool:
-        """Not on the device."""
-        return False
-
-    def make_feed(
-        self,
-        augmentation: Augmentation,
-        count: int,
-        *,
-        labels: Labels,
-        dtype: torch.dtype,
-        batch_size: int,
-    ) -> Feed:
+    def make_feed(self, request: FeedRequest) -> Feed:
         """What gives a run its batches."""
-        return StreamedFeed(self, batch_size, labels=labels, dtype=dtype)
+        return StreamedFeed(self, request)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test images in order, ready for a network; the crops are cut by the workers."""
@@ -337,44 +326,24 @@ class StreamedSet(DeviceInputs):
 
 
 class StreamedFeed(Feed):
-    """Brings one batch after the other to a place on the device that stays the same.
+    """Brings one batch after the other to a place on the device that stays the same."""
 
-    Args:
-        images: Where they come from.
-        batch_size: Most examples of a step.
-        labels: Of all training examples.
-        dtype: In which the network takes its inputs.
-    """
-
-    def __init__(
-        self,
-        images: StreamedSet,
-        batch_size: int,
-        *,
-        labels: Labels,
-        dtype: torch.dtype,
-    ):
-        super().__init__(images.augmentation, labels)
+    def __init__(self, images: StreamedSet, request: FeedRequest):
+        super().__init__(request._replace(augmentation=images.augmentation))
         self.images = images
-        self.dtype = dtype
-        device = images.device
-        shape = (batch_size, *images._train.shape)
-        self.pixels = torch.zeros(shape, dtype=torch.uint8, device=device)
-        self.indices = torch.zeros(batch_size, dtype=torch.int64, device=device)
-        self.draws = torch.zeros(batch_size, self.augmentation.num_draws, device=device)
+        size, device = request.batch_size, images.device
+        self.pixels = torch.zeros((size, *images._train.shape), dtype=torch.uint8, device=device)
+        self.indices = torch.zeros(size, dtype=torch.int64, device=device)
+        self.draws = torch.zeros(size, self.augmentation.num_draws, device=device)
         self._arriving: Iterator[tuple[Tensor, Tensor, Tensor]] = iter(())
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
         """Take over an epoch's plan, with the first `start` steps behind it."""
-        sizes = [share.local for share in plan.steps]
-        done = sum(sizes[:start])
-        self._arriving = self._batches(plan.order[done:], plan.draws[done:], sizes[start:])
-
-    def _batches(
-        self, order: Tensor, draws: Tensor, sizes: list[int]
-    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        done = sum(share.local for share in plan.steps[:start])
+        sizes = [share.local for share in plan.steps[start:]]
+        order, draws = plan.order[done:], plan.draws[done:]
         images = self.images._train.batches(order.numpy(), sizes, draws=draws)
-        return zip(images, order.split(sizes), draws.split(sizes), strict=True)
+        self._arriving = zip(images, order.split(sizes), draws.split(sizes), strict=True)
 
     def stage(self) -> None:
         """Copy the next batch to its place."""
@@ -395,8 +364,3 @@ class StreamedFeed(Feed):
             dtype=self.dtype,
         )
         return Fetched(inputs, indices, *self.labels.at(indices))
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        """Nothing: a batch is staged before each step."""
-        return {}

@@ -20,7 +20,14 @@ from labelproof.models.network import Network
 from labelproof.models.text import make_network
 from labelproof.training.algorithms import make_algorithm
 from labelproof.training.augmentation import parse_augmentation
-from labelproof.training.batches import DeviceInputs, EpochPlan, Labels, Share, plan_epoch
+from labelproof.training.batches import (
+    DeviceInputs,
+    EpochPlan,
+    FeedRequest,
+    Labels,
+    Share,
+    plan_epoch,
+)
 from labelproof.training.checkpoint import (
     Checkpoint,
     all_tensors,
@@ -184,12 +191,10 @@ class Trainer:
             self.tally.backlog = self._make_backlog(dataset.num_classes)
         examples = self.examples
         labels = Labels.on(device, examples.given, examples.clean, examples.weight)
+        augmentation = parse_augmentation(configuration.augmentation)
+        sizes = len(examples.used), configuration.batch_size
         self.feed = self.images.make_feed(
-            parse_augmentation(configuration.augmentation),
-            len(self.examples.used),
-            labels=labels,
-            dtype=TYPES[precision],
-            batch_size=configuration.batch_size,
+            FeedRequest(augmentation, labels, *sizes, dtype=TYPES[precision])
         )
         make_step = partial(
             Step,

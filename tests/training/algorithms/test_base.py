@@ -77,7 +77,7 @@ def test_one_scalar_for_each_network_and_parts_that_keep_their_names(text: str, 
         algorithm.after_epoch(epoch)
 
 
-@pytest.mark.parametrize(("text", "loss"), [EVERY[1], EVERY[3], *EVERY[5:]])
+@pytest.mark.parametrize(("text", "loss"), [EVERY[3], EVERY[5], *EVERY[7:]])
 def test_an_epoch_moves_without_a_new_graph(text: str, loss: str):
     algorithm, twin = made(text, loss), made(text, loss)
     torch._dynamo.reset()
@@ -102,9 +102,7 @@ def test_an_epoch_moves_without_a_new_graph(text: str, loss: str):
     assert graphs == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "loss"), [("supervised", "gce+sr"), ("elr", "ce"), ("co-teaching", "ce"), EVERY[-1]]
-)
+@pytest.mark.parametrize(("text", "loss"), [("supervised", "gce+sr"), ("co-teaching", "ce")])
 def test_gradients_survive_compilation(text: str, loss: str):
     algorithm, twin = made(text, loss), made(text, loss)
     for each in (algorithm, twin):
