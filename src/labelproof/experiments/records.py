@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,9 @@ from labelproof.experiments.published_data import is_of_published_data
 from labelproof.training.configuration import PRECISIONS, Configuration
 from labelproof.training.files import read_json, write_text
 from labelproof.training.provenance import BEGUN_ON, MODEL
-from labelproof.training.record import RECORD, RunRecord
+from labelproof.training.record import RECORD, RunRecord, parse_record
 from labelproof.training.run_folder import METRICS
 
-_NEWER = "perhaps a newer labelproof wrote it"
-_PARTS = {
-    "name": "a text",
-    "configuration": "settings by name",
-    "noise_rate": "a number",
-    "curve": "lists by name",
-    "seconds": "a number",
-    "versions": "texts by name",
-    "data": "values by name",
-}
 _OF_A_RUN = {BEGUN_ON, METRICS, MODEL}
 
 
@@ -67,9 +56,6 @@ def read_record_file(path: Path) -> RunRecord:
 
     A setting that came later than the record has its default, which is what was done before.
 
-    Args:
-        path: Its file.
-
     Raises:
         ValueError: It is no record, one of a newer version, or damaged; the message names the file.
 
@@ -79,94 +65,33 @@ def read_record_file(path: Path) -> RunRecord:
         >>> read_record_file(path)
         Traceback (most recent call last):
             ...
-        ValueError: ...a.json: not a record of a run (it has no configuration, noise_rate, curve,
-        seconds, versions)
+        ValueError: ...a.json: not a record of a run, or one of a newer labelproof (... missing ...)
     """
     try:
-        record = _make(_parse(path))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not a record of a run ({error})") from None
-    try:
-        _check_curve(record)
-    except ValueError as error:
-        raise ValueError(f"{path}: a damaged record ({error})") from None
-    return record
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        values = read_json(path)
-    except UnicodeDecodeError:
-        raise ValueError("it is not text") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"it is not JSON at line {error.lineno}") from None
-    if not isinstance(values, dict):
-        raise ValueError("it has no parts with names")
-    return values
-
-
-def _make(values: dict[str, Any]) -> RunRecord:
-    unknown = [name for name in values if name not in _PARTS]
-    if unknown:
-        raise ValueError(f"it has {', '.join(unknown)}, which is unknown here; {_NEWER}")
-    needed = [
-        field.name
-        for field in dataclasses.fields(RunRecord)
-        if field.default_factory is dataclasses.MISSING
-    ]
-    missing = [name for name in needed if name not in values]
-    if missing:
-        raise ValueError(f"it has no {', '.join(missing)}")
-    for name, value in values.items():
-        if not _is_kind(_PARTS[name], value):
-            raise ValueError(f"{name}: expected {_PARTS[name]}, got {_shown(value)}")
-    settings = {field.name for field in dataclasses.fields(Configuration)}
-    unknown = [name for name in values["configuration"] if name not in settings]
-    if unknown:
-        raise ValueError(f"unknown setting {', '.join(unknown)}; {_NEWER}")
-    try:
-        configuration = Configuration.recorded(values["configuration"])
+        record = parse_record(read_json(path))
+        configuration = Configuration.recorded(record.configuration)
+        for metric, values in record.curve.items():
+            _check_curve(metric, values, configuration.epochs)
     except (ValueError, TypeError) as error:
         # Of a loss it goes on with a picture of the place, which is not for one line.
         message = str(error).splitlines()[0]
-        newer = f"; {_NEWER}" if "unknown" in message else ""
-        raise ValueError(f"{message}{newer}") from None
-    return RunRecord(**{**values, "configuration": configuration.as_values()})
+        raise ValueError(
+            f"{path}: not a record of a run, or one of a newer labelproof ({message})"
+        ) from None
+    return dataclasses.replace(record, configuration=configuration.as_values())
 
 
-def _is_kind(kind: str, value: Any) -> bool:
-    if kind == "a text":
-        return isinstance(value, str)
-    return _is_number(value) if kind == "a number" else isinstance(value, Mapping)
-
-
-def _check_curve(record: RunRecord) -> None:
-    epochs = record.configuration["epochs"]
-    for metric, values in record.curve.items():
-        if not isinstance(values, list):
-            raise ValueError(f"{metric}: expected a list, got {_shown(values)}")
-        if len(values) != epochs:
-            raise ValueError(f"its curve of {metric} has {len(values)} of {epochs} epochs")
-        for epoch, value in enumerate(values, start=1):
-            # A run whose loss is no number any more leaves no record, but a part of a loss that
-            # counts for nothing may be none; an accuracy is a share, and always is.
-            if not _is_number(value):
-                raise ValueError(f"{metric}: expected a number after epoch {epoch}, got {value!r}")
-            if metric.endswith("_accuracy") and not 0 <= value <= 100:
-                raise ValueError(
-                    f"{metric}: expected a number in [0, 100] after epoch {epoch}, got {value!r}"
-                )
-    if not math.isfinite(record.noise_rate):
-        raise ValueError(f"noise_rate: expected a share, got {record.noise_rate!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+def _check_curve(metric: str, values: list[Any], epochs: int) -> None:
+    # A part of a loss that counts for nothing may be NaN; an accuracy is always a share.
+    sound = all(
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and (not metric.endswith("_accuracy") or 0 <= value <= 100)
+        for value in values
+    )
+    if len(values) != epochs or not sound:
+        kind = "percentages" if metric.endswith("_accuracy") else "numbers"
+        raise ValueError(f"curve: expected {epochs} {kind} for {metric}")
 
 
 class RecordStore:
