@@ -118,7 +118,8 @@ def _checked_description(values: Any) -> Description:
         "network": isinstance(found.network, str),
         "input_shape": len(shape) in (1, 3)
         and all(type(side) is int and 0 < side < 1 << 24 for side in shape),
-        "class_names": len(found.class_names) >= 2
+        "class_names": isinstance(values["class_names"], list)
+        and len(found.class_names) >= 2
         and all(isinstance(name, str) for name in found.class_names),
         "mean or std": len(found.mean) == len(found.std) == shape[0]
         and all(type(each) in (int, float) for each in numbers)
