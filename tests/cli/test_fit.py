@@ -46,17 +46,30 @@ def table_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_a_table_needs_no_flag_and_is_learned(table_run: tuple[Path, str]) -> None:
     folder, printed = table_run
     assert "Data: 60 rows, 3 classes (kind 0 20, kind 1 20, kind 2 20)" in printed
-    assert "Held out: 100.0% of the labels are predicted by classifiers that have not" in printed
+    assert "Accuracy: 100.0% on held-out labels" in printed
     assert "Labels: No label looks wrong" in printed
     assert f"Run: {folder} (blend of " in printed
     assert f"Next: labelproof predict {folder} NEW.csv" in printed
     # One screen, what matters first.
     assert [line.split(":")[0] for line in printed.splitlines()] == [
-        *("Data", "Held out", "Labels", "Run", "To look at", "Next"),
+        *("Data", "Accuracy", "Labels", "Run", "Report", "Next"),
     ]
     record = json.loads((folder / "record.json").read_text())
     assert record["curve"]["validation_accuracy"] == [100]
     assert sum(each["weight"] for each in record["candidates"].values()) == pytest.approx(1)
+
+
+def test_classes_that_differ_in_case_are_shown_before_anything_else(tmp_path: Path) -> None:
+    names = ["cat", "Cat", "CAT", "dog", "Dog", "DOG"]
+    rows = [f"{10 * kind + row % 7},{names[kind]}\n" for row in range(20) for kind in range(6)]
+    (tmp_path / "pets.csv").write_text("size,label\n" + "".join(rows))
+    result = labelproof("fit", tmp_path / "pets.csv", "--output", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    for spelled in ("'CAT' and 'Cat' and 'cat'", "'DOG' and 'Dog' and 'dog'"):
+        assert f"the classes {spelled} differ only in case" in result.stderr
+    assert result.stderr.count("write them alike") == 2
+    assert result.stdout.startswith("Data: 120 rows, 6 classes (")
+    assert len(result.stdout.splitlines()) <= 10
 
 
 def test_new_rows_are_predicted_whatever_the_order_of_their_columns(
@@ -94,7 +107,7 @@ def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
     table = folder.parent / "things.csv"
     again = labelproof("fit", table, "--output", folder)
     assert again.exit_code == 0
-    assert printed.endswith(again.stdout[again.stdout.index("Held out: ") :])
+    assert printed.endswith(again.stdout[again.stdout.index("Accuracy: ") :])
     for other, named in ((("--seed", "2"), "seed 1"), (("--epochs", "2"), "network 'blend'")):
         refused = labelproof("fit", table, "--output", folder, *other)
         assert "--fresh" in str(refused.exception)
@@ -259,7 +272,7 @@ def test_stopped_before_its_page_the_page_is_made_by_the_same_command(tmp_path: 
     page, audit = run / "audit" / "report.html", run / "audit" / "audit.json"
     made = page.read_text()
     said = first[first.index("Labels: ") :]
-    assert "To look at: " in said
+    assert "Report: " in said
     for remove in (page, audit):
         remove.unlink()
         again = labelproof(*command)

@@ -7,6 +7,7 @@ program: rich and typer would each answer with an exit of their own.
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import signal
@@ -37,7 +38,7 @@ def run() -> None:
     exit code is 130. Nor is a standard output that takes nothing more.
     """
     try:
-        with _ended_by_ctrl_c():
+        with _ended_by_ctrl_c(), _nothing_collected():
             # Here and not above: loading torch takes seconds, in which people change their minds.
             from labelproof.cli.commands import NAMES, app, load_command
 
@@ -80,6 +81,17 @@ def _ended_by_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Load modules without looking for garbage among them, now or ever: a second of the start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def result_is_printed(words: Sequence[str]) -> bool:

@@ -72,10 +72,10 @@ def report_spellings(place: str, names: Sequence[str]) -> None:
     spellings: dict[str, list[str]] = defaultdict(list)
     for name in names:
         spellings[" ".join(name.casefold().split())].append(name)
-    for same in spellings.values():
-        if len(same) > 1:
-            written = " and ".join(repr(name) for name in same)
-            notice(f"{place}: the classes {written} differ only in case or spaces; are they one?")
+    for same in filter(lambda names: len(names) > 1, spellings.values()):
+        written = " and ".join(repr(name) for name in same)
+        differ = f"the classes {written} differ only in case or spaces"
+        notice(f"{place}: {differ}; if they are one class, write them alike")
 
 
 DIGITS = tuple("0123456789")

@@ -37,9 +37,7 @@ __all__ = ["RayEngine", "WorkerLostError", "connected", "share_of_gpu"]
 
 Load = Callable[[Configuration], Examples]
 PATIENCE = 60.0  # seconds that a run may take to save itself, perhaps in the middle of compiling
-GONE = (
-    30.0  # seconds without a machine that could train; Ray ends a program after 60 without its head
-)
+GONE = 30.0  # seconds without a machine to train on; Ray ends a program after 60 without its head
 SPARE = 2  # runs that wait for a place, so that one is taken again as soon as it is free
 
 PRIVATE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -204,12 +205,14 @@ def read_held_out(run: TrainedNetwork) -> Predictions:
 
 
 def name_blend(candidates: dict[str, dict[str, float]]) -> str:
-    """What is in a blend, the weightiest first.
+    """What kinds of classifiers are in a blend, the weightiest first.
 
-    >>> name_blend({"forest": {"weight": 0.2}, "linear": {"weight": 0.8}, "kernel": {"weight": 0}})
+    >>> name_blend({"forest (leaf=1)": {"weight": 0.2}, "linear (C=1)": {"weight": 0.1},
+    ...     "linear (C=9)": {"weight": 0.7}, "kernel": {"weight": 0}})
     'blend of linear 80%, forest 20%'
     """
-    weights = {name: scores.get("weight", 0.0) for name, scores in candidates.items()}
-    order = sorted(weights, key=lambda name: -weights[name])
-    told = [f"{name} {weights[name]:.0%}" for name in order if weights[name] > 0]
+    weights: Counter[str] = Counter()
+    for name, scores in candidates.items():
+        weights[name.partition(" ")[0]] += scores.get("weight", 0.0)
+    told = [f"{name} {weight:.0%}" for name, weight in weights.most_common() if weight > 0]
     return f"{BLEND} of {', '.join(told)}" if told else BLEND

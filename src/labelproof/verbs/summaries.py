@@ -152,8 +152,8 @@ def describe_blend(
     accuracy, total = record.curve["validation_accuracy"][-1], len(dataset.train)
     low, high = (100 * bound for bound in wilson_interval(round(accuracy * total / 100), total))
     lines = [
-        f"Held out: {accuracy:.1f}% of the {'corrected ' * corrected}labels are predicted by "
-        f"classifiers that have not seen them (95% interval: {low:.1f}% to {high:.1f}%)."
+        f"Accuracy: {accuracy:.1f}% on held-out {'corrected ' * corrected}labels "
+        f"(95% interval: {low:.1f}% to {high:.1f}%); wrong labels count as errors."
     ]
     if record.noise_rate:
         wrong = 100 * record.noise_rate
@@ -168,10 +168,10 @@ def describe_blend(
         lines.append(_tested(record, dataset))
     lines.append(f"Run: {folder} ({name_blend(record.candidates)})")
     if audit is not None:
-        lines.append(f"To look at: {folder / INSIDE / PAGE}")
+        lines.append(f"Report: {folder / INSIDE / PAGE}")
     lines.append(_predict_next(folder, dataset))
     if audit is not None and len(audit.findings.suspects):
-        lines.append(f"To decide: labelproof review {shlex.quote(str(folder))}")
+        lines.append(f"Review: labelproof review {shlex.quote(str(folder))}")
     return "\n".join(line for line in lines if line)
 
 
@@ -379,7 +379,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
         after_review(audit),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",
-        f"To look at: {folder / PAGE}",
+        f"Report: {folder / PAGE}",
     ]
     if len(audit.findings.suspects):
         lines.append(f"Next: labelproof review {shlex.quote(str(folder))}")
@@ -396,10 +396,10 @@ def describe_own_audit(audit: Audit, run: Path) -> str:
         f"By a network that has seen them and agrees with {audit.agreement.value:.1%}: what it "
         "memorised is missing, and what it never learned is among the suspects.",
         f"By networks that have not: {readable(shlex.join(_again(audit)))}",
-        f"To look at: {folder / PAGE}",
+        f"Report: {folder / PAGE}",
     ]
     if len(audit.findings.suspects):
-        lines.append(f"To decide: labelproof review {shlex.quote(str(run))}")
+        lines.append(f"Review: labelproof review {shlex.quote(str(run))}")
     return "\n".join(line for line in lines if line)
 
 
