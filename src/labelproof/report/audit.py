@@ -157,7 +157,7 @@ def _alike(audit: Audit) -> dict[str, object]:
     names, given, others = audit.samples, audit.findings.given, audit.duplicate_of
     pairs = {(min(a, b), max(a, b)) for a, b in enumerate(others.tolist()) if b >= 0}
     ordered = sorted(pairs, key=lambda pair: (given[pair[0]] == given[pair[1]], pair))
-    outliers = np.flatnonzero(audit.outlier).tolist()
+    outliers: list[int] = np.flatnonzero(audit.outlier).tolist()
     labels = [readable(name) for name in audit.class_names]
     return {
         "duplicates": [
