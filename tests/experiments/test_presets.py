@@ -121,11 +121,15 @@ def test_an_l1_penalty_takes_the_place_of_weight_decay() -> None:
             ("cifar10", "ANL-CE"),
             ("cifar10", "JAL-CE"),
             ("cifar100", "JAL-CE"),
+            ("cifar10", "JAL-CE+SR"),
             ("cifar10", SPARSE_WEIGHTS),
         ]
         for run in [paper_configuration(dataset, method, training={"weight_decay": 5e-4})]
     }
-    penalised = [(5e-5, True, 0), (5e-5, True, 0), (5e-6, True, 0), (5e-5, False, 0)]
+    penalised = [
+        *((5e-5, True, 0), (5e-5, True, 0), (5e-6, True, 0), (5e-5, True, 0)),
+        (5e-5, False, 0),
+    ]
     assert list(found.values()) == penalised
 
 

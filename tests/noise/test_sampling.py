@@ -1,12 +1,11 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from labelproof.noise import asymmetric_matrix, check_matrix, pair_matrix, symmetric_matrix
+from labelproof.noise import asymmetric_matrix, check_matrix, symmetric_matrix
 from labelproof.noise.sampling import cumulative_chances, deal_labels, draw_labels, exact_counts
 
 
@@ -16,9 +15,9 @@ class Scripted:
     def __init__(self, numbers: NDArray[np.float64]):
         self.numbers = numbers
 
-    def random(self, out: NDArray[np.float64]) -> NDArray[np.float64]:
-        out[:], self.numbers = self.numbers[: len(out)], self.numbers[len(out) :]
-        return out
+    def random(self, count: int) -> NDArray[np.float64]:
+        assert count == len(self.numbers)
+        return self.numbers
 
 
 def searched(
@@ -45,35 +44,11 @@ def matrices(draw: st.DrawFn) -> NDArray[np.float64]:
 
 @settings(derandomize=True, deadline=None)
 @given(matrices(), st.integers(0, 2**32))
-def test_looking_up_gives_what_searching_gives(matrix: NDArray[np.float64], seed: int) -> None:
+def test_every_label_is_drawn_by_its_own_number(matrix: NDArray[np.float64], seed: int) -> None:
     clean = np.random.default_rng(seed + 1).integers(0, len(matrix), 500)
     noisy = draw_labels(clean, matrix, np.random.default_rng(seed))
     uniform = np.random.default_rng(seed).random(500)
     np.testing.assert_array_equal(noisy, searched(clean, matrix, uniform))
-
-
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        symmetric_matrix(10, 0.4),
-        symmetric_matrix(100, 0.8),
-        symmetric_matrix(300, 0.6),
-        pair_matrix(4, 0.25),
-        np.eye(3),
-    ],
-)
-def test_numbers_on_a_boundary_and_next_to_it_fall_where_they_should(
-    matrix: NDArray[np.float64],
-) -> None:
-    bounds = cumulative_chances(matrix)
-    bounds = np.concatenate([bounds[bounds < 1], np.linspace(0, 1, 1025)[:-1]])
-    beside = [bounds, np.nextafter(bounds, 0), np.nextafter(bounds, 1)]
-    uniform = np.unique(np.concatenate(beside).clip(0, np.nextafter(1, 0)))
-    for label in (0, len(matrix) // 2, len(matrix) - 1):
-        clean = np.full(len(uniform), label)
-        generator: Any = Scripted(uniform)
-        noisy = draw_labels(clean, matrix, generator)
-        np.testing.assert_array_equal(noisy, searched(clean, matrix, uniform))
 
 
 def test_a_label_without_a_chance_is_never_drawn() -> None:
@@ -82,14 +57,6 @@ def test_a_label_without_a_chance_is_never_drawn() -> None:
     generator: Any = Scripted(np.full(12, np.nextafter(1, 0)))
     noisy = draw_labels(np.arange(12), matrix, generator)
     assert (noisy == 9).all()
-
-
-def test_blocks_leave_no_seam() -> None:
-    clean = np.arange(40_000) % 7
-    matrix = symmetric_matrix(7, 0.5)
-    whole = draw_labels(clean, matrix, np.random.default_rng(4))
-    uniform = np.random.default_rng(4).random(len(clean))
-    np.testing.assert_array_equal(whole, searched(clean, matrix, uniform))
 
 
 def test_nothing_to_draw_is_no_trouble() -> None:

@@ -286,19 +286,6 @@ def test_all_is_on_the_disk_before_the_name_and_the_name_before_the_removal(
     ]
 
 
-def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    for name in ("", ".hidden", "a/b", "..", "a b", "a\n"):
-        with pytest.raises(ValueError, match="name"):
-            save_checkpoint(tmp_path, name, at(1))
-    with pytest.raises(ValueError, match="keep"):
-        save_checkpoint(tmp_path, "1", at(1), keep=0)
-    values: list[dict[Any, Any]] = [{"a": [1, (2, 3)]}, {"a": {1: 2}}, {"a": torch.tensor(1)}]
-    for value in values:  # which would come back as others
-        with pytest.raises(TypeError, match=r"values\['a'\]"):
-            save_checkpoint(tmp_path, "1", Checkpoint({}, {}, value))
-    assert names(tmp_path) == []
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 def test_a_disk_without_room_costs_no_earlier_checkpoint(tmp_path: Path) -> None:
     import resource
@@ -307,7 +294,7 @@ def test_a_disk_without_room_costs_no_earlier_checkpoint(tmp_path: Path) -> None
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:
-        with pytest.raises(OSError, match="no room for checkpoint 00002") as failure:
+        with pytest.raises(OSError, match=r"cannot write checkpoint 00002 .*no room") as failure:
             save_checkpoint(tmp_path, "00002", at(2, 500_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -322,7 +309,7 @@ def test_a_disk_without_room_costs_no_earlier_checkpoint(tmp_path: Path) -> None
 def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     try:
-        with pytest.raises(PermissionError, match="not allowed to write checkpoint 1 here"):
+        with pytest.raises(PermissionError, match="cannot write checkpoint 1 "):
             save_checkpoint(tmp_path, "1", at(2))
     finally:
         tmp_path.chmod(0o755)

@@ -21,12 +21,12 @@ from labelproof.data.notices import count
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
 from labelproof.experiments.engines import ENGINES, Engine, LocalEngine
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
-from labelproof.experiments.published_data import (
+from labelproof.experiments.records import (
+    RecordStore,
     explain_other_size,
     find_human_labels,
     is_of_published_data,
 )
-from labelproof.experiments.records import RecordStore
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration

@@ -22,7 +22,7 @@ from labelproof.experiments.embeddings import (
     select_embeddings,
     shown_classes,
 )
-from labelproof.experiments.published_data import is_of_published_data
+from labelproof.experiments.records import is_of_published_data
 from labelproof.experiments.tables import open_records
 from labelproof.ranges import choose
 from labelproof.report.page import DATASETS

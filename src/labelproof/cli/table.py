@@ -11,8 +11,7 @@ import typer
 from labelproof.cli.arguments import LossFiles, is_standard_output, split_names
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
-from labelproof.experiments.published_data import is_of_published_data
-from labelproof.experiments.records import RecordStore
+from labelproof.experiments.records import RecordStore, is_of_published_data
 from labelproof.experiments.tables import (
     ResultTable,
     compare_all,

@@ -9,6 +9,7 @@ from typing import Any
 
 from labelproof.experiments.presets import (
     CIFAR_N_TRAINING,
+    JOINT_SPARSE,
     LIMITED_WEIGHTS,
     PAPER_ALGORITHMS,
     PAPER_LOSSES,
@@ -26,7 +27,7 @@ IMBALANCE_WEIGHT = {"cifar10": "lambda0=1,normalize=false", "cifar100": "lambda0
 
 LATER_ROWS = (
     *("CE", "CE+SR", "GCE", "SCE", "APL", "NCE+RCE", "AGCE", "NCE+AGCE", "ANL-CE", "JAL-CE"),
-    *("CE_eps+MAE", "JS", "ELR", "LogitClip", SPARSE_WEIGHTS, LIMITED_WEIGHTS),
+    *("CE_eps+MAE", "JS", "ELR", "LogitClip", SPARSE_WEIGHTS, LIMITED_WEIGHTS, JOINT_SPARSE),
 )
 """What the table beyond compares, where a dataset has published settings for it."""
 
@@ -40,6 +41,7 @@ HUMAN_ROWS = (
     "ELR",
     SPARSE_WEIGHTS,
     LIMITED_WEIGHTS,
+    JOINT_SPARSE,
 )
 """What is trained on human labels."""
 

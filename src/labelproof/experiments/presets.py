@@ -26,6 +26,9 @@ LIMITED_WEIGHTS = "CE+SR+l1-limited"
 """The same with a weight that stops growing where the noise, estimated from the noisy labels, would
 let a wrong output hold."""
 
+JOINT_SPARSE = "JAL-CE+SR"
+"""JAL-CE with a light penalty on its outputs, for much symmetric noise."""
+
 
 class Training(TypedDict, total=False):
     """Settings of a `Configuration` that are the paper's; what is not named is the default.
@@ -128,6 +131,7 @@ PAPER_ROW_TRAINING: Mapping[str, Mapping[str, Training]] = {
     "ANL-CE": _ACTIVE_NEGATIVE,
     "ANL-FL": _ACTIVE_NEGATIVE,
     "JAL-CE": {"cifar10": _weight_penalty(5e-5), "cifar100": _weight_penalty(5e-6)},
+    JOINT_SPARSE: {"cifar10": _weight_penalty(5e-5)},
     SPARSE_WEIGHTS: {"cifar10": _weight_penalty(5e-5, in_loss=False)},
     LIMITED_WEIGHTS: {"cifar10": _weight_penalty(1e-4, in_loss=False)},
 }
@@ -260,6 +264,8 @@ PAPER_LOSSES: Mapping[str, Mapping[str, str]] = {
         # What benchmarks/sparse_weights_search.py chose on noisy held-out labels alone.
         SPARSE_WEIGHTS: "3*ce+sr(tau=0.5,p=0.1,lambda0=1.8,rho=1.03,r=1,normalize=true,clamp=1e-7)",
         LIMITED_WEIGHTS: _limited(33),
+        JOINT_SPARSE: "nce+amse(a=30)"
+        "+sr(tau=0.5,p=0.1,lambda0=0.1,rho=1.02,r=1,normalize=true,clamp=1e-7)",
     },
     # The text has lambda0 10 for symmetric and 4 for asymmetric noise; the authors say in their
     # tracker that it is the other way round.

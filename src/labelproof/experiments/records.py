@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from labelproof.experiments.published_data import is_of_published_data
+from labelproof.data.dataset import Dataset
+from labelproof.data.published import DATASETS, data_root
 from labelproof.training.configuration import PRECISIONS, Configuration
 from labelproof.training.files import read_json, write_text
 from labelproof.training.provenance import BEGUN_ON, MODEL
-from labelproof.training.record import RECORD, RunRecord
+from labelproof.training.record import RECORD, RunRecord, parse_record, sizes
 from labelproof.training.run_folder import METRICS
 
-_NEWER = "perhaps a newer labelproof wrote it"
-_PARTS = {
-    "name": "a text",
-    "configuration": "settings by name",
-    "noise_rate": "a number",
-    "curve": "lists by name",
-    "seconds": "a number",
-    "versions": "texts by name",
-    "data": "values by name",
-}
 _OF_A_RUN = {BEGUN_ON, METRICS, MODEL}
 
 
@@ -67,9 +57,6 @@ def read_record_file(path: Path) -> RunRecord:
 
     A setting that came later than the record has its default, which is what was done before.
 
-    Args:
-        path: Its file.
-
     Raises:
         ValueError: It is no record, one of a newer version, or damaged; the message names the file.
 
@@ -79,94 +66,33 @@ def read_record_file(path: Path) -> RunRecord:
         >>> read_record_file(path)
         Traceback (most recent call last):
             ...
-        ValueError: ...a.json: not a record of a run (it has no configuration, noise_rate, curve,
-        seconds, versions)
+        ValueError: ...a.json: not a record of a run, or one of a newer labelproof (... missing ...)
     """
     try:
-        record = _make(_parse(path))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not a record of a run ({error})") from None
-    try:
-        _check_curve(record)
-    except ValueError as error:
-        raise ValueError(f"{path}: a damaged record ({error})") from None
-    return record
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        values = read_json(path)
-    except UnicodeDecodeError:
-        raise ValueError("it is not text") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"it is not JSON at line {error.lineno}") from None
-    if not isinstance(values, dict):
-        raise ValueError("it has no parts with names")
-    return values
-
-
-def _make(values: dict[str, Any]) -> RunRecord:
-    unknown = [name for name in values if name not in _PARTS]
-    if unknown:
-        raise ValueError(f"it has {', '.join(unknown)}, which is unknown here; {_NEWER}")
-    needed = [
-        field.name
-        for field in dataclasses.fields(RunRecord)
-        if field.default_factory is dataclasses.MISSING
-    ]
-    missing = [name for name in needed if name not in values]
-    if missing:
-        raise ValueError(f"it has no {', '.join(missing)}")
-    for name, value in values.items():
-        if not _is_kind(_PARTS[name], value):
-            raise ValueError(f"{name}: expected {_PARTS[name]}, got {_shown(value)}")
-    settings = {field.name for field in dataclasses.fields(Configuration)}
-    unknown = [name for name in values["configuration"] if name not in settings]
-    if unknown:
-        raise ValueError(f"unknown setting {', '.join(unknown)}; {_NEWER}")
-    try:
-        configuration = Configuration.recorded(values["configuration"])
+        record = parse_record(read_json(path))
+        configuration = Configuration.recorded(record.configuration)
+        for metric, values in record.curve.items():
+            _check_curve(metric, values, configuration.epochs)
     except (ValueError, TypeError) as error:
         # Of a loss it goes on with a picture of the place, which is not for one line.
         message = str(error).splitlines()[0]
-        newer = f"; {_NEWER}" if "unknown" in message else ""
-        raise ValueError(f"{message}{newer}") from None
-    return RunRecord(**{**values, "configuration": configuration.as_values()})
+        raise ValueError(
+            f"{path}: not a record of a run, or one of a newer labelproof ({message})"
+        ) from None
+    return dataclasses.replace(record, configuration=configuration.as_values())
 
 
-def _is_kind(kind: str, value: Any) -> bool:
-    if kind == "a text":
-        return isinstance(value, str)
-    return _is_number(value) if kind == "a number" else isinstance(value, Mapping)
-
-
-def _check_curve(record: RunRecord) -> None:
-    epochs = record.configuration["epochs"]
-    for metric, values in record.curve.items():
-        if not isinstance(values, list):
-            raise ValueError(f"{metric}: expected a list, got {_shown(values)}")
-        if len(values) != epochs:
-            raise ValueError(f"its curve of {metric} has {len(values)} of {epochs} epochs")
-        for epoch, value in enumerate(values, start=1):
-            # A run whose loss is no number any more leaves no record, but a part of a loss that
-            # counts for nothing may be none; an accuracy is a share, and always is.
-            if not _is_number(value):
-                raise ValueError(f"{metric}: expected a number after epoch {epoch}, got {value!r}")
-            if metric.endswith("_accuracy") and not 0 <= value <= 100:
-                raise ValueError(
-                    f"{metric}: expected a number in [0, 100] after epoch {epoch}, got {value!r}"
-                )
-    if not math.isfinite(record.noise_rate):
-        raise ValueError(f"noise_rate: expected a share, got {record.noise_rate!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+def _check_curve(metric: str, values: list[Any], epochs: int) -> None:
+    # A part of a loss that counts for nothing may be NaN; an accuracy is always a share.
+    sound = all(
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and (not metric.endswith("_accuracy") or 0 <= value <= 100)
+        for value in values
+    )
+    if len(values) != epochs or not sound:
+        kind = "percentages" if metric.endswith("_accuracy") else "numbers"
+        raise ValueError(f"curve: expected {epochs} {kind} for {metric}")
 
 
 class RecordStore:
@@ -275,3 +201,93 @@ def _rank(record: RunRecord) -> tuple[bool, int]:
 def _key(values: dict[str, Any]) -> str:
     kept = {name: value for name, value in values.items() if name not in ("seed", "precision")}
     return json.dumps(kept, sort_keys=True)
+
+
+def has_published_size(name: str, counts: Mapping[str, int]) -> bool:
+    """Whether a dataset has as many images as the one that was published under its name.
+
+    A data root may hold a part of a dataset under its name, to try something out. What is trained
+    on that is a run like any other, but no cell of the paper's tables.
+    Of data that no one published, and of WebVision, of which not every image can be had any more,
+    there is no number to hold them against: they pass.
+
+    Args:
+        name: The dataset's.
+        counts: Its training and test images; what is not there is not known, and passes.
+
+    Example:
+        >>> has_published_size("mnist", {"train": 60_000, "test": 10_000})
+        True
+        >>> has_published_size("mnist", {"train": 1_000, "test": 10_000})
+        False
+    """
+    known = DATASETS.get(name)
+    if known is None:
+        return True
+    return all(counts.get(split, size) == size for split, size in known.counts.items())
+
+
+def is_of_published_data(record: RunRecord) -> bool:
+    """Whether a run was trained on the published data; an old record does not say, and passes.
+
+    >>> is_of_published_data(RunRecord("a", {"data": "mnist"}, 0.0, {}, 1.0, {}, {"train": 20}))
+    False
+    """
+    return has_published_size(str(record.configuration["data"]), record.data)
+
+
+HUMAN_FILES = {
+    "cifar10": ("cifar-n/cifar10n.npz", "cifar-n/CIFAR-10_human.pt"),
+    "cifar100": ("cifar-n/cifar100n.npz", "cifar-n/CIFAR-100_human.pt"),
+}
+"""Where the human labels of a dataset may be below the data root, the first choice first."""
+
+
+def find_human_labels(name: str, root: str | os.PathLike[str] | None = None) -> Path:
+    """The file of human labels of a dataset, below the data root.
+
+    Args:
+        name: `cifar10` or `cifar100`.
+        root: The folder of the named datasets; else `LABELPROOF_DATA`, else the user's cache.
+
+    Raises:
+        FileNotFoundError: None of the known files is there.
+
+    Example:
+        >>> find_human_labels("cifar10", getfixture("tmp_path"))
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: human labels of cifar10: expected cifar-n/cifar10n.npz or
+        cifar-n/CIFAR-10_human.pt in ..., found neither; the publishers are at
+        github.com/UCSC-REAL/cifar-10-100n
+    """
+    places = HUMAN_FILES.get(name, ())
+    for place in places:
+        if (file := data_root(root) / place).is_file():
+            return file
+    raise FileNotFoundError(
+        f"human labels of {name}: expected {' or '.join(places)} in {data_root(root)}, found "
+        "neither; the publishers are at github.com/UCSC-REAL/cifar-10-100n"
+    )
+
+
+def explain_other_size(dataset: Dataset) -> str:
+    """What there is to say about data that are not the published ones; nothing about others.
+
+    >>> from dataclasses import replace
+    >>> from labelproof.data import load_digits
+    >>> explain_other_size(load_digits())
+    ''
+    >>> print(explain_other_size(replace(load_digits(), name="mnist")))
+    mnist has 1,347 training and 450 test images here, where 60,000 and 10,000 were published: what
+    is trained on these is in no table or figure
+    """
+    here = sizes(dataset)
+    if has_published_size(dataset.name, here):
+        return ""
+    there = DATASETS[dataset.name].counts
+    return (
+        f"{dataset.name} has {here['train']:,} training and {here.get('test', 0):,} test images "
+        f"here, where {there['train']:,} and {there['test']:,} were published: what is trained on "
+        "these is in no table or figure"
+    )

@@ -10,8 +10,7 @@ from statistics import mean, stdev
 
 from labelproof.experiments.grids import GRIDS, Cell, choose_rows, plan, plan_all
 from labelproof.experiments.presets import Published, published
-from labelproof.experiments.published_data import is_of_published_data
-from labelproof.experiments.records import RecordStore
+from labelproof.experiments.records import RecordStore, is_of_published_data
 
 BEST = 3
 """How many of a column are marked as best, as in the paper."""

@@ -116,45 +116,17 @@ def admit_labels(
     return given.astype(np.int64)
 
 
-_CELLS = 1024
-# A block's arrays stay in the cache from one pass to the next.
-_BLOCK = 16_384
-
-
 def draw_labels(
     clean: NDArray[np.int64], matrix: NDArray[np.float64], generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """One uniform number a label says where in its class's cumulative row the new label lies.
-
-    The new label is the number of cumulative chances that are not above the uniform number. It is
-    looked up, not searched: [0, 1) is cut into cells, and a table holds the answer for each class
-    and cell. Where cumulative chances fall inside a cell, the table holds the complement of the
-    smallest answer, and the few numbers of that cell climb from there.
-
-    Reference:
-        Chen and Asau, "On Generating Random Variates from an Empirical Distribution", AIIE
-        Transactions 6, 1974.
-    """
-    num_classes = len(matrix)
-    cumulative = cumulative_chances(matrix)
-    table = _lookup_table(cumulative)
-    chances = cumulative.ravel()
+    """One uniform number a label says where in its class's cumulative row the new label lies."""
+    uniform = generator.random(len(clean))
     noisy = np.empty_like(clean)
-    buffer = np.empty(min(_BLOCK, len(clean)))
-    for start in range(0, len(clean), _BLOCK):
-        labels = clean[start : start + _BLOCK]
-        uniform = generator.random(out=buffer[: len(labels)])
-        # A product with a power of two is exact, so rounding moves no number to another cell.
-        cell = (uniform * _CELLS).astype(np.int64)
-        cell += labels * _CELLS
-        block = noisy[start : start + _BLOCK]
-        block[:] = table.take(cell)
-        climbing = np.flatnonzero(block < 0)
-        block[climbing] = ~block[climbing]
-        while climbing.size:
-            place = labels[climbing] * num_classes + block[climbing]
-            climbing = climbing[uniform[climbing] >= chances[place]]
-            block[climbing] += 1
+    # By class, so that each is one search in one row.
+    ends = np.cumsum(np.bincount(clean, minlength=len(matrix)))
+    members = np.split(np.argsort(clean, kind="stable"), ends[:-1])
+    for row, samples in zip(cumulative_chances(matrix), members, strict=True):
+        noisy[samples] = row.searchsorted(uniform[samples], side="right")
     return noisy
 
 
@@ -215,22 +187,3 @@ def cumulative_chances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     cumulative[:, -1] = np.inf
     cumulative[:, :-1][~possible[:, 1:]] = np.inf
     return cumulative
-
-
-def _lookup_table(cumulative: NDArray[np.float64]) -> NDArray[np.signedinteger]:
-    # A cell's first number has passed what lies at or before the cell's start, its last number
-    # what lies before the cell's end.
-    place = np.minimum(cumulative * _CELLS, _CELLS)
-    smallest = _at_or_before(np.ceil(place))
-    largest = _at_or_before(np.floor(place))
-    table = np.where(smallest == largest, smallest, ~smallest)
-    return table.astype(np.min_scalar_type(-len(cumulative))).ravel()
-
-
-def _at_or_before(cells: NDArray[np.float64]) -> NDArray[np.int64]:
-    """For each row and each cell, how many of the row's entries lie at or before that cell."""
-    rows = np.arange(len(cells))[:, None] * (_CELLS + 1)
-    counts = np.bincount(
-        (rows + cells.astype(np.int64)).ravel(), minlength=rows.size * (_CELLS + 1)
-    )
-    return counts.reshape(-1, _CELLS + 1)[:, :-1].cumsum(axis=1)

@@ -138,7 +138,7 @@ class FeedRequest(NamedTuple):
     """Of the training images."""
     labels: Labels
     """Of all training examples."""
-    count: int
+    num_examples: int
     """Examples in an epoch."""
     batch_size: int
     """Most examples of a step."""
@@ -273,7 +273,7 @@ class ResidentFeed(Feed):
     def __init__(self, inputs: ResidentInputs, request: FeedRequest):
         super().__init__(request)
         self.inputs = inputs
-        count, device = request.count, inputs.device
+        count, device = request.num_examples, inputs.device
         self.order = torch.zeros(count, dtype=torch.int64, device=device)
         self.draws = torch.zeros(count, request.augmentation.num_draws, device=device)
         self.position = torch.zeros((), dtype=torch.int64, device=device)

@@ -10,9 +10,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
-import re
-import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -25,7 +22,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
-from labelproof.ranges import whole
 from labelproof.training.files import NO_ROOM, clear_litter, write_bytes
 
 _FORMAT = 2
@@ -78,9 +74,6 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
         >>> sorted(path.name for path in folder.iterdir())
         ['00001.safetensors', '00002.safetensors']
     """
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
-        raise ValueError(f"name: expected letters, digits, '-', '_' and '.', got {name!r}")
-    keep = whole("keep", keep, 1)
     content = _to_bytes(checkpoint)
     path = folder / f"{name}{_SUFFIX}"
     try:
@@ -91,7 +84,11 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
     except OSError as error:
         if error.errno not in NO_ROOM | _NOT_ALLOWED:
             raise
-        raise _explained(folder, name, len(content), error) from error
+        earlier = max(_checkpoints(folder), default=None)
+        kept = f"the earlier checkpoint {earlier} is kept" if earlier else "there is none earlier"
+        explained = type(error)(f"{folder}: cannot write checkpoint {name} ({error}); {kept}")
+        explained.errno = error.errno
+        raise explained from error
     found = _checkpoints(folder)
     earlier = sorted((other for other in found if other < name), reverse=True)
     for other in found.keys() - {name, *earlier[: keep - 1]}:
@@ -137,14 +134,8 @@ def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Check
     return checkpoint
 
 
-def load_weights(
-    folder: Path, *, on_problem: Callable[[str], None] = warnings.warn
-) -> dict[str, Tensor]:
+def load_weights(folder: Path) -> dict[str, Tensor]:
     """The weights of the newest checkpoint that is whole, for evaluation.
-
-    Args:
-        folder: Where the checkpoints are.
-        on_problem: Called with a sentence for each newer one that is damaged.
 
     Raises:
         FileNotFoundError: There is no whole checkpoint.
@@ -156,11 +147,9 @@ def load_weights(
         >>> load_weights(folder)
         {'weight': tensor([1., 1.])}
     """
-    name, checkpoint, problems = newest_whole(folder)
+    checkpoint = load_checkpoint(folder, on_problem=warnings.warn)
     if checkpoint is None:
-        raise FileNotFoundError("; ".join([f"{folder}: no whole checkpoint", *problems]))
-    for problem in problems:
-        on_problem(f"{problem}; checkpoint {name} is used instead")
+        raise FileNotFoundError(f"{folder}: no whole checkpoint")
     return checkpoint.weights
 
 
@@ -292,7 +281,6 @@ def _checkpoints(folder: Path) -> dict[str, Path]:
 
 def _to_bytes(checkpoint: Checkpoint) -> bytes:
     """In memory, because safetensors' own writer hides the system's error."""
-    _check_plain("values", checkpoint.values)
     packed: dict[str, Tensor] = {}
     taken: set[int] = set()
     for prefix, named in ((_WEIGHTS, checkpoint.weights), (_STATE, checkpoint.state)):
@@ -357,37 +345,3 @@ def _digest(tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> str:
         digest.update(f"{name!r} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _check_plain(place: str, value: object) -> None:
-    """Refuse what JSON would drop, or give back as something else."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"{place}: expected text as a key, got {key!r}")
-            _check_plain(f"{place}[{key!r}]", inner)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            _check_plain(f"{place}[{index}]", inner)
-    elif not (value is None or isinstance(value, (bool, int, float, str))):
-        raise TypeError(
-            f"{place}: expected a plain JSON value (text, number, true, false, None, list, dict), "
-            f"got {value!r} ({type(value).__name__})"
-        )
-
-
-def _explained(folder: Path, name: str, needed: int, error: OSError) -> OSError:
-    earlier = max(_checkpoints(folder), default=None)
-    reason = os.strerror(error.errno or 0)
-    kept = f"the earlier checkpoint {earlier} is kept" if earlier else "there is none earlier"
-    if error.errno in NO_ROOM:
-        place = folder if folder.exists() else folder.parent
-        problem = (
-            f"no room for checkpoint {name} ({reason}): it needs {needed:,} bytes, "
-            f"{shutil.disk_usage(place).free:,} are free"
-        )
-    else:
-        problem = f"not allowed to write checkpoint {name} here ({reason})"
-    explained = type(error)(f"{folder}: {problem}; {kept}")
-    explained.errno = error.errno
-    return explained

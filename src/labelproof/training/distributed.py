@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from labelproof.training.execution import Execution
 from labelproof.training.metrics import Tally
+from labelproof.training.workers import interrupts
 
 
 def launched() -> bool:
@@ -47,7 +47,9 @@ def taking_part(execution: Execution) -> Iterator[Execution]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    with _interruptible():
+    # A process whose peers never arrive waits for them in native code, where Python's own handlers
+    # do not run; and there is nothing to save yet.
+    with interrupts(signal.SIG_DFL):
         torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         # Gradients are summed by hooks inside the backward pass, which a recorded graph leaves out.
@@ -60,23 +62,6 @@ def taking_part(execution: Execution) -> Iterator[Execution]:
         )
     finally:
         torch.distributed.destroy_process_group()
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Inside, Ctrl-C ends the process at once.
-
-    A process whose peers never arrive waits for them in native code, where Python's own handlers do
-    not run; and there is nothing to save yet.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def share_gradients(network: nn.Module) -> nn.Module:

@@ -9,16 +9,13 @@ filled with zeros so that every kernel meets the same shapes, and the steps are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from labelproof.training.metrics import Backlog
-import math
-from dataclasses import dataclass
 
 from labelproof.losses import Loss, SparseRegularized
 from labelproof.training.algorithms.base import Algorithm, Seen

@@ -106,42 +106,31 @@ def read_description(folder: Path) -> Description:
         )
     try:
         return _checked_description(read_json(path))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, LookupError) as error:
         raise ValueError(f"{path}: not a description of a network ({str(error)[:300]})") from None
 
 
 def _checked_description(values: Any) -> Description:
-    if not isinstance(values, dict):
-        raise TypeError(f"expected an object, got {type(values).__name__}")
-    for name, kind in (
-        ("input_shape", int),
-        ("class_names", str),
-        ("mean", (int, float)),
-        ("std", (int, float)),
-    ):
-        entries = values[name]
-        plain = isinstance(entries, list) and all(
-            isinstance(each, kind) and not isinstance(each, bool) for each in entries
-        )
-        if not (plain and entries):
-            raise ValueError(f"{name}: got {str(entries)[:50]!r}")
-        values[name] = tuple(entries)
-    description = Description(**values)
-    shape, channels = description.input_shape, len(description.mean)
-    fits = {
-        "network": isinstance(description.network, str),
-        "input_shape": len(shape) in (1, 3) and all(0 < side < 1 << 24 for side in shape),
-        "class_names": len(description.class_names) >= 2,
-        "mean": channels == shape[0],
-        "std": len(description.std) == shape[0] and all(each > 0 for each in description.std),
-        "crop": type(description.crop) is int and description.crop >= 0,
-        "columns": description.columns is None or isinstance(description.columns, dict),
-        "label": description.label is None or isinstance(description.label, str),
+    lists = {name: tuple(values[name]) for name in ("input_shape", "class_names", "mean", "std")}
+    found = Description(**values | lists)
+    shape, numbers = found.input_shape, (*found.mean, *found.std)
+    sound = {
+        "network": isinstance(found.network, str),
+        "input_shape": len(shape) in (1, 3)
+        and all(type(side) is int and 0 < side < 1 << 24 for side in shape),
+        "class_names": isinstance(values["class_names"], list)
+        and len(found.class_names) >= 2
+        and all(isinstance(name, str) for name in found.class_names),
+        "mean or std": len(found.mean) == len(found.std) == shape[0]
+        and all(type(each) in (int, float) for each in numbers)
+        and min(found.std) > 0,
+        "crop": type(found.crop) is int and found.crop >= 0,
+        "columns": found.columns is None or isinstance(found.columns, dict),
+        "label": found.label is None or isinstance(found.label, str),
     }
-    for name, right in fits.items():
-        if not right:
-            raise ValueError(f"{name}: got {str(getattr(description, name))[:50]!r}")
-    return description
+    if wrong := [name for name, right in sound.items() if not right]:
+        raise ValueError(f"{', '.join(wrong)} of another kind")
+    return found
 
 
 _WHOLE = 64 << 20

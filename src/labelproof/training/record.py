@@ -81,6 +81,36 @@ class RunRecord:
         raise ValueError(message)
 
 
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "configuration": dict,
+    "noise_rate": (int, float),
+    "curve": dict,
+    "seconds": (int, float),
+    "versions": dict,
+    "data": dict,
+    "candidates": dict,
+}
+
+
+def parse_record(values: Any) -> RunRecord:
+    """A record from the values of its file.
+
+    Raises:
+        TypeError, ValueError: A part is missing, unknown or of another type.
+    """
+    record = RunRecord(**values)
+    for name, kind in _KINDS.items():
+        if not isinstance(getattr(record, name), kind):
+            raise ValueError(f"{name}: got {str(getattr(record, name))[:40]!r}")
+    for name, numbers in record.curve.items():
+        if not isinstance(numbers, list):
+            raise ValueError(f"curve: expected a list for {name}, got {str(numbers)[:40]!r}")
+    if not all(isinstance(each, dict) for each in record.candidates.values()):
+        raise ValueError("candidates: expected numbers by name for each")
+    return record
+
+
 def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
     """The record of a finished run, or `None` if there is no readable one.
 
@@ -88,21 +118,9 @@ def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
         run: The run's folder.
     """
     try:
-        record = RunRecord(**read_json(Path(run) / RECORD))
+        return parse_record(read_json(Path(run) / RECORD))
     except (OSError, ValueError, TypeError):
         return None
-    numbers = [*record.curve.values()] if isinstance(record.curve, dict) else [None]
-    sound = (
-        all(
-            isinstance(each, dict)
-            for each in (record.configuration, record.versions, record.data, record.candidates)
-        )
-        and all(isinstance(each, dict) for each in record.candidates.values())
-        and all(isinstance(each, list) for each in numbers)
-        and isinstance(record.name, str)
-        and all(isinstance(each, (int, float)) for each in (record.noise_rate, record.seconds))
-    )
-    return record if sound else None
 
 
 def sizes(dataset: Dataset) -> dict[str, int]:

@@ -19,11 +19,10 @@ from typing_extensions import Self
 from labelproof.data.dataset import Dataset, Images
 from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
-from labelproof.ranges import whole
 from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
 from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, FeedRequest, Fetched
 from labelproof.training.geometry import centre_box, choose_box
-from labelproof.training.workers import deaf_to_interrupts
+from labelproof.training.workers import interrupts
 
 
 class StreamedImages:
@@ -60,7 +59,7 @@ class StreamedImages:
     ):
         self.images = images
         self.augmentation = augmentation or Augmentation()
-        self.workers = 0 if isinstance(images, np.ndarray) else whole("workers", workers, 0)
+        self.workers = 0 if isinstance(images, np.ndarray) else workers
         if not len(images):
             raise ValueError("images: expected at least one, got none")
         self._agenda = _Agenda()
@@ -104,16 +103,15 @@ class StreamedImages:
             UnreadableImageError: An image cannot be decoded.
             ValueError: An image has another shape than the first.
         """
-        if self._loader is None:
-            raise RuntimeError("these images were closed; make a new StreamedImages")
+        assert self._loader is not None, "closed"  # noqa: S101
         index = np.asarray(order, dtype=np.int64)
-        if index.ndim != 1 or np.any((index < 0) | (index >= len(self.images))):
-            raise ValueError(
-                f"order: expected a list of numbers from 0 to {len(self.images) - 1}, got "
-                f"{_few(index)}"
-            )
-        ends = _ends(batch_size, len(index))
-        boxes = self._boxes(draws, len(index))
+        if isinstance(batch_size, int):
+            ends = [*range(batch_size, len(index), batch_size), len(index)] if len(index) else []
+        else:
+            ends = np.cumsum(batch_size, dtype=np.int64).tolist()
+        boxes = None
+        if draws is not None and self.augmentation.resized_crop:
+            boxes = draws[:, self.augmentation.columns["resized_crop"]].cpu().numpy()
         self._agenda.items = [
             (index[start:end], None if boxes is None else boxes[start:end])
             for start, end in itertools.pairwise([0, *ends])
@@ -135,7 +133,7 @@ class StreamedImages:
         if not items:
             return
         self._require_current(items)
-        with deaf_to_interrupts():
+        with interrupts(signal.SIG_IGN):
             batches = iter(loader)
         for batch in batches:
             if isinstance(batch, Exception):
@@ -147,16 +145,6 @@ class StreamedImages:
         # The processes are shared, so the old batches would be the new ones.
         if self._agenda.items is not items:
             raise RuntimeError("these batches have ended: others of the same images were asked for")
-
-    def _boxes(self, draws: Tensor | None, count: int) -> NDArray[np.float32] | None:
-        if draws is None or not self.augmentation.resized_crop:
-            return None
-        expected = (count, self.augmentation.num_draws)
-        if tuple(draws.shape) != expected:
-            raise ValueError(
-                f"draws: expected {expected} for {self.augmentation}, got {tuple(draws.shape)}"
-            )
-        return draws[:, self.augmentation.columns["resized_crop"]].cpu().numpy()
 
 
 _Item = tuple[NDArray[np.int64], "NDArray[np.float32] | None"]
@@ -199,7 +187,12 @@ class _Decoder(data.Dataset[Any]):
     def _one(self, number: int, draws: NDArray[np.float32] | None) -> NDArray[np.uint8]:
         image = self.images[number].transpose(1, 2, 0)
         if self.size:
-            image = _resize(image, _box(image, draws, self.size), self.size)
+            height, width, _ = image.shape
+            if draws is None:
+                box = centre_box(height, width, self.size)
+            else:
+                box = choose_box(draws, height, width)
+            image = _resize(image, box, self.size)
         if image.shape != self.shape:
             raise ValueError(
                 f"{_name(self.images, number)}: expected the first image's shape "
@@ -209,47 +202,20 @@ class _Decoder(data.Dataset[Any]):
         return image
 
 
-def _box(
-    image: NDArray[np.uint8], draws: NDArray[np.float32] | None, size: int
-) -> tuple[float, float, float, float]:
-    height, width, _ = image.shape
-    if draws is None:
-        return centre_box(height, width, size)
-    return choose_box(draws, height, width)
-
-
 def _resize(
     image: NDArray[np.uint8], box: tuple[float, float, float, float], size: int
 ) -> NDArray[np.uint8]:
-    if image.shape[2] == 3:
-        layers = [Image.fromarray(np.ascontiguousarray(image))]
-    else:
-        layers = [
-            Image.fromarray(layer) for layer in np.ascontiguousarray(image.transpose(2, 0, 1))
-        ]
+    coloured = image.shape[2] == 3
+    layers = [image] if coloured else image.transpose(2, 0, 1)
     resized = [
-        np.asarray(layer.resize((size, size), Image.Resampling.BILINEAR, box=box, reducing_gap=2.0))
+        np.asarray(
+            Image.fromarray(np.ascontiguousarray(layer)).resize(
+                (size, size), Image.Resampling.BILINEAR, box=box, reducing_gap=2.0
+            )
+        )
         for layer in layers
     ]
-    return resized[0] if image.shape[2] == 3 else np.stack(resized, axis=2)
-
-
-def _ends(batch_size: int | Sequence[int], count: int) -> list[int]:
-    """Where each batch ends."""
-    if isinstance(batch_size, int):
-        step = whole("batch_size", batch_size, 1)
-        return [*range(step, count, step), count] if count else []
-    ends = np.cumsum(batch_size, dtype=np.int64).tolist()
-    if min(batch_size, default=1) < 1 or (ends[-1] if ends else 0) != count:
-        raise ValueError(
-            f"batch_size: expected sizes of at least 1 that sum to the {count} images in order, "
-            f"got a sum of {ends[-1] if ends else 0}"
-        )
-    return ends
-
-
-def _few(index: NDArray[np.int64]) -> str:
-    return np.array2string(index, threshold=8, edgeitems=3, separator=", ")
+    return resized[0] if coloured else np.stack(resized, axis=2)
 
 
 def _prepare_worker(_: int) -> None:

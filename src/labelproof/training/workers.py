@@ -70,7 +70,7 @@ def run_tasks(
             waiting.put((index, task))
         for _ in workers:
             waiting.put(None)
-        with deaf_to_interrupts():
+        with interrupts(signal.SIG_IGN):  # from the first instruction, imports included
             for worker in workers:
                 worker.start()
         yield from _collect(tasks, events, workers)
@@ -118,12 +118,12 @@ def _collect(
 
 
 @contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
-    """What is started inside ignores Ctrl-C from its first instruction, imports included."""
+def interrupts(handler: Any) -> Iterator[None]:
+    """Inside, Ctrl-C is handled so; `signal.SIG_IGN` holds for what is started there, too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

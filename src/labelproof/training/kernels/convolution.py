@@ -65,8 +65,6 @@ class PaddedConv2d(nn.Conv2d):
 CONVOLUTIONS = ("torch", "winograd", "padded")
 """Torch's own; `WinogradConv2d` where it fits, for CPUs; `PaddedConv2d`, for 16 bits on CUDA."""
 
-Network = TypeVar("Network", bound=nn.Module)
-
 
 def default_convolution(device: torch.device, precision: str = "float32") -> str:
     """The fastest convolution on a kind of device.
