@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from audit.noisy_logits import make, pair, softmax, symmetric, temperature_of
+from sklearn.metrics import average_precision_score
 
 from labelproof.audit import audit_labels, audit_logits
 from labelproof.audit.findings import Findings
@@ -193,3 +194,17 @@ def test_one_class_that_is_taken_for_another_is_found_by_its_anchors() -> None:
         assert found.noise_rate.value == pytest.approx(made.rate, abs=0.05)
         assert wrong[found.suspects].mean() > 0.8
         assert np.isin(np.flatnonzero(wrong), found.suspects).mean() > 0.7
+
+
+def test_labels_are_ordered_at_least_as_well_as_by_self_confidence() -> None:
+    generator = np.random.default_rng(0)
+    true = generator.integers(3, size=3000)
+    # A weak network: it is right about two of three.
+    logits = (1.5 * np.eye(3)[true] + generator.normal(size=(3000, 3))).astype(np.float32)
+    wrong = generator.random(3000) < 0.2
+    own = softmax(logits, 1.0)
+    for given, ahead in (((true + generator.integers(1, 3, 3000)) % 3, 0.0), (np.zeros(3000), 0.1)):
+        given = np.where(wrong, given, true).astype(np.int64)
+        score = audit_logits(logits, given).score
+        plain = average_precision_score(given != true, 1 - own[np.arange(3000), given])
+        assert average_precision_score(given != true, score) > plain + ahead - 0.01

@@ -36,6 +36,7 @@ __all__ = [
     "read_word",
     "share_of_doubts",
     "surest",
+    "trust_in_model",
 ]
 
 _ANCHORS = 0.1
@@ -48,11 +49,9 @@ _MOST = 0.25
 _BY_CHANCE = 0.1
 """In how many classes, on average, anchors may say more than the noise model by chance."""
 _FEWEST = 10
-"""Anchors that a class must have: of a class that was not learned, a few samples are predicted, and
-they may have any label."""
+"""Anchors that a class must have: the few of a class that was not learned may have any label."""
 _MORE_THAN_DIFFER = 2.0
-"""Times as many labels may be wrong as differ from what the network says; more is a matrix that
-was taken back too far."""
+"""Times as many labels may be wrong as differ from the predictions; more was taken back too far."""
 _TANGLED = 20.0
 """Condition number from which on a matrix is not taken back: its classes are labelled alike."""
 _LEAST = 1e-6
@@ -83,13 +82,7 @@ class Anchors:
 
 
 def find_anchors(logits: NDArray[np.float32]) -> Anchors:
-    """The samples that a network is surest of: a tenth of each class, or a hundred.
-
-    Example:
-        >>> logits = np.linspace(0, 4, 800)[:, None] * np.array([1.0, 0.0])
-        >>> np.flatnonzero(find_anchors(logits.astype(np.float32)).chosen)[[0, -1]].tolist()
-        [700, 799]
-    """
+    """The samples that a network is surest of: a tenth of each class, or a hundred."""
     shifted = shift(logits)
     predicted, margin = shifted.argmax(axis=1), _margins(shifted)
     sizes = np.bincount(predicted, minlength=logits.shape[1])
@@ -149,11 +142,7 @@ def read_through(
 
 
 def read_word(word: NDArray[np.floating], reading: NDArray[np.float64]) -> NDArray[np.float32]:
-    """What a network would say that had not learned the noise, `(N, C)`.
-
-    >>> read_word(np.array([[0.65, 0.35]]), np.linalg.inv([[0.65, 0.35], [0.0, 1.0]])).round(3)
-    array([[1., 0.]], dtype=float32)
-    """
+    """What a network would say that had not learned the noise, `(N, C)`."""
     read = np.maximum(word @ reading, _LEAST)
     return (read / read.sum(axis=1, keepdims=True)).astype(np.float32)
 
@@ -194,6 +183,28 @@ def _raised(
     return transition + more[:, None] * (towards - np.eye(len(transition)))
 
 
+def trust_in_model(logits: NDArray[np.float32], given: NDArray[np.int64]) -> float:
+    """How far the order of labels by the noise model is to be preferred to the network's own.
+
+    The noise model is ahead where classes are mistaken one way only: of each two classes, anchors
+    of one are called the other more often than the other way round, by more than chance. The
+    result is from 0 to 0.5; the limits were chosen on tables, see `benchmarks/audit_ranking.py`.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> true = generator.integers(2, size=2000)
+        >>> logits = (4 * np.eye(2)[true] + generator.normal(size=(2000, 2))).astype(np.float32)
+        >>> wrong = generator.random(2000) < 0.3
+        >>> one_way, both_ways = np.where(wrong, 1, true), np.where(wrong, 1 - true, true)
+        >>> trust_in_model(logits, one_way), trust_in_model(logits, both_ways)
+        (0.5, 0.0)
+    """
+    counts = find_anchors(logits).count(given, logits.shape[1])
+    either, apart = np.triu(counts + counts.T, 1), np.triu(counts - counts.T, 1)
+    excess = max(float((apart**2 - either).sum()), 0.0) / max(float((either**2).sum()), 1.0)
+    return 0.5 * min(max((excess**0.5 - 0.5) / 0.2, 0.0), 1.0)
+
+
 _SUREST = 0.25
 """Share of the samples of each predicted class that the network is taken to be right about."""
 
@@ -223,12 +234,11 @@ def share_of_doubts(
     classes = logits.shape[1]
     if classes < 3:  # where every mistake is the second choice
         return 0.0
-    order = np.argpartition(-logits, 1, axis=1)[:, :2]
-    best = np.take_along_axis(logits, order, axis=1)
-    swapped = best[:, 0] < best[:, 1]
-    first = np.where(swapped, order[:, 1], order[:, 0])
-    second = np.where(swapped, order[:, 0], order[:, 1])
-    margin = np.abs(best[:, 0].astype(np.float64) - best[:, 1])
+    places, rest = np.arange(len(logits)), logits.copy()
+    first = logits.argmax(axis=1)
+    rest[places, first] = -np.inf
+    second = rest.argmax(axis=1)
+    margin = logits[places, first] - rest[places, second]
     differing = surest(first, margin, _SUREST) & (given != first)
     weight = score[differing].astype(np.float64)
     if not weight.sum() > 0:
@@ -241,12 +251,7 @@ def share_of_doubts(
 def surest(
     predicted: NDArray[np.int64], margin: NDArray[np.floating], share: float | NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Of each predicted class, the share of samples with the largest margins, and at least one.
-
-    Example:
-        >>> surest(np.array([0, 0, 0, 0, 1]), np.array([1.0, 4.0, 2.0, 3.0, 0.5]), 0.5)
-        array([False,  True, False,  True,  True])
-    """
+    """Of each predicted class, the share of samples with the largest margins, and at least one."""
     chosen = np.zeros(len(predicted), dtype=np.bool_)
     order = np.lexsort((-margin, predicted))
     sizes = np.bincount(predicted, minlength=np.size(share))

@@ -213,12 +213,8 @@ def audit_loss(inputs: Inputs, labels: NDArray[np.int64] | None = None) -> str:
     classes, where the labels of a fresh network all look absurd, it is set nearer to plain cross
     entropy.
 
-    So it is where a class is rare, as fraud is. The first thing a network learns is how frequent
-    classes are, and a label weighs \(u_y^q\) then, with \(u_y\) the share of its class.
-
-    Args:
-        inputs: What the data are.
-        labels: As they came, class indices; without them classes are taken to be equally frequent.
+    So it is where a class is rare, as fraud is: at first, when a network has only learned how
+    frequent classes are, a label weighs \(u_y^q\), with \(u_y\) the share of its class.
 
     Example:
         >>> audit_loss(Inputs("images", (3, 32, 32), 50_000, 10))

@@ -15,7 +15,7 @@ from labelproof.audit.noise_model import NoiseModel
 from labelproof.audit.predictions import Table
 from labelproof.intervals import wilson_interval
 
-__all__ = ["DOUBTFUL", "FEWEST", "Estimate", "Findings", "Suspicion", "suspect"]
+__all__ = ["DOUBTFUL", "FEWEST", "Estimate", "Findings", "Suspicion", "reorder", "suspect"]
 
 DOUBTFUL = 0.5
 """The probability to be wrong from which on a label is a suspect."""
@@ -131,15 +131,22 @@ class Estimate:
         return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
 
 
+_APART = 1e-4
 _CHUNK = 1 << 19
 """Numbers that are worked on at a time: they stay in the cache of one core."""
 
 
 class Suspicion(NamedTuple):
-    """As in `Findings`, and how often each class is predicted (row) for each label (column)."""
+    """What the noise model and the network think of each label.
+
+    `score` is as in `Findings`; `other` is the most probable class besides the label; `unlike` is
+    the mean of the label's margin and of the log odds against it, by the network alone;
+    `confusion` is how often each class is predicted (row) for each label (column).
+    """
 
     score: NDArray[np.float32]
-    suggested: NDArray[np.int64]
+    other: NDArray[np.int64]
+    unlike: NDArray[np.float32]
     confusion: NDArray[np.int64]
 
 
@@ -152,23 +159,20 @@ def suspect(
     is the given label, and `q` what the network says, read through the noise that it has learned. A
     label that is often put on another class by mistake is suspected sooner than one that never is.
 
-    Args:
-        logits: `(N, C)`; may be a file that is mapped, which is read part by part.
-        given: The labels as they came, `(N)`.
-        model: From `fit_noise_model`, or from `read_through`.
-        shared: From `share_of_doubts`: how probable it is that, where network and label differ,
-            the network is right whatever its doubts.
+    `logits`, `(N, C)`, may be a file that is mapped, which is read part by part. `shared`, from
+    `share_of_doubts`, is how probable it is that, where network and label differ, the network is
+    right whatever its doubts.
 
     Example:
         >>> matrix = np.array([[0.9, 0.1], [0.0, 1.0]])
         >>> model = NoiseModel(matrix, 1.0, 0.0, matrix / 2)
         >>> found = suspect(np.array([[2.0, 0.0], [0.0, 2.0]]), np.array([1, 0]), model)
-        >>> found.score.round(2), found.suggested
-        (array([0.42, 0.  ], dtype=float32), array([1, 0]))
+        >>> found.score.round(2), found.other
+        (array([0.42, 0.  ], dtype=float32), array([0, 1]))
     """
     size, classes = logits.shape
-    score = np.empty(size, np.float32)
-    suggested = np.empty(size, np.int64)
+    score, unlike = np.empty((2, size), np.float32)
+    other = np.empty(size, np.int64)
     confusion = torch.zeros(classes * classes, dtype=torch.int64)
     columns = torch.from_numpy(np.ascontiguousarray(model.transition.T, np.float32))
     rows = max(_CHUNK // classes, 1)
@@ -178,20 +182,36 @@ def suspect(
         labels = torch.from_numpy(given[part])
         predicted = torch.from_numpy(word.numpy().argmax(axis=1))
         # First, so that no logit is too large a number once it is divided.
-        word.sub_(word.gather(1, predicted[:, None])).div_(model.temperature).exp_()
+        word.sub_(word.gather(1, predicted[:, None])).div_(model.temperature)
+        own = word.gather(1, labels[:, None])
+        rest = word.exp_().scatter_(1, labels[:, None], 0.0)
+        both = (rest.amax(dim=1) * rest.sum(dim=1)).clamp_(min=1e-30)
+        unlike[part] = (both.log_() / 2 - own[:, 0]).numpy()
+        word.scatter_(1, labels[:, None], own.exp())
         if model.reading is not None:
             word /= word.sum(dim=1, keepdim=True)
             word = torch.from_numpy(read_word(word.numpy(), model.reading))
         joint = word.mul_(columns[labels])
         # A label that no class can have by the matrix is wrong, whatever the true one is.
-        told = joint.sum(dim=1).clamp_(min=1e-30)
-        right = joint.gather(1, labels[:, None])[:, 0] / told
-        doubt = (1 - torch.lerp(right, (predicted == labels).float(), shared)).clamp_(0, 1)
-        score[part] = doubt.numpy()
-        doubtful = (doubt > DOUBTFUL).nonzero()[:, 0]
-        others = joint[doubtful] * ((1 - shared) / told[doubtful, None])
-        others.scatter_add_(1, predicted[doubtful, None], torch.full((len(others), 1), shared))
-        others.scatter_(1, labels[doubtful, None], -1.0)
-        suggested[part] = labels.index_copy(0, doubtful, others.argmax(dim=1)).numpy()
+        joint.mul_((1 - shared) / joint.sum(dim=1, keepdim=True).clamp_(min=1e-30))
+        if shared:
+            joint.scatter_add_(1, predicted[:, None], torch.full_like(own, shared))
+        score[part] = (1 - joint.gather(1, labels[:, None])[:, 0]).clamp_(0, 1).numpy()
+        other[part] = joint.scatter_(1, labels[:, None], -1.0).numpy().argmax(axis=1)
         confusion += torch.bincount(predicted * classes + labels, minlength=classes * classes)
-    return Suspicion(score, suggested, confusion.reshape(classes, classes).numpy())
+    return Suspicion(score, other, unlike, confusion.reshape(classes, classes).numpy())
+
+
+def reorder(found: Suspicion, trust: float) -> Suspicion:
+    """The same scores, ordered by a mean of their log odds and of what the network alone says.
+
+    The noise model knows which classes are mistaken for which. Where none is, or the network is
+    too weak to tell, the network alone orders labels better. `trust` is the noise model's weight.
+    """
+    score = np.clip(found.score, 1e-7, 1 - 1e-7, dtype=np.float64)
+    mean = trust * np.log(score / (1 - score)) + (1 - trust) * found.unlike
+    ranked = np.empty_like(found.score)
+    # Pulled apart, since equal scores would lose their order.
+    apart = np.linspace(0, _APART, len(ranked), dtype=np.float32)
+    ranked[np.argsort(mean, kind="stable")] = (1 - _APART) * np.sort(found.score) + apart
+    return found._replace(score=ranked)

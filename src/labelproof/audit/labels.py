@@ -12,9 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.audit.anchors import anchor_temperature, find_anchors, read_through, share_of_doubts
+from labelproof.audit.anchors import (
+    anchor_temperature,
+    find_anchors,
+    read_through,
+    share_of_doubts,
+    trust_in_model,
+)
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.findings import FEWEST, Estimate, Findings, Suspicion, suspect
+from labelproof.audit.findings import (
+    DOUBTFUL,
+    FEWEST,
+    Estimate,
+    Findings,
+    Suspicion,
+    reorder,
+    suspect,
+)
 from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import (
     Groups,
@@ -42,8 +56,7 @@ __all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample"
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
 _RESAMPLED = 400_000
-"""Of those, how many predictions of a class the draws behind the intervals are from, at most; but
-always of a few thousand samples."""
+"""Probabilities that the draws behind the intervals are from, at most; of 4,000 samples or more."""
 _TIMES = 40
 _COULD_BE = 1.0
 """In how many classes anchors may say more by chance, where it is about the most there could be."""
@@ -103,14 +116,8 @@ def audit_given(
 ) -> Audit:
     """As `audit_labels`, with the names of samples and classes: an audit that can be written.
 
-    Args:
-        probabilities: As for [`match_predictions`][labelproof.audit.predictions.match_predictions],
-            as are `labels`, `data`, `id` and `class_names`.
-        labels: A dataset, or labels.
-        data: Where they were read from.
-        id: The column that names the sample of each row.
-        class_names: The class of each column.
-        options: What is needed to read the data again; see `Audit`.
+    Arguments are those of [`match_predictions`][labelproof.audit.predictions.match_predictions],
+    and `options`, what is needed to read the data again; see `Audit`.
 
     Example:
         >>> table = np.array([[0.9, 0.1], [0.2, 0.8], [0.8, 0.2], [0.1, 0.9]])
@@ -167,10 +174,8 @@ def audit_logits(
         seed: Of the draws behind the intervals.
     """
     table, codes = admit_logits(logits, given)
-    size = len(table)
-    chosen = np.arange(size)
-    if size > _FITTED:
-        chosen = np.sort(np.random.default_rng(seed).choice(size, _FITTED, replace=False))
+    size, generator = len(table), np.random.default_rng(seed)
+    chosen = np.sort(generator.choice(size, min(size, _FITTED), replace=False))
     with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
         part, labels = np.asarray(table[chosen], np.float32), codes[chosen]
     plain = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
@@ -178,6 +183,8 @@ def audit_logits(
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
     suspicion = suspect(table, codes, model, shared=shared)
+    if not seen:  # what a network has learned by heart it is sure of, right or wrong
+        suspicion = reorder(suspicion, trust_in_model(part, labels))
     drawn_from = min(max(_RESAMPLED // table.shape[1], 4_000), 10_000)
     few = np.random.default_rng(seed).permutation(len(part))[:drawn_from]
     again = resample(
@@ -199,7 +206,7 @@ def audit_logits(
     low, high = matrix_interval(transition, narrower * matrix_spread, joint.sum(1) * len(part))
     return Findings(
         given=codes,
-        suggested=suspicion.suggested,
+        suggested=np.where(suspicion.score > DOUBTFUL, suspicion.other, codes),
         score=suspicion.score,
         noise_rate=_rate(
             suspicion,
@@ -232,8 +239,7 @@ def _rate(
 ) -> Estimate:
     """The share of wrong labels, and what it may be if doubts are read in another way.
 
-    Chance moves it little where there are many labels. What is not known is whose the doubts are:
-    at the one end they are all the network's own; at the other twice as many are shared, or none of
+    At the one end they are all the network's own; at the other twice as many are shared, or none of
     them is about the samples that it is surest of, as in `hidden`. `unread` is the rate by the
     network's word as it is, where it is read in another way; `spread` is how far chance moves it.
     """
@@ -256,8 +262,8 @@ def _spreads(
 ) -> tuple[NDArray[np.float64], float]:
     """How far the matrix and the rate of draws are from those that were found.
 
-    Not from their own mean: of many classes with few samples each, a fit takes chance for noise,
-    and a fit to draws from them takes as much again.
+    Not from their own mean: with few samples of each class a fit takes chance for noise, and so
+    does a fit to draws from them.
     """
     rows, rate = as_transition(found, samples), float(np.trace(found))
     squares, rates = np.zeros_like(rows), []
@@ -321,12 +327,8 @@ def conclude(
 ) -> Audit:
     """Audit the labels of a dataset by what networks say about its samples.
 
-    Args:
-        dataset: Whose labels.
-        predictions: About all of its training samples, or some.
-        data: Where it was read from.
-        method: How the predictions were made; see `Audit`.
-        options: What is needed to read it again.
+    `data` is where it was read from, `method` how the predictions were made, and `options` what is
+    needed to read it again; see `Audit`.
     """
     seen = method.get("predictions") == "run"
     findings = audit_logits(predictions.logits, predictions.given, seen=seen)
@@ -357,5 +359,5 @@ def _with_unseen(findings: Findings, predictions: Predictions) -> Findings:
     fresh = audit_logits(predictions.logits[unseen], predictions.given[unseen]).noise_rate
     rate = findings.noise_rate
     value = min(max(rate.value, fresh.low), fresh.high)
-    low, high = min(rate.low, fresh.low), max(rate.high, fresh.high)
-    return replace(findings, noise_rate=Estimate(value, low, high))
+    wider = Estimate(value, min(rate.low, fresh.low), max(rate.high, fresh.high))
+    return replace(findings, noise_rate=wider)

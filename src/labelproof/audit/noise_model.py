@@ -61,8 +61,7 @@ _SURE = 0.999
 """How sure a network is that has seen the labels, on average, of what it says."""
 
 _IMPOSSIBLE = -1e6
-"""As far below the largest as a logit counts: a probability of 0 at any temperature. Classes that
-are hidden come as the most negative number there is, which no temperature can divide."""
+"""As far below the largest as a logit counts: no temperature divides the most negative number."""
 
 _PRIOR = 1.0
 """Pseudo-counts that each row of the matrix has beside its samples, on top of its diagonal."""
@@ -153,10 +152,6 @@ def sure_temperature(logits: NDArray[np.float32]) -> float:
 
     How sure a network that has seen the labels is says more about them than about the sample, so
     its temperature cannot be estimated from them.
-
-    Example:
-        >>> sure_temperature(np.array([[9.0, 0.0]], np.float32)) < 9 / 4
-        True
     """
     return warmest(shift(logits), _SURE)
 
@@ -182,10 +177,6 @@ def as_transition(joint: NDArray[np.float64], samples: float) -> NDArray[np.floa
     """The matrix behind shares of samples by true class and label.
 
     A class that has few samples is taken to be labelled rightly until they say otherwise.
-
-    >>> as_transition(np.array([[0.5, 0.5], [0.0, 0.0]]), 98).round(3)
-    array([[0.505, 0.495],
-           [0.25 , 0.75 ]])
     """
     classes = len(joint)
     counts = joint * samples + _PRIOR * (np.eye(classes) + 1 / classes)
@@ -267,8 +258,6 @@ _FEW = 5_000
 
 def log_prior(temperature: float, samples: int) -> float:
     r"""\(-\tfrac12 (\log T)^2\), less of it the more samples there are, and from 5,000 on nothing.
-
-    In the unit of the log-likelihood of one sample; `samples` is the number of labels.
 
     Example:
         >>> round(log_prior(0.05, 100), 1), log_prior(1.0, 100), log_prior(0.05, 5_000)

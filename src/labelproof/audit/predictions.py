@@ -146,11 +146,7 @@ def match_predictions(
 
 
 def name_samples(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> list[str]:
-    """The samples' names: a path in a folder, `line 7` of a file of lines, else the index.
-
-    >>> name_samples(["cat", "dog"], "labels.txt"), name_samples([0, 1], "labels.npy")
-    (['line 1', 'line 2'], ['0', '1'])
-    """
+    """The samples' names: a path in a folder, `line 7` of a file of lines, else the index."""
     if isinstance(labels, Dataset):
         return sample_names(labels.train, data)
     size = len(np.asarray(labels))
@@ -422,11 +418,8 @@ def predict_trained(
     It has seen most of their labels. A network that was trained with a robust loss has not
     memorised the wrong ones; where it has, they pass for right, which cross-validation rules out.
 
-    Args:
-        run: The trained network.
-        dataset: What it was trained on, in the network's image size; the noise of the run's
-            configuration is put on the labels again.
-        human: The file of human labels, for noise such as `human:worse`.
+    The noise of the run's configuration is put on the labels again; `human` is the file of human
+    labels, for noise such as `human:worse`.
     """
     if dataset.class_names != run.description.class_names:
         changed = sorted({*dataset.class_names} ^ {*run.description.class_names})

@@ -122,8 +122,7 @@ def marks_of(
     dataset: Dataset, data: str | os.PathLike[str], samples: Sequence[str]
 ) -> NDArray[np.uint32] | None:
     """The marks of a dataset's rows; `None` where they are not rows of a table's file."""
-    table = table_of(dataset, data)
-    return None if table is None else mark_rows(table, samples)
+    return None if (table := table_of(dataset, data)) is None else mark_rows(table, samples)
 
 
 def open_samples(audit: Audit) -> Samples:
