@@ -45,10 +45,9 @@ def test_the_last_layer_alone_is_trained_and_the_run_is_like_any_other(
 ) -> None:
     data, said = digits(slice(700, None)), []
     settings: dict[str, Any] = {"network": NETWORK, "weights": checkpoint, "noise": "symmetric:0.4"}
-    for _ in range(2):
-        run = labelproof.fit(
-            data, **settings, device="cpu", output=tmp_path / "run", progress=said.append
-        )
+    settings |= {"device": "cpu", "output": tmp_path / "run"}
+    labelproof.fit(data, **settings, progress=said.append)
+    run = labelproof.fit(data, **settings, progress=said.append)
     assert sum("only its last layer is trained" in str(each) for each in said) == 2
     assert any("not trained again" in str(each) for each in said)
     assert run.record is not None
@@ -61,7 +60,7 @@ def test_the_last_layer_alone_is_trained_and_the_run_is_like_any_other(
     assert (tmp_path / "run" / "audit" / "report.html").exists()
     settings["weights"] = None  # without those it is another run
     with pytest.raises(ValueError, match="fresh"):
-        labelproof.fit(data, **settings, device="cpu", output=tmp_path / "run")
+        labelproof.fit(data, **settings)
 
 
 def test_weights_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ from labelproof.training.runner import Event, Job
 from labelproof.training.stop_request import StopRequest
 from labelproof.training.trained_network import TrainedNetwork
 
-__all__ = ["frozen_settings", "is_pretrained", "train_frozen"]
+__all__ = ["frozen_settings", "is_pretrained", "load_weights", "train_frozen"]
 
 _FEATURES = 512
 """About how many features a network has, for the weight decay."""
@@ -190,12 +190,12 @@ def _load_body(
             f"got {configuration.network}"
         )
     if weights is not None:
-        _load_weights(network, Path(weights), place)
+        load_weights(network, Path(weights), place)
     device, network = execution.device, network.to(execution.device).eval()
     return TrainedNetwork(Path(), configuration, description, network, None, 0, device), head
 
 
-def _load_weights(network: nn.Module, path: Path, head: str) -> None:
+def load_weights(network: nn.Module, path: Path, head: str) -> None:
     """All weights but those of the last layer, from a file."""
     try:
         # A checkpoint of a run names them so.

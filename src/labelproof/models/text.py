@@ -16,6 +16,7 @@ evaluated.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,8 +37,8 @@ from labelproof.text import Call, TextError, parse_call
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
 _DEEPEST = 1000
-_LARGE = 1024
-"""Arguments up to it are not worth a look at the size of the whole network."""
+_LARGE, _MANY_INPUTS = 64, 1 << 20
+"""Arguments and inputs up to these are not worth a look at the size of the whole network."""
 _MOST_WEIGHTS = 4_000_000_000
 _LIBRARY = re.compile(f"({'|'.join(LIBRARIES)})/([\\w.-]+)", re.ASCII)
 
@@ -160,7 +161,8 @@ def make_network(
         )
     if name in NETWORKS:
         constructor = NETWORKS[name].constructor
-        if any(value > _LARGE for value in options.values()):
+        large = any(value > _LARGE for value in options.values())
+        if large or math.prod(input_shape) > _MANY_INPUTS:
             _check_size(text, lambda: constructor(num_classes, input_shape, **options))
         return constructor(num_classes, input_shape, **options, generator=generator)
     if (found := _LIBRARY.fullmatch(name)) is not None:
