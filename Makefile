@@ -32,7 +32,8 @@ coverage: $(VENV)/.developer  ## All tests with coverage, which takes twice as l
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
 
 fuzz: $(VENV)/.developer  ## Damaged files and hostile texts for MINUTES (1), a table of how they end
-	@$(BIN)/python tests/damage.py $(or $(MINUTES),1)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/faults/test_readers.py -k "not damaged_example"
+	@OMP_NUM_THREADS=1 $(BIN)/python tests/damage.py $(or $(MINUTES),1)
 
 lint: $(VENV)/.developer  ## Style, formatting and the one-way dependencies
 	@$(BIN)/ruff check .

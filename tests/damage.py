@@ -38,6 +38,7 @@ import numpy as np
 import pandas as pd
 from killed_runs import lost
 from PIL import Image
+from safetensors.torch import save_file
 
 import labelproof
 from labelproof.audit.predictions import match_predictions
@@ -47,6 +48,7 @@ from labelproof.data.cifar import CIFAR100_LAYOUTS
 from labelproof.data.images import decode_image
 from labelproof.data.published import idx_bytes
 from labelproof.fitting.attempts import read_attempts
+from labelproof.fitting.frozen import load_weights
 from labelproof.losses import parse_loss
 from labelproof.models.text import make_network
 from labelproof.noise import human_labels
@@ -521,6 +523,10 @@ READERS: dict[str, Reader] = {
         read_attempts,
     ),
     "checkpoint": Reader(write_checkpoint, lambda folder: newest_whole(folder / "checkpoint")),
+    "weights": Reader(
+        file("weights.safetensors", lambda path: save_file(NETWORK.state_dict(), path)),
+        lambda folder: load_weights(NETWORK, folder / "weights.safetensors", "head"),
+    ),
     "TOML": Reader(
         file(
             "settings.toml",
@@ -533,6 +539,9 @@ READERS: dict[str, Reader] = {
     "network": text("mlp(hidden=16,depth=2,batch_norm=true)", build),
     "imbalance": text("long-tailed:0.01", parse_imbalance),
 }
+
+
+NETWORK = make_network("cnn4(width=2,hidden=8)", num_classes=3, input_shape=(1, 8, 8))
 
 
 def array_bytes() -> bytes:

@@ -184,6 +184,7 @@ def test_a_mirror_takes_the_publishers_place(
 def test_a_mirror_that_is_no_web_address_is_refused(tmp_path: Path) -> None:
     for address in (
         "http://localhost.elsewhere.org",
+        "http://localhost:80@elsewhere.org",
         "http://example.org",
         "ftp://127.0.0.1/a",
         "file:///etc/passwd",

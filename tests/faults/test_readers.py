@@ -183,12 +183,22 @@ def test_long_names_cost_little(tmp_path: Path) -> None:
         "mlp(depth=999999999)",
         "cnn8(width=900000)",
         "resnet50(width=99999)",
+        "resnet50(width=1024)",
     ],
 )
 def test_a_network_that_no_machine_can_hold_is_refused(text: str) -> None:
     shape = (5,) if text.startswith("mlp") else (3, 32, 32)
     outcome, said = ending(lambda: make_network(text, num_classes=3, input_shape=shape))
     assert outcome == "clean error", f"{outcome}\n{said}"
+
+
+def test_so_is_one_for_inputs_that_no_machine_can_hold() -> None:
+    shape = (3, 60_000, 60_000)
+    for text in ("mlp", "cnn4"):
+        outcome, said = ending(
+            lambda text=text: make_network(text, num_classes=3, input_shape=shape)
+        )
+        assert outcome == "clean error", f"{outcome}\n{said}"
 
 
 def test_texts_of_losses_are_bounded() -> None:

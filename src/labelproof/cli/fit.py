@@ -59,6 +59,14 @@ def fit(
         ),
     ] = None,
     network: options.Network = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=options.MORE,
+            help="A safetensors file of weights for --network. It keeps them, and only its last "
+            "layer is trained. On a CPU, a pretrained network is used so without --epochs.",
+        ),
+    ] = None,
     epochs: options.Epochs = None,
     batch_size: options.BatchSize = None,
     learning_rate: options.LearningRate = None,
@@ -162,7 +170,8 @@ def fit(
         image_memory,
         on_error="raise" if strict else "skip",
     )
-    plan = FitPlan(request, trials=trials, minutes=minutes, fresh=fresh, reporter=reporter)
+    more = {"trials": trials, "minutes": minutes, "weights": weights, "fresh": fresh}
+    plan = FitPlan(request, **more, reporter=reporter)
     if not dry_run:
         with ending(reporter):
             plan.run(audit=audit, fresh=fresh, reporter=reporter)

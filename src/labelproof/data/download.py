@@ -59,7 +59,7 @@ def download_dataset(
     dataset = known_dataset(name)
     folder = data_root(root)
     mirror = mirror or os.environ.get(MIRROR_VARIABLE)
-    if mirror and not re.match(r"https://|http://(127\.0\.0\.1|localhost)[:/]", f"{mirror}/"):
+    if mirror and not re.match(r"https://|http://(127\.0\.0\.1|localhost)(:\d+)?/", f"{mirror}/"):
         raise ValueError(f"mirror: expected an address that begins with https://, got {mirror}")
     found = verify_dataset(dataset.name, root=folder)
     if found.good:

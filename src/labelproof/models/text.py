@@ -16,6 +16,7 @@ evaluated.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,15 +30,15 @@ from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
 from labelproof.models.mlp import MLP
 from labelproof.models.network import Network
 from labelproof.models.pretrained import LIBRARIES, call_factory, make_pretrained
-from labelproof.models.resnet import ResNet
+from labelproof.models.resnet import ResNet, Stem
 from labelproof.ranges import suggest, whole
 from labelproof.text import Call, TextError, parse_call
 
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
 _DEEPEST = 1000
-_LARGE = 1024
-"""Arguments up to it are not worth a look at the size of the whole network."""
+_LARGE, _MANY_INPUTS = 64, 1 << 20
+"""Arguments and inputs up to these are not worth a look at the size of the whole network."""
 _MOST_WEIGHTS = 4_000_000_000
 _LIBRARY = re.compile(f"({'|'.join(LIBRARIES)})/([\\w.-]+)", re.ASCII)
 
@@ -84,6 +85,12 @@ def _mlp(
     return MLP(num_classes, input_shape, hidden=widths, batch_norm=batch_norm, generator=generator)
 
 
+_STEMS: tuple[tuple[Stem, str, int], ...] = (("cifar", "", 32), ("imagenet", "-imagenet", 224))
+_PAPER = {
+    (34, "cifar"): ", the paper's network for CIFAR-100",
+    (50, "imagenet"): ", the paper's network for WebVision",
+}
+
 NETWORKS: Mapping[str, NetworkFamily] = {
     "cnn4": NetworkFamily(
         FourLayerCNN, "two convolutions and two linear layers, the paper's network for MNIST"
@@ -91,22 +98,14 @@ NETWORKS: Mapping[str, NetworkFamily] = {
     "cnn8": NetworkFamily(
         EightLayerCNN, "six convolutions and two linear layers, the paper's network for CIFAR-10"
     ),
-    "resnet18": NetworkFamily(partial(ResNet, depth=18), "ResNet-18 for images of about 32 pixels"),
-    "resnet34": NetworkFamily(
-        partial(ResNet, depth=34),
-        "ResNet-34 for images of about 32 pixels, the paper's network for CIFAR-100",
-    ),
-    "resnet50": NetworkFamily(partial(ResNet, depth=50), "ResNet-50 for images of about 32 pixels"),
-    "resnet18-imagenet": NetworkFamily(
-        partial(ResNet, depth=18, stem="imagenet"), "ResNet-18 for images of about 224 pixels"
-    ),
-    "resnet34-imagenet": NetworkFamily(
-        partial(ResNet, depth=34, stem="imagenet"), "ResNet-34 for images of about 224 pixels"
-    ),
-    "resnet50-imagenet": NetworkFamily(
-        partial(ResNet, depth=50, stem="imagenet"),
-        "ResNet-50 for images of about 224 pixels, the paper's network for WebVision",
-    ),
+    **{
+        f"resnet{depth}{ending}": NetworkFamily(
+            partial(ResNet, depth=depth, stem=stem),
+            f"ResNet-{depth} for images of about {pixels} pixels" + _PAPER.get((depth, stem), ""),
+        )
+        for stem, ending, pixels in _STEMS
+        for depth in (18, 34, 50)
+    },
     "mlp": NetworkFamily(_mlp, "linear layers with ReLU between them, for inputs of any shape"),
 }
 """Every network by the name it is written with."""
@@ -162,7 +161,8 @@ def make_network(
         )
     if name in NETWORKS:
         constructor = NETWORKS[name].constructor
-        if any(value > _LARGE for value in options.values()):
+        large = any(value > _LARGE for value in options.values())
+        if large or math.prod(input_shape) > _MANY_INPUTS:
             _check_size(text, lambda: constructor(num_classes, input_shape, **options))
         return constructor(num_classes, input_shape, **options, generator=generator)
     if (found := _LIBRARY.fullmatch(name)) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -211,8 +211,9 @@ def name_blend(candidates: dict[str, dict[str, float]]) -> str:
     ...     "linear (C=9)": {"weight": 0.7}, "kernel": {"weight": 0}})
     'blend of linear 80%, forest 20%'
     """
-    weights: Counter[str] = Counter()
+    weights: defaultdict[str, float] = defaultdict(float)
     for name, scores in candidates.items():
         weights[name.partition(" ")[0]] += scores.get("weight", 0.0)
-    told = [f"{name} {weight:.0%}" for name, weight in weights.most_common() if weight > 0]
+    order = sorted(weights, key=lambda name: -weights[name])
+    told = [f"{name} {weights[name]:.0%}" for name in order if weights[name] > 0]
     return f"{BLEND} of {', '.join(told)}" if told else BLEND

@@ -17,6 +17,7 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.splits import hold_out
 from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
+from labelproof.fitting.frozen import frozen_settings, is_pretrained, train_frozen
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.models.blend import BLEND
 from labelproof.ranges import within
@@ -71,11 +72,12 @@ class FitPlan:
         *,
         trials: int | None = None,
         minutes: float | None = None,
+        weights: str | os.PathLike[str] | None = None,
         fresh: bool = False,
         reporter: Reporter,
     ):
         check_labels_file(request.reading.labels)
-        self.request, self.trials = request, trials
+        self.request, self.trials, self.weights = request, trials, weights
         self.folder, self.loss = request.folder, request.loss
         self.execution = choose_execution(request.device, workers=request.workers)
         self.dataset = request.read(reporter)
@@ -84,6 +86,7 @@ class FitPlan:
             raise ValueError("--trials: expected with --loss auto, got it without")
         called, settings = request.called, request.settings
         blend = blend_configuration(self.dataset, called, {**settings, "loss": self.loss})
+        self.frozen = self._is_frozen()
         self.configuration = blend or self._recipe({})
         if blend is None:
             _check_enough(self.dataset, self.configuration.validation)
@@ -113,23 +116,41 @@ class FitPlan:
             "auto": self.auto,
             "image_memory": self.request.image_memory,
             "minutes": self.minutes,
+            "weights": None if self.weights is None else os.fspath(self.weights),
             "fingerprint": fingerprint(self.dataset),
         }
 
     def describe(self) -> list[str]:
         """What the data are, and what is going to be done with them."""
         lines = describe_start(self.dataset, self.configuration, auto=self.auto)
+        if self.frozen:
+            lines.append("Frozen: the network keeps its weights; only its last layer is trained")
         return [*lines, self.time] if self.time else lines
+
+    def _is_frozen(self) -> bool:
+        """Whether only the last layer of a network is trained: the recipe for a CPU."""
+        settings, network = self.request.settings, self.request.settings.get("network")
+        slow = self.execution.device.type == "cpu" and settings.get("epochs") is None
+        if self.weights is None:
+            return is_pretrained(network) and slow and not self.auto
+        if self.dataset.tabular or network is None or self.auto:
+            raise ValueError(
+                "weights: expected those of a network that is named, on images, without --loss "
+                "auto; got them for something else"
+            )
+        return True
 
     def _recipe(self, more: dict[str, Any]) -> Configuration:
         """The recipe of a network, with some settings in place of those that are open."""
         decided = {name: v for name, v in self.request.settings.items() if v is not None}
+        named = self.loss is not None and not self.auto
+        if self.frozen:
+            decided = frozen_settings(self.dataset, decided["network"]) | decided
         return choose_recipe(
             self.dataset,
             data=self.request.called,
             fast=self.execution.device.type != "cpu",
-            loss=None if self.auto else self.loss,
-            **{"validation": 0.1} | decided | more,
+            **{"validation": 0.1} | decided | more | ({"loss": self.loss} if named else {}),
         )
 
     def _choose_minutes(self, asked: float | None) -> float | None:
@@ -141,6 +162,7 @@ class FitPlan:
             and self.execution.device.type == "cpu"
             and self.execution.world_size == 1
             and self.request.settings.get("epochs") is None
+            and not self.frozen
         )
         if asked is not None and not limited:
             raise ValueError(
@@ -226,14 +248,13 @@ class FitPlan:
                 attempts.loss = self._search(prepared, configuration, stop, reporter)
                 configuration = replace(configuration, loss=attempts.loss)
             job = Job(configuration, folder)
-            events = train_robustly(
-                job,
-                execution,
-                load=lambda chosen: choose_examples(chosen, prepared),
-                attempts=attempts,
-                weaken=self.loss is None or self.auto,
-                stop=stop,
-            )
+            more = {"attempts": attempts, "weaken": self.loss is None or self.auto, "stop": stop}
+            if self.frozen:
+                events = train_frozen(job, prepared, execution, weights=self.weights, **more)
+            else:
+                events = train_robustly(
+                    job, execution, load=lambda chosen: choose_examples(chosen, prepared), **more
+                )
             return follow(events, job, reporter=reporter, stop=stop, fresh=fresh), prepared
 
     def _conclude(
@@ -316,6 +337,7 @@ def fit(
     loss: str | None = None,
     trials: int | None = None,
     network: str | None = None,
+    weights: str | os.PathLike[str] | None = None,
     epochs: int | None = None,
     balanced: bool = False,
     validation: float | None = None,
@@ -355,7 +377,9 @@ def fit(
             regularization.
             `"auto"` tries several on labels that are held out, which takes many times as long.
         trials: With `"auto"`, how many settings are tried.
-        network: By default one that fits the data.
+        network: By default one that fits the data. On a CPU, one that is pretrained (`timm/NAME`)
+            keeps its weights, and only its last layer is trained, unless `epochs` is given.
+        weights: A safetensors file of the network's weights, which it keeps likewise.
         epochs: Passes over the examples; by default as many as suit the data.
         balanced: Whether every class counts the same.
         validation: Share of the examples that is held out to validate a network on; by default a
@@ -417,7 +441,8 @@ def fit(
         image_memory,
         on_error=on_error,
     )
-    plan = FitPlan(request, trials=trials, minutes=minutes, fresh=fresh, reporter=reporter)
+    more = {"trials": trials, "minutes": minutes, "weights": weights, "fresh": fresh}
+    plan = FitPlan(request, **more, reporter=reporter)
     plan.run(audit=audit, fresh=fresh, reporter=reporter)
     given, network = None if request.named else data, plan.configuration.network
     return load_run(folder, device, network=network, given=given, keeper=keeper)

@@ -1,0 +1,254 @@
+"""Frozen features: a network keeps its weights, and only its last layer is trained.
+
+Each image passes through the network once. What its last layer is given is then learned from as the
+rows of a table are, with a robust loss, which takes seconds on a CPU.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from labelproof.data.dataset import Dataset
+from labelproof.data.notices import few
+from labelproof.fitting.attempts import Attempts, train_robustly
+from labelproof.fitting.recipe import (
+    ROBUST,
+    choose_batch_size,
+    choose_epochs,
+    choose_weight_decay,
+    complete_loss,
+    look_at,
+    network_for,
+)
+from labelproof.models.pretrained import LIBRARIES
+from labelproof.models.text import make_network
+from labelproof.npz import read_npz
+from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.checkpoint import Checkpoint, load_checkpoint
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import choose_examples
+from labelproof.training.execution import Execution
+from labelproof.training.provenance import describe, mark_data, note_data
+from labelproof.training.randomness import generator_for
+from labelproof.training.record import read_record, sizes
+from labelproof.training.run_folder import PREDICTIONS, History, RunFolder, owning
+from labelproof.training.runner import Event, Job
+from labelproof.training.stop_request import StopRequest
+from labelproof.training.trained_network import TrainedNetwork
+
+__all__ = ["frozen_settings", "is_pretrained", "load_weights", "train_frozen"]
+
+_FEATURES = 512
+"""About how many features a network has, for the weight decay."""
+_IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+"""What the networks of the libraries were trained with."""
+
+
+def is_pretrained(network: str | None) -> bool:
+    """Whether a network comes with weights.
+
+    >>> is_pretrained("timm/resnet18"), is_pretrained("cnn8"), is_pretrained(None)
+    (True, False, False)
+    """
+    return network is not None and network.startswith(tuple(f"{name}/" for name in LIBRARIES))
+
+
+def frozen_settings(dataset: Dataset, network: str) -> dict[str, Any]:
+    """How to train the last layer of a network: as on a table, on images that are not augmented.
+
+    >>> from labelproof.data import load_digits
+    >>> settings = frozen_settings(load_digits(), "cnn4")
+    >>> settings["epochs"], settings["batch_size"], settings["augmentation"]
+    (20, 32, 'none')
+    """
+    usual = network_for(look_at(dataset)).get("augmentation", "none")
+    crop = 224 if is_pretrained(network) else parse_augmentation(usual).resized_crop
+    number = len(dataset.train)
+    batch = choose_batch_size(number)
+    epochs = choose_epochs(number, batch, images=False)
+    return {
+        "augmentation": f"resized-crop:{crop}" if crop else "none",
+        "batch_size": batch,
+        "epochs": epochs,
+        "learning_rate": 0.02,
+        "weight_decay": choose_weight_decay((_FEATURES,), number),
+        "loss": complete_loss(ROBUST, epochs=epochs),
+    }
+
+
+def train_frozen(
+    job: Job,
+    dataset: Dataset,
+    execution: Execution,
+    *,
+    weights: str | os.PathLike[str] | None,
+    attempts: Attempts,
+    weaken: bool,
+    stop: StopRequest,
+) -> Iterator[Event]:
+    """Train the last layer, yield its events, and leave the folder of a run, the record last.
+
+    Stopped before that, it starts anew.
+
+    Args:
+        job: The network and how its last layer is trained, with a folder.
+        dataset: Images.
+        execution: On which device.
+        weights: A safetensors file of the network's weights, unless it comes with them.
+        attempts: Losses that collapsed; new ones are added.
+        weaken: Whether the penalty may be weakened.
+        stop: Asked between steps.
+
+    Raises:
+        ValueError: The file does not fit the network, or that has no last linear layer.
+    """
+    assert job.folder is not None  # noqa: S101
+    started, configuration = time.perf_counter(), job.configuration
+    examples = choose_examples(configuration, dataset)
+    body, head = _load_body(configuration, dataset, weights, execution)
+    yield Event(job, "notice", f"Passing {len(dataset.train):,} images through the network, once")
+    rows = _as_rows(body, head, dataset, stop)
+    if rows is None:
+        return
+    learner = replace(
+        configuration, network="mlp(depth=0)", augmentation="none", precision="float32"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name) / "head"
+        for event in train_robustly(
+            Job(learner, scratch),
+            Execution(torch.device("cpu")),
+            load=lambda _: replace(examples, dataset=rows),
+            attempts=attempts,
+            weaken=weaken,
+            stop=stop,
+        ):
+            if event.kind not in ("finished", "stopped"):
+                yield replace(event, job=job)
+        layer = load_checkpoint(scratch / "checkpoint", on_problem=lambda _: None)
+        record = read_record(scratch)
+        if layer is None or record is None:
+            return  # it was stopped
+        arrays = read_npz(scratch / PREDICTIONS)
+    _set_head(head, layer.weights, rows)
+    configuration = replace(configuration, loss=attempts.loss)
+    values, mark = configuration.as_values(), mark_data(configuration, examples)
+    seconds = round(time.perf_counter() - started, 3)
+    counts = sizes(dataset) | {"fingerprint": mark}
+    record = replace(
+        record, name=configuration.name, configuration=values, seconds=seconds, data=counts
+    )
+    metrics, timing = layer.values["metrics"], layer.values["timing"]
+    state = {name: value.cpu().contiguous() for name, value in body.network.state_dict().items()}
+    values = {"configuration": values, "epoch": configuration.epochs, "step": 0}
+    kept = RunFolder(job.folder)
+    with owning(job.folder):
+        attempts.write(job.folder)
+        kept.start(body.description)
+        note_data(job.folder, mark)
+        for each in zip(metrics, timing, strict=True):
+            kept.add(*each)
+        kept.save(Checkpoint(state, {}, values), History(metrics, timing))
+        kept.finish(record, arrays)
+    yield Event(job, "finished", record)
+
+
+def _load_body(
+    configuration: Configuration,
+    dataset: Dataset,
+    weights: str | os.PathLike[str] | None,
+    execution: Execution,
+) -> tuple[TrainedNetwork, nn.Linear]:
+    """The network with the weights that it keeps, and its last layer."""
+    description = describe(configuration, dataset)
+    if is_pretrained(configuration.network) and description.input_shape[0] == 3:
+        description = replace(description, **_IMAGENET)
+    network = make_network(
+        configuration.network,
+        num_classes=dataset.num_classes,
+        input_shape=description.input_shape,
+        generator=generator_for(configuration.seed, "network 0"),
+    )
+    linear = [pair for pair in network.named_modules() if isinstance(pair[1], nn.Linear)]
+    place, head = linear[-1] if linear else ("", nn.Identity())
+    classes = dataset.num_classes
+    if not isinstance(head, nn.Linear) or head.bias is None or head.out_features != classes:
+        raise ValueError(
+            f"network: expected one that ends in a linear layer with a bias for {classes} classes, "
+            f"got {configuration.network}"
+        )
+    if weights is not None:
+        load_weights(network, Path(weights), place)
+    device, network = execution.device, network.to(execution.device).eval()
+    return TrainedNetwork(Path(), configuration, description, network, None, 0, device), head
+
+
+def load_weights(network: nn.Module, path: Path, head: str) -> None:
+    """All weights but those of the last layer, from a file."""
+    try:
+        # A checkpoint of a run names them so.
+        found = {name.removeprefix("weights."): value for name, value in load_file(path).items()}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ValueError(f"--weights: {path} cannot be read as safetensors: {error}") from None
+    wanted = {
+        name: value
+        for name, value in network.state_dict().items()
+        if not name.startswith(f"{head}.") and not name.endswith("num_batches_tracked")
+    }
+    misfit = [
+        name
+        for name, value in wanted.items()
+        if name not in found or found[name].shape != value.shape
+    ]
+    if misfit:
+        raise ValueError(
+            f"--weights: expected weights of the network in {path}, it lacks {few(misfit)}"
+        )
+    network.load_state_dict({name: found[name] for name in wanted}, strict=False)
+
+
+def _as_rows(
+    body: TrainedNetwork, head: nn.Linear, dataset: Dataset, stop: StopRequest
+) -> Dataset | None:
+    """What the last layer is given, for each image of a dataset; `None` where it is stopped."""
+    splits = {}
+    for name in {"train", "test"} & {*dataset.splits}:
+        found: list[Tensor] = []
+
+        def note(_: nn.Module, inputs: tuple[Tensor, ...], found: list[Tensor] = found) -> None:
+            found.append(inputs[0].flatten(1).float().cpu())
+
+        hook = head.register_forward_pre_hook(note)
+        try:
+            for _ in body.logits(dataset.splits[name].images, 100):
+                if stop.wanted:
+                    return None
+        finally:
+            hook.remove()
+        splits[name] = replace(dataset.splits[name], images=torch.cat(found).numpy())
+    train = splits["train"].array
+    spread = train.std(axis=0, dtype=np.float64)
+    mean, std = train.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0)
+    return replace(dataset, splits=splits, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
+
+
+def _set_head(head: nn.Linear, layer: dict[str, Tensor], rows: Dataset) -> None:
+    """Give the last layer the weights for features that are not standardized."""
+    mean, std = torch.tensor(rows.mean).double(), torch.tensor(rows.std).double()
+    weight = layer["head.weight"].double() / std
+    bias = layer["head.bias"].double() - weight @ mean
+    with torch.no_grad():
+        head.weight.copy_(weight)
+        head.bias.copy_(bias)
