@@ -45,14 +45,6 @@ def test_the_difference_is_over_common_seeds_and_within_data_and_noise() -> None
     assert plain.difference == (pytest.approx(-7.5), pytest.approx(math.sqrt(0.5)))
 
 
-def test_a_setting_that_was_not_written_down_is_the_default() -> None:
-    old, new = record(80.0, seed=1), record(81.0, seed=2)
-    del old.configuration["class_weight"]
-    compared = compare_runs([old, new])
-    # Two groups, since nothing says that they are the same; but no column for it.
-    assert [each.settings for each in compared] == [{"loss": "ce"}] * 2
-
-
 def test_other_data_of_the_same_name_are_other_runs() -> None:
     def made(accuracy: float, mark: str, seed: int, **changes: object) -> RunRecord:
         found = record(accuracy, noise="none", seed=seed, **changes)

@@ -13,7 +13,6 @@ from typing import Any
 
 from labelproof.data.notices import count, few, notice
 from labelproof.experiments.records import find_record_files, read_record_file
-from labelproof.training.configuration import Configuration
 from labelproof.training.provenance import BEGUN_ON
 from labelproof.training.record import RECORD, RunRecord
 
@@ -111,6 +110,7 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
         DataWarning: Some runs were not, and are left out.
 
     Example:
+        >>> from labelproof.training import Configuration
         >>> def made(loss, seed, accuracy):
         ...     values = Configuration("digits", loss=loss, seed=seed, epochs=1).as_values()
         ...     return RunRecord("a", values, 0.2, {"test_accuracy": [accuracy]}, 1.0, {})
@@ -184,32 +184,22 @@ def _measured_on(record: RunRecord) -> str:
 
 def _different(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names of settings that are not the same in all, and the loss."""
-    # What an earlier version did not write down had the value that is the default now.
-    defaults = Configuration("digits").as_values()
     names = dict.fromkeys([*_FIRST, *(name for each in configurations for name in each)])
     return [
         name
         for name in names
-        if name != "seed"
-        and (
-            name == "loss"
-            or len({str(_value(each, name, defaults)) for each in configurations}) > 1
-        )
+        if name == "loss"
+        or (name != "seed" and len({str(each.get(name, "")) for each in configurations}) > 1)
     ]
 
 
-def _value(configuration: Mapping[str, Any], name: str, defaults: Mapping[str, Any]) -> Any:
-    return configuration.get(name, defaults.get(name, ""))
-
-
 def _compared(runs: Sequence[RunRecord], different: Sequence[str]) -> Compared:
-    defaults = Configuration("digits").as_values()
     measured_on = _measured_on(runs[0])
     accuracies = {
         int(run.configuration["seed"]): run.curve[_METRICS[measured_on]][-1] for run in runs
     }
     return Compared(
-        {name: _value(runs[0].configuration, name, defaults) for name in different},
+        {name: runs[0].configuration.get(name, "") for name in different},
         measured_on,
         dict(sorted(accuracies.items())),
         fmean(run.noise_rate for run in runs),

@@ -202,46 +202,33 @@ def _line(error: Exception, place: Path) -> str:
 
 def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:
     """Why a loss cannot be written as text, or nothing."""
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
-        return f"expected names of small letters, digits and _, got {name!r}"
-    normalised = {f"n{key}": key for key in (*LOSSES, *table)}
-    if name in {*LOSSES, *_TAKEN}:
-        return f"{name!r} is a name of the package's own; choose another"
-    if name in normalised:
-        return f"{name!r} is how {normalised[name]!r} is written normalised; choose another"
+    taken = {*LOSSES, *_TAKEN, *(f"n{key}" for key in (*LOSSES, *table))}  # n... is normalised
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or name in taken:
+        return f"expected a name of small letters, digits and _ that is not taken, got {name!r}"
     if not (isinstance(family, type) and issubclass(family, Loss)):
         return (
             f"{name}: expected a class derived from labelproof.losses.Loss or PointwiseLoss, "
             f"got {family!r}"
         )
     arguments = loss_arguments(family)
-    settings = LossSettings.__annotations__.keys() & arguments.keys()
-    if settings:
-        return (
-            f"{name}: {', '.join(sorted(settings))} should come as **settings, which go on to "
-            "super().__init__"
-        )
-    for key, value in arguments.items():
-        if value is inspect.Parameter.empty:
-            return f"{name}: its argument {key} needs a default"
-        if not (value is None or isinstance(value, Real)):
-            return f"{name}: its argument {key} has to be a number, true, false or none in text"
-    return _trial(name, family, arguments)
-
-
-def _trial(name: str, family: type[Loss], arguments: Mapping[str, Any]) -> str:
-    """What goes wrong when a loss is made as text makes it, or nothing."""
     try:
         made = family(reduction="none")
+        wrong = [
+            key
+            for key, value in arguments.items()
+            if not (value is None or isinstance(value, Real))
+            or not hasattr(made, SPOKEN.get(key, key))
+            or key in LossSettings.__annotations__
+        ]
     except Exception as error:
-        return (
-            f"{name}: {type(error).__name__} when it is made: {error}; its __init__ has to take "
-            "**settings and hand them to super().__init__"
-        )
-    for key in arguments:
-        if not hasattr(made, SPOKEN.get(key, key)):
-            return f"{name}: store its argument {key} in an attribute of that name"
-    return ""
+        wrong = [f"{type(error).__name__}: {error}"]
+    if not wrong:
+        return ""
+    return (
+        f"{name}: expected an __init__ whose arguments have numbers, true, false or none as "
+        "defaults and are kept in attributes of their names, and **settings for super().__init__; "
+        f"got {', '.join(wrong)}"
+    )
 
 
 def _version(family: type[Loss]) -> str:

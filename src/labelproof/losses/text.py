@@ -33,7 +33,7 @@ from labelproof.losses.sparse import SparseRegularized
 from labelproof.losses.symmetric import LOG_ZERO
 from labelproof.ranges import suggest
 from labelproof.schedules import Constant, Exponential, exponential
-from labelproof.text import Call, Group, Node, Sum, Term, TextError, format_value, parse_sum
+from labelproof.text import Call, Group, Node, Sum, TextError, format_value, parse_sum
 
 
 class LossSyntaxError(TextError):
@@ -99,8 +99,9 @@ class _Builder:
         for term in node.terms:
             name = term.factor.name.lower() if isinstance(term.factor, Call) else ""
             if isinstance(term.factor, Call) and name in SUFFIXES:
-                problem = _misplaced(name, term, first=total is None, again=name in suffixes)
-                if total is None or problem:
+                if total is None or term.coefficient is not None or name in suffixes:
+                    number = {"sr": "lambda0", "clip": "delta"}[name]
+                    problem = f"{name!r} comes once, after a sum, without a factor but {number}"
                     raise LossSyntaxError(problem, self.text, term.position)
                 total = self.build_suffix(name, total, term.factor)
                 suffixes.add(name)
@@ -131,30 +132,21 @@ class _Builder:
     def unknown(self, call: Call) -> LossSyntaxError:
         name, place = call.name, (self.text, call.position)
         stem, own, _ = name.partition(VERSION)
-        if own and {stem, stem[1:]} & self.families.keys():
-            return OwnLossError(
-                f"{name!r} is another version of a loss of your own; its code has changed since",
-                *place,
-            )
         if own:
-            return OwnLossError(
-                f"{name!r} is a loss from a file of someone's own, which --loss-file or "
-                f"{LOSS_FILES} in the environment has to name",
-                *place,
-            )
+            changed = bool({stem, stem[1:]} & self.families.keys())
+            missing = f"--loss-file or {LOSS_FILES} in the environment has to name its file"
+            why = "its code has changed since" if changed else missing
+            return OwnLossError(f"{name!r} is a loss of someone's own: {why}", *place)
         known = [*self.families, *(f"n{key}" for key in self.families), *SUFFIXES]
         known.append("normalized")
         # Torch's names and ours are spelled out: cross_entropy, CrossEntropyLoss.
         spelled = {family.__name__.lower(): key for key, family in self.families.items()}
         plain = name.lower().replace("_", "").removesuffix("loss")
         if plain in spelled:
-            return LossSyntaxError(
-                f"unknown loss {name!r}; did you mean {spelled[plain]!r}?", *place
-            )
-        near = (
-            suggest(name.lower(), known, cutoff=0.5)
-            or "; one from a file of your own is known by --loss-file"
-        )
+            near = f"; did you mean {spelled[plain]!r}?"
+        else:
+            near = suggest(name.lower(), known, cutoff=0.5)
+            near = near or "; one from a file of your own is known by --loss-file"
         return LossSyntaxError(f"unknown loss {name!r}{near}", *place)
 
     def build_suffix(self, name: str, base: Loss, call: Call) -> Loss:
@@ -225,21 +217,6 @@ class _Builder:
             name, colon, problem = str(error).partition(":")
             problem = f"{written.get(name, name)}{colon}{problem}"
             raise LossSyntaxError(problem, self.text, position) from error
-
-
-def _misplaced(name: str, term: Term, *, first: bool, again: bool) -> str:
-    """What is wrong with `sr` or `clip` at its place in a sum, or nothing."""
-    does, number = {"sr": ("regularises", "lambda0"), "clip": ("clips", "delta")}[name]
-    if first:
-        return f"{name!r} {does} the sum on its left, so a loss must come first"
-    if term.coefficient is not None:
-        return f"{name!r} takes no factor in front; its number is {number}"
-    if again:
-        return (
-            f"{name!r} is in this sum already; change its {number} instead, and if both are meant, "
-            "put the first with what is on its left in parentheses"
-        )
-    return ""
 
 
 def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -> str:

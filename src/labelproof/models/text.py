@@ -30,7 +30,7 @@ from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
 from labelproof.models.mlp import MLP
 from labelproof.models.network import Network
 from labelproof.models.pretrained import LIBRARIES, call_factory, make_pretrained
-from labelproof.models.resnet import ResNet
+from labelproof.models.resnet import ResNet, Stem
 from labelproof.ranges import suggest, whole
 from labelproof.text import Call, TextError, parse_call
 
@@ -85,6 +85,12 @@ def _mlp(
     return MLP(num_classes, input_shape, hidden=widths, batch_norm=batch_norm, generator=generator)
 
 
+_STEMS: tuple[tuple[Stem, str, int], ...] = (("cifar", "", 32), ("imagenet", "-imagenet", 224))
+_PAPER = {
+    (34, "cifar"): ", the paper's network for CIFAR-100",
+    (50, "imagenet"): ", the paper's network for WebVision",
+}
+
 NETWORKS: Mapping[str, NetworkFamily] = {
     "cnn4": NetworkFamily(
         FourLayerCNN, "two convolutions and two linear layers, the paper's network for MNIST"
@@ -92,22 +98,14 @@ NETWORKS: Mapping[str, NetworkFamily] = {
     "cnn8": NetworkFamily(
         EightLayerCNN, "six convolutions and two linear layers, the paper's network for CIFAR-10"
     ),
-    "resnet18": NetworkFamily(partial(ResNet, depth=18), "ResNet-18 for images of about 32 pixels"),
-    "resnet34": NetworkFamily(
-        partial(ResNet, depth=34),
-        "ResNet-34 for images of about 32 pixels, the paper's network for CIFAR-100",
-    ),
-    "resnet50": NetworkFamily(partial(ResNet, depth=50), "ResNet-50 for images of about 32 pixels"),
-    "resnet18-imagenet": NetworkFamily(
-        partial(ResNet, depth=18, stem="imagenet"), "ResNet-18 for images of about 224 pixels"
-    ),
-    "resnet34-imagenet": NetworkFamily(
-        partial(ResNet, depth=34, stem="imagenet"), "ResNet-34 for images of about 224 pixels"
-    ),
-    "resnet50-imagenet": NetworkFamily(
-        partial(ResNet, depth=50, stem="imagenet"),
-        "ResNet-50 for images of about 224 pixels, the paper's network for WebVision",
-    ),
+    **{
+        f"resnet{depth}{ending}": NetworkFamily(
+            partial(ResNet, depth=depth, stem=stem),
+            f"ResNet-{depth} for images of about {pixels} pixels" + _PAPER.get((depth, stem), ""),
+        )
+        for stem, ending, pixels in _STEMS
+        for depth in (18, 34, 50)
+    },
     "mlp": NetworkFamily(_mlp, "linear layers with ReLU between them, for inputs of any shape"),
 }
 """Every network by the name it is written with."""

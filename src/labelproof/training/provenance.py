@@ -287,7 +287,9 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
         return
     noted = read_note(folder)
     if noted is not None and noted != fingerprint():
-        raise OtherDataError(folder, data=_data_of(folder))
+        record = read_record(folder)
+        data = None if record is None else record.configuration.get("data")
+        raise OtherDataError(folder, data=data if isinstance(data, str) else None)
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
@@ -302,13 +304,6 @@ def note_data(folder: Path, fingerprint: str) -> None:
     path = folder / BEGUN_ON
     if not path.exists() or path.read_bytes() != text.encode():
         write_text(path, text)
-
-
-def _data_of(folder: Path) -> str | None:
-    """What a finished run is of, as it was named."""
-    record = read_record(folder)
-    data = None if record is None else record.configuration.get("data")
-    return data if isinstance(data, str) else None
 
 
 def read_note(folder: Path) -> str | None:

@@ -27,15 +27,13 @@ def derive_seed(seed: int, purpose: str, epoch: int = 0) -> int:
     return int.from_bytes(digest[:8], "little") >> 1
 
 
-def generator_for(
-    seed: int, purpose: str, epoch: int = 0, *, device: torch.device | str = "cpu"
-) -> torch.Generator:
+def generator_for(seed: int, purpose: str, epoch: int = 0) -> torch.Generator:
     """A generator at the start of the stream for one purpose in one epoch.
 
     >>> torch.rand(2, generator=generator_for(1, "order"))
     tensor([0.8866, 0.1006])
     """
-    return torch.Generator(device).manual_seed(derive_seed(seed, purpose, epoch))
+    return torch.Generator().manual_seed(derive_seed(seed, purpose, epoch))
 
 
 class GlobalChance:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +32,7 @@ from labelproof.training.evaluation import CHUNK, predict_logits
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
 from labelproof.training.metrics import DivergedError
-from labelproof.training.provenance import OtherDataError, mark_data, note_data, refuse_other_data
+from labelproof.training.provenance import mark_data, note_data, refuse_other_data
 from labelproof.training.record import RunRecord, sizes, versions
 from labelproof.training.run_folder import History, RunFolder, owning
 from labelproof.training.stop_request import StopRequest
@@ -137,9 +136,6 @@ class ActiveRun:
             self.history = self.folder.resume(
                 self.run, on_problem=notices.append, writes=self.writes
             )
-            most = math.ceil(len(examples.used) / self.job.configuration.batch_size)
-            if self.run.step > most:  # an earlier version noted no data, but these are others
-                raise OtherDataError(self.folder.path)
             if self.writes and not self.history.metrics and self.run.step == 0:
                 self.folder.start(self.run.description)
             if self.writes:
