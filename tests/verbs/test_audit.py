@@ -33,7 +33,7 @@ def test_a_table_is_audited_by_networks_that_have_not_seen_its_labels(
 ) -> None:
     found = labelproof.audit(fruit, "kind", **TINY)
     assert set(found.suspects.index) > set(range(0, 150, 10)) - {0, 50}
-    assert found.suspects.columns.tolist() == ["sample", "given", "suggested", "score"]
+    assert found.suspects.columns.tolist()[:4] == ["sample", "given", "suggested", "score"]
     assert found.noise_rate.low < 0.1 < found.noise_rate.high
     assert found.matrix.index.tolist() == ["fig", "pear"]
     assert "flagged" in found._repr_html_()
