@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from audits import make_findings
 
@@ -25,6 +26,8 @@ from labelproof.audit.folder import (
     find_audit,
     remove_audit,
 )
+from labelproof.audit.labels import audit_given, settle_copies
+from labelproof.data.load import Reading
 from labelproof.training.checkpoint import LaterFormatError
 
 ODD = [
@@ -201,3 +204,39 @@ def test_files_of_someone_elses_are_not_removed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not the folder of an audit, so nothing in it is removed"):
         remove_audit(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_ids_near_duplicates_and_outliers_are_columns_and_a_section(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(120, 4))
+    true = (rows[:, 0] > 0).astype(int)
+    rows[7], rows[9] = rows[3] + 1e-4, 40
+    given = np.where(np.isin(np.arange(120), (7, 9, 50)), 1 - true, true)
+    table = pd.DataFrame(rows.round(6), columns=list("abcd")).assign(
+        key=[f"k{n}" for n in range(120)], label=np.array(["no", "yes"])[given]
+    )
+    table.to_csv(tmp_path / "table.csv", index=False)
+    told = pd.DataFrame(np.eye(2)[true] * 0.9 + 0.05, columns=["no", "yes"])
+    told["key"] = table["key"]
+    dataset = Reading("label", drop=("key",)).load(tmp_path / "table.csv")
+    audit = audit_given(told, dataset, data=tmp_path / "table.csv", id="key")
+    audit.write(tmp_path / "audit")
+    suspects = Audit.read(tmp_path / "audit").suspects.set_index("id")
+    assert set(suspects.index) == {"k7", "k9", "k50"}
+    assert suspects["duplicate_of"].to_dict() == {"k7": audit.samples[3], "k9": "", "k50": ""}
+    assert suspects.index[suspects["outlier"].astype(bool)].tolist() == ["k9"]
+    page = audit.report(tmp_path / "report.html").read_text()
+    assert "Near duplicates and outliers" in page
+    assert "different labels" in page
+
+
+def test_of_one_image_under_two_labels_one_is_certainly_wrong() -> None:
+    findings = make_findings(60, 3)[0]
+    right = np.flatnonzero(findings.suggested == findings.given)
+    first, second = right[0], right[findings.given[right] != findings.given[right[0]]][0]
+    copies = np.full(60, -1)
+    copies[[first, second]] = 0
+    settled = settle_copies(findings, copies)
+    wrong, kept = (first, second) if settled.score[first] == 1 else (second, first)
+    assert settled.suspects[0] == wrong
+    assert settled.suggested[wrong] == settled.suggested[kept] == findings.given[kept]
+    assert (settled.score != findings.score).sum() == 1

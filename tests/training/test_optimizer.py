@@ -148,15 +148,6 @@ def test_runs_of_other_l1_share_what_is_compiled(l1_on: str) -> None:
     assert counted.frame_count == 1
 
 
-def test_views_of_another_tensor_lie_as_the_parameters_do() -> None:
-    flat = FlatParameters(Odd())
-    other = torch.zeros_like(flat.values)
-    for view, parameter in zip(flat.like(other), flat.parameters, strict=True):
-        view.copy_(parameter.detach())
-        assert view.stride() == parameter.stride()
-    assert torch.equal(other, flat.values)
-
-
 def test_parameters_are_views_with_their_names_shapes_strides_and_values() -> None:
     before, network = Odd(), Odd()
     flat = FlatParameters(network)
@@ -270,20 +261,3 @@ def test_the_scale_grows_after_many_sound_steps(monkeypatch: pytest.MonkeyPatch)
         scales.append(float(optimizer.scale) / Optimizer._FIRST_SCALE)
     # Doubled after three; an overflow starts the count anew.
     assert scales == [1, 1, 2, 2, 1, 1, 1, 2, 2]
-
-
-def test_the_state_is_what_a_step_changes() -> None:
-    kinds = {
-        "sgd": {"momentum"},
-        "adamw": {"mean", "square", "step"},
-    }
-    for rule, names in kinds.items():
-        assert set(Optimizer(small(optimizer=rule), Odd()).state) == names
-        scaled = Optimizer(small(optimizer=rule), Odd(), scaled=True)
-        assert set(scaled.state) == {*names, "scale", "steady"}
-        before = {name: tensor.clone() for name, tensor in scaled.state.items()}
-        network = Odd()
-        scaled = Optimizer(small(optimizer=rule), network, scaled=True)
-        update(scaled, network, gradients(network, 0))
-        changed = {name for name, tensor in scaled.state.items() if (tensor != before[name]).any()}
-        assert changed == {*names, "steady"}

@@ -195,9 +195,8 @@ def trust_in_model(logits: NDArray[np.float32], given: NDArray[np.int64]) -> flo
         >>> true = generator.integers(2, size=2000)
         >>> logits = (4 * np.eye(2)[true] + generator.normal(size=(2000, 2))).astype(np.float32)
         >>> wrong = generator.random(2000) < 0.3
-        >>> one_way, both_ways = np.where(wrong, 1, true), np.where(wrong, 1 - true, true)
-        >>> trust_in_model(logits, one_way), trust_in_model(logits, both_ways)
-        (0.5, 0.0)
+        >>> [trust_in_model(logits, np.where(wrong, other, true)) for other in (1, 1 - true)]
+        [0.5, 0.0]
     """
     counts = find_anchors(logits).count(given, logits.shape[1])
     either, apart = np.triu(counts + counts.T, 1), np.triu(counts - counts.T, 1)

@@ -205,8 +205,8 @@ def suspect(
 def reorder(found: Suspicion, trust: float) -> Suspicion:
     """The same scores, ordered by a mean of their log odds and of what the network alone says.
 
-    The noise model knows which classes are mistaken for which. Where none is, or the network is
-    too weak to tell, the network alone orders labels better. `trust` is the noise model's weight.
+    Where no class is mistaken for another, or the network is too weak to tell, the network alone
+    orders labels better. `trust` is the noise model's weight.
     """
     score = np.clip(found.score, 1e-7, 1 - 1e-7, dtype=np.float64)
     mean = trust * np.log(score / (1 - score)) + (1 - trust) * found.unlike

@@ -67,6 +67,7 @@ _VERSION = 1
 _LABELS = ("given", "suggested", "score")
 _MATRICES = ("transition", "transition_low", "transition_high")
 """Arrays of the findings; in `samples.npz`, since a thousand classes have millions of numbers."""
+_OPTIONAL = ("marks", "duplicate_of", "outlier")
 _PLAIN = ("name", "data", "kind", "method", "options")
 
 
@@ -90,6 +91,9 @@ class Audit:
         options: What is needed to read the data again: `label`, `labels`, `data_root`.
         left_out: Names of samples that were left out by a file of labels, and stay out.
         marks: For the rows of a table: by what each is known again, besides its line, `(N)`.
+        duplicate_of: Which sample each one nearly repeats, or -1, `(N)`; `None` if not looked for.
+        outlier: Whether each sample is like no other one, `(N)`.
+        ids: The id of each sample, where a column of them was named.
         dataset: The data, where they are at hand; they are not written.
     """
 
@@ -106,6 +110,9 @@ class Audit:
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: Sequence[str] = ()
     marks: NDArray[np.uint32] | None = None
+    duplicate_of: NDArray[np.int64] | None = None
+    outlier: NDArray[np.bool_] | None = None
+    ids: Sequence[str] = ()
     dataset: Dataset | None = None
 
     @property
@@ -145,6 +152,12 @@ class Audit:
             index=pd.Index(self.index[places], name="index"),
             dtype=object,  # a file's name need not be UTF-8, which a column of text has to be
         )
+        if len(self.ids):
+            suspects.insert(0, "id", [self.ids[place] for place in places.tolist()])
+        if self.duplicate_of is not None and self.outlier is not None:
+            others = self.duplicate_of[places].tolist()
+            suspects["duplicate_of"] = [self.samples[n] if n >= 0 else "" for n in others]
+            suspects["outlier"] = self.outlier[places]
         return suspects.astype({"score": float})
 
     @property
@@ -188,8 +201,9 @@ class Audit:
         arrays = {name: getattr(findings, name) for name in (*_LABELS, *_MATRICES)}
         arrays |= {"samples": _packed(self.samples), "left_out": _packed(self.left_out)}
         arrays |= {"index": self.index}
-        if self.marks is not None:
-            arrays |= {"marks": self.marks}
+        arrays |= {"ids": _packed(self.ids)} if len(self.ids) else {}
+        optional = {name: getattr(self, name) for name in _OPTIONAL}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
         write_arrays(folder / SAMPLES, arrays)
         values = {
             "version": _VERSION,
@@ -224,6 +238,7 @@ class Audit:
                     "labelproof"
                 )
             arrays = _read_samples(folder / SAMPLES, len(values["class_names"]))
+            values |= {name: arrays.get(name) for name in _OPTIONAL}
             findings = Findings(
                 **{name: arrays[name] for name in (*_LABELS, *_MATRICES)},
                 noise_rate=Estimate(**values["noise_rate"]),
@@ -233,14 +248,14 @@ class Audit:
                 predicted=tuple(values.get("predicted", ())),
             )
             return cls(
-                **{name: values[name] for name in (*_PLAIN, "curves")},
+                **{name: values[name] for name in (*_PLAIN, "curves", *_OPTIONAL)},
                 class_names=tuple(values["class_names"]),
                 samples=_unpacked(arrays["samples"]),
                 index=arrays["index"],
                 findings=findings,
                 agreement=Estimate(**values["agreement"]),
                 left_out=_unpacked(arrays["left_out"]),
-                marks=arrays.get("marks"),
+                ids=_unpacked(arrays["ids"]) if "ids" in arrays else (),
             )
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise ValueError(
@@ -249,7 +264,7 @@ class Audit:
             ) from None
 
     def suspects_csv(self) -> str:
-        """The suspects as a table: sample, given, suggested, score."""
+        """The suspects as a table, as in `suspects`."""
         return self.suspects.to_csv(index=False, float_format="%.4f", lineterminator="\n")
 
 
@@ -289,7 +304,7 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     if lacking:
         raise ValueError(f"{path.name}: it lacks {', '.join(sorted(lacking))}")
     shape = (len(_unpacked(arrays["samples"])),)
-    shapes = dict.fromkeys(_LABELS, shape) | {"index": shape, "marks": shape}
+    shapes = dict.fromkeys((*_LABELS, "index", *_OPTIONAL), shape)
     shapes |= dict.fromkeys(_MATRICES, (classes, classes))
     for name, expected in shapes.items():
         if name in arrays and arrays[name].shape != expected:

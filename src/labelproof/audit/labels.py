@@ -20,15 +20,7 @@ from labelproof.audit.anchors import (
     trust_in_model,
 )
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.findings import (
-    DOUBTFUL,
-    FEWEST,
-    Estimate,
-    Findings,
-    Suspicion,
-    reorder,
-    suspect,
-)
+from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings, reorder, suspect
 from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import (
     Groups,
@@ -46,12 +38,13 @@ from labelproof.audit.predictions import (
     match_predictions,
     name_samples,
 )
-from labelproof.audit.samples import marks_of
+from labelproof.audit.samples import marks_of, read_ids
 from labelproof.data.dataset import Dataset
+from labelproof.data.neighbours import copies_of, features_of, find_neighbours
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
 
-__all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample"]
+__all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample", "settle_copies"]
 
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
@@ -128,7 +121,7 @@ def audit_given(
     matched = match_predictions(probabilities, labels, data=data, id=id, class_names=class_names)
     findings = audit_logits(LogProbabilities(matched.probabilities), matched.labels)
     names, method = matched.class_names, {"predictions": "given"}
-    return _describe(findings, labels, data, names, method=method, options=options or {})
+    return _describe(findings, labels, data, names, id=id, method=method, options=options or {})
 
 
 def _describe(
@@ -138,27 +131,48 @@ def _describe(
     class_names: tuple[str, ...],
     *,
     index: NDArray[np.int64] | None = None,
+    id: str | None = None,
     **described: Any,
 ) -> Audit:
     """The findings with the names of samples and classes; `index` says of which samples."""
     dataset = labels if isinstance(labels, Dataset) else None
     samples = name_samples(labels, data)
-    if index is not None:
+    index = np.arange(len(samples)) if index is None else index
+    if len(index) < len(samples):
         samples = [samples[place] for place in index.tolist()]
+    if dataset is not None:
+        findings = settle_copies(findings, copies_of(dataset.train)[index])
+        if (features := features_of(dataset.train, index)) is not None:
+            described |= find_neighbours(features)._asdict()
     return Audit(
         name=Path(data).stem if dataset is None else dataset.name,
         data=str(data),
         kind="unknown" if dataset is None else "rows" if dataset.tabular else "images",
         class_names=class_names,
         samples=samples,
-        index=np.arange(len(samples)) if index is None else index,
+        index=index,
         findings=findings,
         agreement=findings.agreement,
         marks=None if dataset is None else marks_of(dataset, data, samples),
+        ids=read_ids(labels, data, samples, id),
         dataset=dataset,
         left_out=() if dataset is None else dataset.left_out,
         **described,
     )
+
+
+def settle_copies(findings: Findings, copies: NDArray[np.int64]) -> Findings:
+    """The findings with certainty where one image has several labels: at most one is right.
+
+    The most plausible label stays. `copies` has one number for copies of one another, else -1.
+    """
+    score, suggested, given = findings.score.copy(), findings.suggested.copy(), findings.given
+    for number in np.unique(copies[copies >= 0]).tolist():
+        group = np.flatnonzero(copies == number)
+        right = np.bincount(given[group], weights=1 - score[group])
+        wrong = group[given[group] != right.argmax()]
+        score[wrong], suggested[wrong] = 1.0, right.argmax()
+    return replace(findings, score=score, suggested=suggested)
 
 
 def audit_logits(
@@ -200,6 +214,7 @@ def audit_logits(
     )
     # Chance is less by the root of how many more samples it was fitted to than were drawn from.
     narrower = math.sqrt(len(few) / len(part))
+    agreed = int(np.trace(suspicion.confusion))
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
     transition = as_transition(joint, size)
     matrix_spread, rate_spread = _spreads(again, joint, len(few))
@@ -209,7 +224,8 @@ def audit_logits(
         suggested=np.where(suspicion.score > DOUBTFUL, suspicion.other, codes),
         score=suspicion.score,
         noise_rate=_rate(
-            suspicion,
+            suspicion.score,
+            1 - agreed / size,
             shared,
             NORMAL_95 * narrower * rate_spread,
             hidden=0.0 if seen else _hidden(part, labels, plain),
@@ -220,7 +236,7 @@ def audit_logits(
         transition_high=high,
         temperature=model.temperature,
         shared_doubts=shared,
-        agreed=int(np.trace(suspicion.confusion)),
+        agreed=agreed,
         predicted=tuple(suspicion.confusion.sum(axis=1).tolist()),
     )
 
@@ -235,17 +251,21 @@ def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseMo
 
 
 def _rate(
-    suspicion: Suspicion, shared: float, spread: float, *, hidden: float, unread: float | None
+    score: NDArray[np.float32],
+    differing: float,
+    shared: float,
+    spread: float,
+    *,
+    hidden: float,
+    unread: float | None,
 ) -> Estimate:
     """The share of wrong labels, and what it may be if doubts are read in another way.
 
     At the one end they are all the network's own; at the other twice as many are shared, or none of
     them is about the samples that it is surest of, as in `hidden`. `unread` is the rate by the
-    network's word as it is, where it is read in another way; `spread` is how far chance moves it.
+    network's word as it is, `spread` how far chance moves it; `differing` labels are not predicted.
     """
-    size = len(suspicion.score)
-    rate = float(suspicion.score.mean(dtype=np.float64))
-    differing = 1 - float(np.trace(suspicion.confusion)) / size
+    size, rate = len(score), float(score.mean(dtype=np.float64))
     own = (rate - shared * differing) / (1 - shared)
     counted_low, counted_high = wilson_interval(round(rate * size), size)
     lowest = min(own, rate if unread is None else unread)

@@ -52,10 +52,8 @@ _TOLERANCE = 1e-6
 _COOLEST, _HOTTEST = 0.05, 20.0
 _SEARCHED = 10_000
 """Samples by which the temperature is searched for, spread over all where there are more."""
-_PROBES = 9
-"""Temperatures that the search starts from."""
-_CLOSE = 0.03
-"""How closely it finds the logarithm of the best one."""
+_PROBES, _CLOSE = 9, 0.03
+"""Temperatures that the search starts from, and how closely it finds the logarithm of the best."""
 
 _SURE = 0.999
 """How sure a network is that has seen the labels, on average, of what it says."""

@@ -29,7 +29,7 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning, few
 from labelproof.data.table import read_table, row_names
 
-__all__ = ["Samples", "mark_rows", "marks_of", "open_samples", "read_cells"]
+__all__ = ["Samples", "mark_rows", "marks_of", "open_samples", "read_cells", "read_ids"]
 
 _EXACT = 64
 """Sides up to which an image is kept exactly; larger ones are photos."""
@@ -123,6 +123,15 @@ def marks_of(
 ) -> NDArray[np.uint32] | None:
     """The marks of a dataset's rows; `None` where they are not rows of a table's file."""
     return None if (table := table_of(dataset, data)) is None else mark_rows(table, samples)
+
+
+def read_ids(
+    labels: Any, data: str | os.PathLike[str], samples: Sequence[str], id: str | None
+) -> Sequence[str]:
+    """The ids of rows of a table's file, by the column that holds them; none without one."""
+    table = None if id is None else table_of(labels, data)
+    cells = pd.DataFrame() if table is None else read_cells(table)
+    return list(cells.loc[list(samples), id]) if id in cells else ()
 
 
 def open_samples(audit: Audit) -> Samples:

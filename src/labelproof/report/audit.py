@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from markupsafe import Markup
 
 from labelproof.audit.folder import SUSPECTS, Audit
@@ -66,6 +67,9 @@ _MEMORIES: Mapping[str, str] = dict(
     )
 )
 
+_LISTED = 20
+"""Near duplicates and outliers that the page lists."""
+
 
 def write_audit_page(
     path: Path, audit: Audit, samples: Samples, *, limit_bytes: int = 9_000_000
@@ -101,6 +105,7 @@ def write_audit_page(
     values = {
         **_finding(path, audit),
         **_matrices(audit),
+        **_alike(audit),
         **_gallery(audit, samples, listed),
         "curves": _curves(audit.curves),
     }
@@ -142,6 +147,25 @@ def _facts(audit: Audit) -> dict[str, str]:
         "samples": f"{len(audit.findings):,} in {audit.findings.num_classes:,} classes",
         **{key.replace("_", " "): readable(str(value)) for key, value in method.items()},
         "temperature": f"{audit.findings.temperature:.3g}",
+    }
+
+
+def _alike(audit: Audit) -> dict[str, object]:
+    """Names of near duplicates, those with different labels first, and of outliers."""
+    if audit.duplicate_of is None or audit.outlier is None:
+        return {"duplicates": [], "outliers": [], "alike": (0, 0)}
+    names, given, others = audit.samples, audit.findings.given, audit.duplicate_of
+    pairs = {(min(a, b), max(a, b)) for a, b in enumerate(others.tolist()) if b >= 0}
+    ordered = sorted(pairs, key=lambda pair: (given[pair[0]] == given[pair[1]], pair))
+    outliers: list[int] = np.flatnonzero(audit.outlier).tolist()
+    labels = [readable(name) for name in audit.class_names]
+    return {
+        "duplicates": [
+            [(readable(names[place]), labels[given[place]]) for place in pair]
+            for pair in ordered[:_LISTED]
+        ],
+        "outliers": [(readable(names[n]), labels[given[n]]) for n in outliers[:_LISTED]],
+        "alike": (len(pairs), len(outliers)),
     }
 
 

@@ -62,7 +62,9 @@ class StreamedImages:
         self.workers = 0 if isinstance(images, np.ndarray) else workers
         if not len(images):
             raise ValueError("images: expected at least one, got none")
-        self._agenda = _Agenda()
+        # What is to be done, batch by batch; stays in this process, so it may change.
+        self._agenda: list[_Item] = []
+        self._turn = 0
         channels, height, width = images[0].shape
         size = self.augmentation.resized_crop
         self.shape = (size, size, channels) if size else (height, width, channels)
@@ -112,15 +114,17 @@ class StreamedImages:
         boxes = None
         if draws is not None and self.augmentation.resized_crop:
             boxes = draws[:, self.augmentation.columns["resized_crop"]].cpu().numpy()
-        self._agenda.items = [
+        self._agenda[:] = [
             (index[start:end], None if boxes is None else boxes[start:end])
             for start, end in itertools.pairwise([0, *ends])
         ]
-        return self._run(self._loader, self._agenda.items)
+        self._turn += 1
+        return self._run(self._loader, self._turn)
 
     def close(self) -> None:
         """End the processes."""
-        self._agenda.items = []
+        self._agenda.clear()
+        self._turn += 1
         self._loader = None
 
     def __enter__(self) -> Self:
@@ -129,38 +133,25 @@ class StreamedImages:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _run(self, loader: DataLoader[Any], items: list[_Item]) -> Iterator[Tensor]:
-        if not items:
+    def _run(self, loader: DataLoader[Any], turn: int) -> Iterator[Tensor]:
+        self._require_current(turn)
+        if not self._agenda:
             return
-        self._require_current(items)
         with interrupts(signal.SIG_IGN):
             batches = iter(loader)
         for batch in batches:
             if isinstance(batch, Exception):
                 raise batch
             yield batch
-            self._require_current(items)
+            self._require_current(turn)
 
-    def _require_current(self, items: list[_Item]) -> None:
+    def _require_current(self, turn: int) -> None:
         # The processes are shared, so the old batches would be the new ones.
-        if self._agenda.items is not items:
+        if self._turn != turn:
             raise RuntimeError("these batches have ended: others of the same images were asked for")
 
 
 _Item = tuple[NDArray[np.int64], "NDArray[np.float32] | None"]
-
-
-class _Agenda:
-    """What is to be done, batch by batch; stays in this process, so it may change."""
-
-    def __init__(self) -> None:
-        self.items: list[_Item] = []
-
-    def __iter__(self) -> Iterator[_Item]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
 
 
 class _Decoder(data.Dataset[Any]):
