@@ -88,14 +88,16 @@ def test_all_names_of_the_package_are_to_be_had() -> None:
 )
 def test_what_needs_no_command_loads_none(words: tuple[str, ...], said: str) -> None:
     code = (
-        "import atexit, sys; from labelproof.cli.main import run; "
+        "import atexit, gc, sys; from labelproof.cli.main import run; "
         "atexit.register(lambda: print(*sorted({'torch', 'numpy'} & {*sys.modules})));"
+        "atexit.register(lambda: gc.isenabled() or print('nothing is collected'));"
         f"sys.argv = ['labelproof', *{words!r}]; run()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
     )
     assert said in done.stdout + done.stderr
+    assert "nothing is collected" not in done.stdout
     assert done.stdout.splitlines()[-1] == ""
 
 
