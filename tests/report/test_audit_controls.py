@@ -11,13 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from array_audits import cards, made_audit, suspects_of
 from audits import make_photos
 from browser import chromium, open_page  # noqa: F401
 
 from labelproof.audit.folder import Audit
+from labelproof.audit.labels import audit_given
 from labelproof.audit.samples import Samples, open_samples
+from labelproof.data.load import Reading
 from labelproof.report.audit import write_audit_page
 
 if TYPE_CHECKING:
@@ -256,3 +259,25 @@ def test_fifty_thousand_samples_open_fast(
     assert size < 10_000_000
     assert made < 30
     assert opened < 4
+
+
+def test_rows_are_found_by_their_text_and_a_warning_is_a_box(
+    browser: Browser, tmp_path: Path
+) -> None:
+    lines = [
+        f"{n},the parcel of customer number {n} never came,{'no' if n % 2 else 'yes'}"
+        for n in range(60)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["n,comment,label", *lines]), encoding="utf-8")
+    dataset = Reading("label").load(tmp_path / "t.csv", features=False)
+    told = np.tile([[0.9, 0.1], [0.9, 0.1]], (30, 1))
+    audit = audit_given(told, dataset, data=tmp_path / "t.csv")
+    with open_page(browser, reduced_motion="reduce") as page:
+        page.goto(audit.report(tmp_path / "report.html").as_uri())
+        page.get_by_label("containing").fill("number 17 never")
+        assert page.locator("#gallery .prose").all_inner_texts() == [
+            "the parcel of customer number 17 never came"
+        ]
+        assert (
+            page.locator(".finding").evaluate("it => getComputedStyle(it).borderTopWidth") == "2px"
+        )

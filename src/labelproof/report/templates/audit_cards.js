@@ -2,6 +2,8 @@
 
 const CARD_CELLS = 6;
 const EXACT_PIXELS = 64;
+const LONG_WORDS = 30;
+const valueClass = (value) => (value.length > LONG_WORDS ? "value prose" : "value");
 
 // Text is only ever set as text: class names and file names may hold anything.
 function make(tag, properties, ...children) {
@@ -36,7 +38,7 @@ function cellsOf(values) {
   values.slice(0, CARD_CELLS).forEach((value, column) => {
     cells.append(
       make("span", { className: "column" }, data.columns[column] ?? ""),
-      make("span", { className: "value" }, value),
+      make("span", { className: valueClass(value) }, value),
     );
   });
   const rest = values.length - CARD_CELLS;
@@ -96,7 +98,7 @@ function enlargedLook(sample) {
       "tr",
       {},
       make("th", { scope: "row" }, data.columns[column] ?? ""),
-      make("td", {}, value),
+      make("td", { className: valueClass(value) }, value),
     ),
   );
   return make("table", {}, make("tbody", {}, ...rows));

@@ -33,6 +33,7 @@ function once(compute) {
 const searchable = once(() =>
   data.names.map((name, sample) =>
     [name, givenName(sample), hasSuggestion(sample) ? suggestedName(sample) : ""]
+      .concat(data.kind === "rows" ? (looks[sample] ?? []) : [])
       .join("\n")
       .toLowerCase(),
   ),
