@@ -90,6 +90,13 @@ def test_labels_may_be_text_or_bare_numbers(tmp_path: Path) -> None:
         load_huggingface(tmp_path / "ids")
 
 
+def test_names_of_classes_that_are_numbers_in_json_are_text(tmp_path: Path) -> None:
+    split([0, 1, 2, 0]).save_to_disk(str(tmp_path))
+    info = tmp_path / "dataset_info.json"
+    info.write_text(info.read_text().replace(f'"{CLASSES[0]}"', "7"))
+    assert load_huggingface(tmp_path).class_names == ("7", *CLASSES[1:])
+
+
 def test_which_columns_are_meant_can_be_said(tmp_path: Path) -> None:
     rows = split([0, 1, 0])
     rows = rows.add_column("mask", rows.data.column("image").to_pylist())

@@ -304,7 +304,7 @@ def test_one_class_for_all_is_no_collapse_where_it_is_nearly_all_there_is() -> N
 def test_the_loss_is_chosen_on_noisy_labels_where_that_is_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(scikit_learn, "default_trials", lambda: 2)
+    monkeypatch.setattr(scikit_learn, "DEFAULT_TRIALS", 2)
     features, labels = blobs()
     classifier = small(loss="auto", epochs=4).fit(features, labels)
     assert classifier.loss_ in ("ce", "gce(q=0.7)")

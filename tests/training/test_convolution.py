@@ -21,7 +21,6 @@ from labelproof.training.kernels.convolution import (
     CONVOLUTIONS,
     PaddedConv2d,
     default_convolution,
-    pad_convolutions,
     use_convolution,
 )
 from labelproof.training.kernels.winograd import (
@@ -105,7 +104,7 @@ def test_outputs_and_gradients_are_those_of_the_plain_layer() -> None:
     layouts = (torch.contiguous_format, torch.channels_last)
     for (inward, outward, options), layout in itertools.product(shapes, layouts):
         plain = nn.Conv2d(inward, outward, 3, **options)
-        padded = pad_convolutions(copy.deepcopy(plain))
+        padded = use_convolution(copy.deepcopy(plain), "padded")
         assert type(padded) is PaddedConv2d
         outcomes = []
         for layer in (plain, padded):
@@ -131,9 +130,8 @@ def test_the_calls_of_the_device_have_multiples_of_eight(monkeypatch: pytest.Mon
         return convolve(input, weight, *rest)
 
     monkeypatch.setattr(convolution.F, "conv2d", told)
-    pad_convolutions(nn.Sequential(nn.Conv2d(3, 12, 3), nn.Conv2d(12, 196, 1)))(
-        torch.zeros(1, 3, 5, 5)
-    )
+    layers = nn.Sequential(nn.Conv2d(3, 12, 3), nn.Conv2d(12, 196, 1))
+    use_convolution(layers, "padded")(torch.zeros(1, 3, 5, 5))
     assert shapes == [(8, 16, 8), (16, 200, 16)]
 
 
@@ -152,7 +150,7 @@ def test_gradients_come_with_channels_last(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(torch.nn.functional, "conv2d", watched)
     layers = nn.Sequential(nn.Conv2d(8, 12, 3, padding=1), nn.BatchNorm2d(12), nn.ReLU())
-    network = pad_convolutions(layers)
+    network = use_convolution(layers, "padded")
     images = torch.rand(2, 8, 4, 4).contiguous(memory_format=torch.channels_last)
     result = network(images)
     result.backward(torch.rand_like(result))
@@ -167,7 +165,7 @@ def test_layers_it_does_not_suit_are_left_alone() -> None:
         nn.ConvTranspose2d(3, 5, 3),
     ):
         kind = type(layer)
-        pad_convolutions(nn.Sequential(layer))
+        use_convolution(nn.Sequential(layer), "padded")
         assert type(layer) is kind
 
 

@@ -1,4 +1,4 @@
-"""What Optuna makes of the trials so far."""
+"""What is proposed after the trials so far."""
 
 from __future__ import annotations
 

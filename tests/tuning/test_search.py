@@ -132,10 +132,3 @@ def test_when_time_is_up_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_cannot_be_meant_is_refused(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"^{name}: expected"):
         run(**{name: value})
-
-
-def test_optuna_is_asked_for_only_where_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
-    assert run(trials=2).choice is not None
-    with pytest.raises(ImportError, match="labelproof"):
-        run(trials=30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +14,10 @@ from labelproof.tuning.space import (
     RANGES,
     Coordinates,
     coordinates,
+    draw_coordinates,
     loss_at,
     starts,
     strongest,
-    suggest_coordinates,
 )
 
 steady = settings(deadline=None, derandomize=True, max_examples=100)
@@ -25,15 +26,9 @@ epochs = st.integers(1, 300)
 
 @st.composite
 def places(draw: st.DrawFn) -> Coordinates:
-    class Drawn:
-        def suggest_float(self, name: str, low: float, high: float, *, log: bool = True) -> float:
-            return draw(st.floats(low, high))
-
-        def suggest_categorical(self, name: str, choices: tuple[object, ...]) -> object:
-            return draw(st.sampled_from(choices))
-
+    generator = np.random.default_rng(draw(st.integers(0, 10_000)))
     limit = draw(st.sampled_from([0.15, 0.3, 0.6]))
-    return suggest_coordinates(Drawn(), draw(st.sampled_from(KINDS)), limit=limit)
+    return draw_coordinates(generator, draw(st.sampled_from(KINDS)), limit=limit)
 
 
 @steady

@@ -53,9 +53,8 @@ def fit(
         typer.Option(
             rich_help_panel=options.MORE,
             min=1,
-            help="With --loss auto: how many settings to try. More than eight need Optuna (pip "
-            "install 'labelproof\\[tune]').",
-            show_default="12, without Optuna 8",
+            help="With --loss auto: how many settings to try.",
+            show_default="12",
         ),
     ] = None,
     network: options.Network = None,

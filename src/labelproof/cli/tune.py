@@ -81,7 +81,7 @@ def tune(
 
     The search holds out some examples with their noisy labels, trains each setting on the rest and
     chooses the one that agrees best with the held-out labels. It starts with settings that are
-    known to work and continues with Optuna's proposals (extra 'tune').
+    known to work and continues with steps from the best and new draws.
 
         labelproof tune photos/ --trials 20
 

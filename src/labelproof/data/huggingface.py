@@ -64,7 +64,7 @@ def load_huggingface(
     for split, rows in saved.items():
         if rows.features.get(image) is None or rows.features.get(label) != features[label]:
             raise ValueError(f"{place}: expected {image!r} and {label!r} in {split} as in train")
-    named = getattr(features[label], "names", None)
+    named = [str(name) for name in getattr(features[label], "names", None) or ()] or None
     given = {split: _labels(rows, label, named) for split, rows in saved.items()}
     names = tuple(named or order_classes(w for words in given.values() for w in words if w))
     index = {name: number for number, name in enumerate(names)}

@@ -40,7 +40,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import choose_device, choose_execution
 from labelproof.training.randomness import derive_seed
-from labelproof.tuning import default_trials, tune
+from labelproof.tuning import DEFAULT_TRIALS, tune
 
 __all__ = ["CollapseWarning", "RobustClassifier"]
 
@@ -410,7 +410,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         found = tune(
             examples.dataset,
             setting,
-            trials=default_trials(),
+            trials=DEFAULT_TRIALS,
             execution=choose_execution(str(device)),
         )
         if found.stopped:

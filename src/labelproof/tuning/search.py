@@ -20,7 +20,7 @@ from labelproof.training.execution import Execution, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import back_off, collapse, hopeless, patience_for
-from labelproof.tuning.space import import_optuna, propose, starts
+from labelproof.tuning.space import propose, starts
 from labelproof.tuning.trial import Trial, choose_trial, rank, read_journal, write_journal
 from labelproof.tuning.validation import Validation, choose_validation
 
@@ -102,10 +102,6 @@ def tune(
             given, Ctrl-C is such a wish.
         on_event: Told whatever happens to a run (an `Event`), and each `Trial` that is over.
 
-    Raises:
-        ImportError: There are to be more trials than there are settings to start from, and Optuna
-            is not installed.
-
     Example:
         >>> from labelproof.data import load_digits
         >>> setting = Configuration(
@@ -131,8 +127,6 @@ def tune(
         prune=prune,
         file=file,
     )
-    if len(course.trials) + len(course.waiting) < trials:
-        import_optuna()  # what is missing is said before anything is trained
     with StopRequest() if stop is None else nullcontext(stop) as request:
         for event in course.run(execution or choose_execution(), at_once=at_once, stop=request):
             if on_event is not None:

@@ -4,16 +4,14 @@ A setting of the search is a loss as text. The searcher sees it as coordinates t
 for any number of epochs and any exponent: not $\lambda_0$ but $\lambda_0 p$, which the paper keeps
 below 1, and not $\rho$ but by how much the weight grows over the whole run.
 
-What to try next comes from Optuna's tree-structured Parzen estimator, in turn with steps from the
-best. Nothing is kept between two proposals: each is made from the trials and a seed of its own, so
-a search that was stopped proposes what it would have proposed.
+What to try next is a step from one of the best, in turn with a place drawn anew. Nothing is kept
+between two proposals: each is made from the trials and a seed of its own, so a search that was
+stopped proposes what it would have proposed.
 """
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +26,7 @@ from labelproof.losses import (
 from labelproof.schedules import Constant, Exponential
 from labelproof.seeds import as_generator
 from labelproof.training.randomness import derive_seed
-from labelproof.tuning.trial import Trial, choose_trial, rank, settled
+from labelproof.tuning.trial import Trial, rank
 
 Coordinates = dict[str, Any]
 
@@ -174,16 +172,24 @@ def strongest(*, classes: int, plain: float | None) -> float:
     return round(limit, 2)
 
 
-def suggest_coordinates(draw: Any, kind: str, *, limit: float) -> Coordinates:
-    """Draw a place."""
-    place: Coordinates = {"kind": kind}
-    if kind == "gce":
-        return place | {"q": _draw(draw, "q")}
+def draw_coordinates(generator: np.random.Generator, kind: str, *, limit: float) -> Coordinates:
+    """A place drawn anew.
+
+    Example:
+        >>> sorted(draw_coordinates(np.random.default_rng(0), "ce+sr", limit=0.6))
+        ['growth', 'kind', 'normalize', 'p', 'pull', 'tau']
+    """
+    numbers = ["q"] if kind == "gce" else ["pull", "tau", "growth"]
     if kind == "gce+sr":
-        place["sparse_q"] = _draw(draw, "sparse_q")
-    place["pull"] = draw.suggest_float("pull", RANGES["pull"].low, limit, log=True)
-    place |= {name: _draw(draw, name) for name in ("tau", "growth")}
-    return place | {name: draw.suggest_categorical(name, CHOICES[name]) for name in CHOICES}
+        numbers.append("sparse_q")
+    place: Coordinates = {"kind": kind}
+    for name in numbers:
+        low, high = RANGES[name]
+        top = min(high, limit) if name == "pull" else high
+        place[name] = low * (top / low) ** generator.random()
+    if kind != "gce":
+        place |= {name: _pick(values, generator) for name, values in CHOICES.items()}
+    return place
 
 
 def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) -> Coordinates:
@@ -196,11 +202,11 @@ def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) 
     """
     near = dict(place)
     for name, value in place.items():
-        drawn, other = generator.random(2).tolist()
+        drawn = generator.random()
         if name in RANGES:
             near[name] = _inside(name, value * 2.0 ** (2 * drawn - 1))
         elif name in CHOICES and drawn < 0.15:
-            near[name] = CHOICES[name][int(other * len(CHOICES[name]))]
+            near[name] = _pick(CHOICES[name], generator)
     if "pull" in near:
         near["pull"] = min(near["pull"], limit)
     return near
@@ -216,10 +222,12 @@ def _inside(name: str, value: float) -> float:
     return min(max(value, low), high)
 
 
-def _draw(draw: Any, name: str) -> float:
-    low, high = RANGES[name]
-    return draw.suggest_float(name, low, high, log=True)
+def _pick(values: Sequence[Any], generator: np.random.Generator) -> Any:
+    return values[int(generator.random() * len(values))]
 
+
+DEFAULT_TRIALS = 12
+"""How many settings to try where no one says: the known ones and four more."""
 
 _ATTEMPTS = 25
 """What is proposed is now and then what was tried already."""
@@ -228,121 +236,22 @@ _BEST = 3
 """From so many of the best trials steps are taken."""
 
 
-def import_optuna() -> Any:
-    """Optuna, or an error that says how to get it."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise ImportError(
-            "the search for hyperparameters needs Optuna: pip install 'labelproof[tune]'"
-        ) from error
-    return optuna
-
-
-def default_trials() -> int:
-    """How many settings to try where no one says: the known ones, and four more with Optuna."""
-    return 12 if importlib.util.find_spec("optuna") is not None else 8
-
-
 def propose(trials: Sequence[Trial], *, epochs: int, classes: int, seed: int) -> str:
-    """A loss that is worth a trial and has not had one.
-
-    Raises:
-        ImportError: Optuna is not installed.
-    """
-    optuna, number = import_optuna(), len(trials)
-    tried = {trial.loss for trial in trials}
+    """A loss that is worth a trial and has not had one."""
+    number, tried = len(trials), {trial.loss for trial in trials}
     plain = next((trial.accuracy for trial in trials if trial.loss == "ce"), None)
     limit = strongest(classes=classes, plain=plain)
     good = [trial for trial in rank(trials) if trial.state == "complete"]
     places = [place for trial in good if (place := coordinates(trial.loss, epochs=epochs))]
     found = ""
     for attempt in range(_ATTEMPTS):
-        drawn = derive_seed(seed, f"proposal/{attempt}", number)
-        # The estimator is at its best with dozens of trials. With a few it goes where none has
-        # been, so every other proposal is a step from one of the best.
+        generator = as_generator(derive_seed(seed, f"proposal/{attempt}", number))
         if number % 2 and places:
-            generator = as_generator(drawn)
-            place = places[int(generator.random() * min(len(places), _BEST))]
-            place = nearby(place, generator, limit=limit)
+            place = nearby(_pick(places[:_BEST], generator), generator, limit=limit)
         else:
-            place = _estimate(optuna, trials, epochs=epochs, limit=limit, seed=drawn)
+            kind = places[0]["kind"] if places and generator.random() < 0.5 else None
+            place = draw_coordinates(generator, kind or _pick(KINDS, generator), limit=limit)
         found = loss_at(place, epochs=epochs)
         if found not in tried:
             break
     return found
-
-
-def _estimate(
-    optuna: Any, trials: Sequence[Trial], *, epochs: int, limit: float, seed: int
-) -> Coordinates:
-    kind = choose_kind(trials, epochs=epochs, seed=seed)
-    with _quiet(optuna):
-        sampler = optuna.samplers.TPESampler(
-            seed=seed % 2**32,  # as many bits as it takes
-            n_startup_trials=4,
-            # The more candidates, the surer it takes the place that is furthest from all others.
-            n_ei_candidates=3,
-            multivariate=False,
-        )
-        study = optuna.create_study(direction="maximize", sampler=sampler)
-        study.add_trials(_told(optuna, trials, epochs=epochs))
-        return suggest_coordinates(study.ask(), kind, limit=limit)
-
-
-def choose_kind(trials: Sequence[Trial], *, epochs: int, seed: int) -> str:
-    """The kind of loss to try: mostly that of the best trial, now and then another.
-
-    Left to the estimator, which with a dozen trials takes a single one for good, it would be what
-    was tried least.
-    """
-    drawn = as_generator(seed).random()
-    best = choose_trial([trial for trial in trials if coordinates(trial.loss, epochs=epochs)])
-    place = coordinates(best.loss, epochs=epochs) if best is not None else None
-    first = place["kind"] if place is not None else KINDS[0]
-    order = [first, *(kind for kind in KINDS if kind != first)]
-    shares = (0.6, 0.85, 1.0)
-    return next(kind for kind, share in zip(order, shares, strict=True) if drawn < share)
-
-
-def _told(optuna: Any, trials: Sequence[Trial], *, epochs: int) -> list[Any]:
-    """The trials as Optuna knows them; those of other losses have no place in its space."""
-    states = optuna.trial.TrialState
-    told = []
-    for trial in trials:
-        place = coordinates(trial.loss, epochs=epochs)
-        if place is None or trial.state == "failed" or not trial.trained:
-            continue
-        del place["kind"]
-        complete = trial.state == "complete"
-        reached = {
-            len(curve["validation_accuracy"]): settled(curve["validation_accuracy"], epochs=epochs)
-            for fold, curve in sorted(trial.curves.items())
-        }
-        told.append(
-            optuna.trial.create_trial(
-                state=states.COMPLETE if complete else states.PRUNED,
-                value=trial.accuracy if complete else None,
-                params=place,
-                distributions={name: _distribution(optuna, name) for name in place},
-                intermediate_values={} if complete else reached,
-            )
-        )
-    return told
-
-
-def _distribution(optuna: Any, name: str) -> Any:
-    if name in CHOICES:
-        return optuna.distributions.CategoricalDistribution(CHOICES[name])
-    return optuna.distributions.FloatDistribution(*RANGES[name], log=True)
-
-
-@contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
-    """Inside, Optuna says nothing; what it is set to say otherwise is the program's affair."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)

@@ -32,7 +32,7 @@ from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job
 from labelproof.training.stop_request import StopRequest
-from labelproof.tuning.space import default_trials
+from labelproof.tuning.space import DEFAULT_TRIALS
 from labelproof.verbs.audit import keep_beside
 from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
 from labelproof.verbs.inputs import (
@@ -294,7 +294,7 @@ class FitPlan:
             found = search(
                 prepared,
                 configuration,
-                trials=self.trials or default_trials(),
+                trials=self.trials or DEFAULT_TRIALS,
                 file=self.folder / SEARCH,
                 execution=self.execution,
                 stop=stop,

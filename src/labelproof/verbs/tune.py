@@ -73,7 +73,7 @@ def tune(
 
     A part of the examples is held out with its labels, wrong ones among them. Each setting is
     trained on the rest, and the one that agrees best with the held-out labels is chosen. Settings
-    known to be good come first, then what Optuna proposes (the extra `tune`).
+    known to be good come first, then steps from the best and new draws.
 
     Args:
         data: As for `labelproof.fit`.
@@ -104,7 +104,6 @@ def tune(
         settings: Any other setting of [`Configuration`][labelproof.training.Configuration].
 
     Raises:
-        ImportError: More trials than known settings are asked for, and Optuna is not installed.
         StoppedError: It was stopped by Ctrl-C; what is finished is in `output`.
         ValueError: The file holds another search, or the data cannot be used.
 

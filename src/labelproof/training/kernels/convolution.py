@@ -15,32 +15,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from labelproof.ranges import choose
-from labelproof.training.kernels.winograd import WinogradConv2d, use_winograd
+from labelproof.training.kernels.winograd import WinogradConv2d, fits_layer
 
 _UNIT = 8
 
 Network = TypeVar("Network", bound=nn.Module)
-
-
-def pad_convolutions(network: Network) -> Network:
-    """Make a network's convolutions of odd channel counts pad themselves, in place.
-
-    Parameters, their names and the results stay as they are. Layers that are not exactly
-    `torch.nn.Conv2d`, or have groups or another padding than zeros, are left alone.
-
-    >>> network = pad_convolutions(nn.Sequential(nn.Conv2d(3, 64, 3), nn.Conv2d(64, 64, 3)))
-    >>> [type(layer).__name__ for layer in network]
-    ['PaddedConv2d', 'Conv2d']
-    """
-    for module in network.modules():
-        if (
-            type(module) is nn.Conv2d
-            and module.groups == 1
-            and module.padding_mode == "zeros"
-            and (module.in_channels % _UNIT or module.out_channels % _UNIT)
-        ):
-            module.__class__ = PaddedConv2d
-    return network
 
 
 class PaddedConv2d(nn.Conv2d):
@@ -103,8 +82,14 @@ def use_convolution(network: Network, convolution: str) -> Network:
     for module in network.modules():
         if type(module) in (PaddedConv2d, WinogradConv2d):
             module.__class__ = nn.Conv2d  # pyright: ignore[reportAttributeAccessIssue]
-    if convolution == "winograd":
-        use_winograd(network)
-    elif convolution == "padded":
-        pad_convolutions(network)
+        if type(module) is nn.Conv2d:
+            if convolution == "winograd" and fits_layer(module):
+                module.__class__ = WinogradConv2d
+            elif convolution == "padded" and _is_uneven(module):
+                module.__class__ = PaddedConv2d
     return network
+
+
+def _is_uneven(layer: nn.Conv2d) -> bool:
+    uneven = layer.in_channels % _UNIT or layer.out_channels % _UNIT
+    return bool(uneven) and layer.groups == 1 and layer.padding_mode == "zeros"

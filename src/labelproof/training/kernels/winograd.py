@@ -18,7 +18,7 @@ Reference: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -312,7 +312,6 @@ _LEAST_WORK = (
 )
 _LEAST_FILLED = 1 / 3  # Share of the tiles' outputs that a map must have: the rest is thrown away.
 
-Network = TypeVar("Network", bound=nn.Module)
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
@@ -325,18 +324,6 @@ class _Kernel(NamedTuple):
 
 _WINOGRAD = _Kernel(winograd_forward, winograd_backward)
 _UNFOLDED = _Kernel(unfolded_forward, unfolded_backward)
-
-
-def use_winograd(network: Network) -> Network:
-    """Make a network's 3x3 convolutions of stride 1 use Winograd's method, in place.
-
-    >>> type(use_winograd(nn.Conv2d(32, 64, 3))).__name__
-    'WinogradConv2d'
-    """
-    for module in network.modules():
-        if type(module) is nn.Conv2d and _fits_layer(module):
-            module.__class__ = WinogradConv2d
-    return network
 
 
 class WinogradConv2d(nn.Conv2d):
@@ -353,7 +340,7 @@ class WinogradConv2d(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         """Outputs, `(N, K, H', W')`."""
-        kernel = _choose_kernel(self, input) if _fits_layer(self) else None
+        kernel = _choose_kernel(self, input) if fits_layer(self) else None
         if kernel is None:
             return super().forward(input)
         return _Convolution.apply(input, self.weight, self.bias, _padding(self), kernel)
@@ -400,7 +387,8 @@ def _torch_backward(
     )
 
 
-def _fits_layer(layer: nn.Conv2d) -> bool:
+def fits_layer(layer: nn.Conv2d) -> bool:
+    """Whether a layer is a 3x3 convolution of stride 1."""
     return (
         layer.kernel_size == (3, 3)
         and layer.stride == (1, 1)
