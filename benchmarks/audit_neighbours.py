@@ -100,8 +100,8 @@ def datalab(folder: Path) -> None:
 
 
 def judge(path: Path) -> Iterator[dict[str, Any]]:
+    from labelproof.audit.neighbours import features_of, find_neighbours
     from labelproof.data.dataset import Split
-    from labelproof.data.neighbours import features_of, find_neighbours
 
     with np.load(path) as kept:
         rows = kept["rows"]

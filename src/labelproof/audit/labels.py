@@ -22,6 +22,7 @@ from labelproof.audit.anchors import (
 from labelproof.audit.cross_validation import Predictions
 from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings, reorder, suspect
 from labelproof.audit.folder import Audit
+from labelproof.audit.neighbours import copies_of, features_of, find_neighbours
 from labelproof.audit.noise_model import (
     Groups,
     NoiseModel,
@@ -40,7 +41,6 @@ from labelproof.audit.predictions import (
 )
 from labelproof.audit.samples import marks_of, read_ids
 from labelproof.data.dataset import Dataset
-from labelproof.data.neighbours import copies_of, features_of, find_neighbours
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
 
