@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
 from labelproof.data.dataset import Split
 from labelproof.data.duplicates import find_duplicate_rows, find_duplicates
@@ -85,6 +84,9 @@ def find_neighbours(features: NDArray[np.float32]) -> Neighbours:
         >>> np.flatnonzero(found.duplicate_of >= 0), np.flatnonzero(found.outlier)
         (array([3, 7]), array([9]))
     """
+    # Not above: every command would wait a second for it.
+    from sklearn.neighbors import NearestNeighbors
+
     search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(features) - 1)).fit(features)
     distances, indices = search.kneighbors()
     near = distances[:, 0] < _NEAR * np.median(distances[:, 0])

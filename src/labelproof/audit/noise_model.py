@@ -28,7 +28,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 
 from labelproof.audit.predictions import admit_logits
 from labelproof.ranges import within
@@ -132,6 +131,9 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: 
         start = fits[min(fits, key=lambda tried: abs(tried - logarithm))] if fits else None
         fits[logarithm] = groups.fit(math.exp(logarithm), start=start, steps=_STEPS // 3)
         return -log_posterior(fits[logarithm], samples)
+
+    # Not above: every command would wait half a second for it.
+    from scipy.optimize import minimize_scalar
 
     probes = np.linspace(math.log(_COOLEST), math.log(_HOTTEST), _PROBES).tolist()
     peak = int(np.argmin([improbable(probe) for probe in probes]))
