@@ -48,7 +48,7 @@ from labelproof.data.cifar import CIFAR100_LAYOUTS
 from labelproof.data.images import decode_image
 from labelproof.data.published import idx_bytes
 from labelproof.fitting.attempts import read_attempts
-from labelproof.fitting.frozen import load_weights
+from labelproof.fitting.frozen import load_body_weights
 from labelproof.losses import parse_loss
 from labelproof.models.text import make_network
 from labelproof.noise import human_labels
@@ -525,7 +525,7 @@ READERS: dict[str, Reader] = {
     "checkpoint": Reader(write_checkpoint, lambda folder: newest_whole(folder / "checkpoint")),
     "weights": Reader(
         file("weights.safetensors", lambda path: save_file(NETWORK.state_dict(), path)),
-        lambda folder: load_weights(NETWORK, folder / "weights.safetensors", "head"),
+        lambda folder: load_body_weights(NETWORK, folder / "weights.safetensors", "head"),
     ),
     "TOML": Reader(
         file(

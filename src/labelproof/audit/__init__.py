@@ -7,14 +7,13 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from labelproof.audit.cross_validation import CrossValidation, Predictions
+from labelproof.audit.cross_validation import CrossValidation, Predictions, audit_loss
 from labelproof.audit.findings import Estimate, Findings
 from labelproof.audit.folder import Audit, find_audit
 from labelproof.audit.labels import audit_given, audit_labels, audit_logits
 from labelproof.audit.noise_model import NoiseModel, fit_noise_model
 from labelproof.audit.predictions import read_labels, read_probabilities
 from labelproof.audit.samples import Samples, open_samples
-from labelproof.fitting.recipe import audit_loss
 
 __all__ = [
     "Audit",

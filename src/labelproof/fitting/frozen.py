@@ -32,7 +32,7 @@ from labelproof.fitting.recipe import (
     look_at,
     network_for,
 )
-from labelproof.models.pretrained import LIBRARIES
+from labelproof.models.pretrained import is_pretrained
 from labelproof.models.text import make_network
 from labelproof.npz import read_npz
 from labelproof.training.augmentation import parse_augmentation
@@ -48,21 +48,12 @@ from labelproof.training.runner import Event, Job
 from labelproof.training.stop_request import StopRequest
 from labelproof.training.trained_network import TrainedNetwork
 
-__all__ = ["frozen_settings", "is_pretrained", "load_weights", "train_frozen"]
+__all__ = ["frozen_settings", "load_body_weights", "train_frozen"]
 
 _FEATURES = 512
 """About how many features a network has, for the weight decay."""
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 """What the networks of the libraries were trained with."""
-
-
-def is_pretrained(network: str | None) -> bool:
-    """Whether a network comes with weights.
-
-    >>> is_pretrained("timm/resnet18"), is_pretrained("cnn8"), is_pretrained(None)
-    (True, False, False)
-    """
-    return network is not None and network.startswith(tuple(f"{name}/" for name in LIBRARIES))
 
 
 def frozen_settings(dataset: Dataset, network: str) -> dict[str, Any]:
@@ -190,12 +181,12 @@ def _load_body(
             f"got {configuration.network}"
         )
     if weights is not None:
-        load_weights(network, Path(weights), place)
+        load_body_weights(network, Path(weights), place)
     device, network = execution.device, network.to(execution.device).eval()
     return TrainedNetwork(Path(), configuration, description, network, None, 0, device), head
 
 
-def load_weights(network: nn.Module, path: Path, head: str) -> None:
+def load_body_weights(network: nn.Module, path: Path, head: str) -> None:
     """All weights but those of the last layer, from a file."""
     try:
         # A checkpoint of a run names them so.

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles
 from labelproof.losses.text import format_value
-from labelproof.models.pretrained import LIBRARIES
+from labelproof.models.pretrained import is_pretrained
 from labelproof.models.text import make_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, whole
@@ -377,7 +376,7 @@ def _one_size(dataset: Dataset) -> bool:
 
 def _from_pretrained(network: str | None, inputs: Inputs) -> dict[str, Any]:
     """What changes where a network knows how to see already: large crops, fewer epochs."""
-    if network is None or not network.startswith(tuple(f"{name}/" for name in LIBRARIES)):
+    if not is_pretrained(network):
         return {}
     flip = ",flip" if inputs.shape[0] == 3 else ""
     return {
@@ -457,43 +456,3 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
     # Instance noise looks at pixels, which are not decoded yet, and is for any labels.
     if noise.kind != "instance":
         choose_examples(configuration, dataset)
-
-
-_ROBUST = 0.7
-_MANY_CLASSES = 20
-"""Classes from which on generalised cross entropy is set nearer to plain cross entropy."""
-_NEARLY_PLAIN = 0.15
-_FEWEST_LEARNED = 10
-"""Samples of a class from which on it can be learned."""
-
-_HEARD = 0.18
-"""The share of its weight that a label keeps, at least, of which the network has only learned how
-frequent it is. With q = 0.7 a class of 5% keeps 0.12, which is enough; one of 3% keeps 0.08, is
-never learned, and all its labels pass for wrong (`benchmarks/audit_rare.py`)."""
-
-
-def audit_loss(inputs: Inputs, labels: NDArray[np.int64] | None = None) -> str:
-    r"""The loss of the networks behind an audit, where none is named.
-
-    Generalised cross entropy: from the first step a label that the network finds absurd moves it
-    little, so wrong labels are not learned, and what is hard still is. Sparse regularization ends
-    with better networks, but takes more epochs than a cross-validation can spare. With many
-    classes, where the labels of a fresh network all look absurd, it is set nearer to plain cross
-    entropy.
-
-    So it is where a class is rare, as fraud is: at first, when a network has only learned how
-    frequent classes are, a label weighs \(u_y^q\), with \(u_y\) the share of its class.
-
-    Example:
-        >>> audit_loss(Inputs("images", (3, 32, 32), 50_000, 10))
-        'gce(q=0.7)'
-        >>> audit_loss(Inputs("rows", (8,), 1000, 2), np.repeat([0, 1], [970, 30]))
-        'gce(q=0.49)'
-    """
-    q = _ROBUST if inputs.classes <= _MANY_CLASSES else _NEARLY_PLAIN
-    counts = np.full(inputs.classes, _FEWEST_LEARNED) if labels is None else np.bincount(labels)
-    learned = counts[counts >= _FEWEST_LEARNED]
-    if len(learned) > 1:
-        rarest = float(learned.min() / counts.sum())
-        q = min(q, math.log(_HEARD) / math.log(rarest))
-    return f"gce(q={round(q, 2):g})"

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from labelproof.models.network import global_state_kept
 from labelproof.ranges import suggest
 
-__all__ = ["LIBRARIES", "call_factory", "find_factory", "make_pretrained"]
+__all__ = ["LIBRARIES", "call_factory", "find_factory", "is_pretrained", "make_pretrained"]
 
 
 def make_pretrained(
@@ -110,6 +110,15 @@ LIBRARIES: dict[str, Callable[[Any, str, int, bool], nn.Module]] = {
     "torchvision": _from_torchvision,
 }
 """What networks can be named from, as LIBRARY/NAME."""
+
+
+def is_pretrained(network: str | None) -> bool:
+    """Whether a network comes with weights.
+
+    >>> is_pretrained("timm/resnet18"), is_pretrained("cnn8"), is_pretrained(None)
+    (True, False, False)
+    """
+    return network is not None and network.startswith(tuple(f"{name}/" for name in LIBRARIES))
 
 
 def find_factory(place: str) -> Callable[..., Any]:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from labelproof.audit.cross_validation import CrossValidation
+from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, PAGE, RUNS, SETTINGS, Audit, remove_audit
 from labelproof.audit.predictions import Predictions
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Split
 from labelproof.fitting.attempts import Attempts, go_on
-from labelproof.fitting.recipe import audit_loss, choose_recipe, look_at
+from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
 from labelproof.report.audit import write_audit_page
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend

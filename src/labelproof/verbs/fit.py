@@ -17,9 +17,10 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.splits import hold_out
 from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
-from labelproof.fitting.frozen import frozen_settings, is_pretrained, train_frozen
+from labelproof.fitting.frozen import frozen_settings, train_frozen
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.models.blend import BLEND
+from labelproof.models.pretrained import is_pretrained
 from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training.checkpoint import LaterFormatError, check_newest
