@@ -287,7 +287,7 @@ def test_asked_to_end_a_process_saves_and_goes(processes: tuple[Path, dict[str, 
         assert events[-1] == "stopped"
         assert heard <= events.count("epoch") <= heard + 1
         assert (rest[0], rest[-1]) == ("started", "finished")
-        assert events.count("epoch") + rest.count("epoch") == 12
+        assert events.count("epoch") + rest.count("epoch") == 8
         assert outcome(folder / name) == outcome(folder / "whole")
 
 
