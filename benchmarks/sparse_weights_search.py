@@ -226,10 +226,7 @@ HUNDRED = [
             }
             for lambda0 in (0.04, 0.12)
         ),
-        *(
-            {"loss": sparse("3*ce", p=0.01, lambda0=12, rho=1.02, lambda_max=80), "l1": l1}
-            for l1 in (1e-5, 5e-6)
-        ),
+        {"loss": sparse("3*ce", p=0.01, lambda0=12, rho=1.02, lambda_max=80), "l1": 1e-5},
     )
 ]
 """CIFAR-100: the menu of CIFAR-10 in its scale. The largest weight of one example with p = .01 is
