@@ -238,6 +238,8 @@ def audit_logits(
         shared_doubts=shared,
         agreed=agreed,
         predicted=tuple(suspicion.confusion.sum(axis=1).tolist()),
+        likeliest=suspicion.likeliest,
+        probability=suspicion.probability,
     )
 
 
