@@ -119,10 +119,11 @@ def train_frozen(
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name) / "head"
         for event in train_robustly(
-            Job(learner, scratch),
+            [Job(learner, scratch)],
             Execution(torch.device("cpu")),
             load=lambda _: replace(examples, dataset=rows),
             attempts=attempts,
+            note=lambda: None,
             weaken=weaken,
             stop=stop,
         ):
