@@ -30,8 +30,6 @@ from labelproof.training.runner import Event, Job
 from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.validation import choose_validation
 
-__all__ = ["CrossValidation", "audit_loss"]
-
 
 class CrossValidation:
     """The training of one network for each part, and what they come to together.

@@ -35,20 +35,6 @@ from labelproof.training.files import (
     write_text,
 )
 
-__all__ = [
-    "AUDIT",
-    "INSIDE",
-    "PAGE",
-    "REVIEW",
-    "RUNS",
-    "SAMPLES",
-    "SETTINGS",
-    "SUSPECTS",
-    "Audit",
-    "find_audit",
-    "remove_audit",
-]
-
 AUDIT = "audit.json"
 SAMPLES = "samples.npz"
 SUSPECTS = "suspects.csv"

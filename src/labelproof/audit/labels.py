@@ -27,6 +27,7 @@ from labelproof.audit.noise_model import (
     Groups,
     NoiseModel,
     as_transition,
+    count_pairs,
     fit_noise_model,
     log_posterior,
     shift,
@@ -43,8 +44,6 @@ from labelproof.audit.samples import marks_of, read_ids
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
-
-__all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample", "settle_copies"]
 
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
@@ -85,17 +84,13 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
     """
     matched = match_predictions(probabilities, given)
     found = audit_logits(LogProbabilities(matched.probabilities), matched.labels, seed=seed)
-    _warn_of_low_agreement(found)
-    return found
-
-
-def _warn_of_low_agreement(found: Findings) -> None:
     if len(found) >= FEWEST and not found.trusts(found.agreement.value):
         notice(
             f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: "
             "are columns or rows in another order? If not, very many labels are wrong, or the "
             "model has learned too little to be trusted"
         )
+    return found
 
 
 def audit_given(
@@ -237,7 +232,7 @@ def audit_logits(
         temperature=model.temperature,
         shared_doubts=shared,
         agreed=agreed,
-        predicted=tuple(suspicion.confusion.sum(axis=1).tolist()),
+        predicted=tuple(suspicion.confusion.sum(axis=1).astype(int).tolist()),
     )
 
 
@@ -328,8 +323,7 @@ def resample(
         best = max(fits, key=lambda fit: log_posterior(fit, samples or len(given)))
         if read:
             best = read_through(groups.logits, labels, best, anchors=anchors, weight=weight)
-        counted = np.zeros_like(best.joint)
-        np.add.at(counted, (said, labels), weight)
+        counted = count_pairs(said, labels, len(best.joint), weight)
         yield (1 - shared) * best.joint + shared * counted / weight.sum()
 
 

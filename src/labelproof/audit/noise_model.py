@@ -25,24 +25,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.predictions import admit_logits
 from labelproof.ranges import within
-
-__all__ = [
-    "Groups",
-    "NoiseModel",
-    "as_transition",
-    "fit_noise_model",
-    "log_posterior",
-    "log_prior",
-    "shift",
-    "sure_temperature",
-    "warmest",
-]
 
 _STEPS = 60
 _TOLERANCE = 1e-6
@@ -183,6 +172,17 @@ def as_transition(joint: NDArray[np.float64], samples: float) -> NDArray[np.floa
     return counts / counts.sum(axis=1, keepdims=True)
 
 
+def count_pairs(
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    classes: int,
+    weight: NDArray[Any] | None = None,
+) -> NDArray[np.float64]:
+    """How often each class of `rows` meets each class of `columns`, `(C, C)`."""
+    counts = np.bincount(rows * classes + columns, weight, classes**2)
+    return counts.reshape(classes, classes).astype(np.float64)
+
+
 class Groups:
     """Samples sorted by their given label, so that a step of the fit is a few matrix products."""
 
@@ -208,11 +208,15 @@ class Groups:
         weight: NDArray[np.float32] | None = None,
         probabilities: NDArray[np.float32] | None = None,
     ) -> NoiseModel:
-        """Expectation maximisation at one temperature."""
+        """Expectation maximisation at one temperature; `weight` says how often samples count."""
         if probabilities is None:
             probabilities = self.probabilities(temperature)
-        transition = self._begin() if start is None else start.transition
-        total = len(self.logits) if weight is None else float(weight.sum())
+        if weight is None:
+            weight = np.ones(len(self.logits), np.float32)
+        same = np.eye(self.classes)
+        begun = 0.8 * same + 0.2 / max(self.classes - 1, 1) * (1 - same)
+        transition = begun if start is None else start.transition
+        total = float(weight.sum(dtype=np.float64))
         before = likelihood = -np.inf
         joint = transition / self.classes
         for _ in range(steps):
@@ -225,15 +229,11 @@ class Groups:
             before = likelihood
         return NoiseModel(transition, temperature, float(likelihood), joint)
 
-    def _begin(self) -> NDArray[np.float64]:
-        same = np.eye(self.classes)
-        return 0.8 * same + 0.2 / max(self.classes - 1, 1) * (1 - same)
-
     def _step(
         self,
         probabilities: NDArray[np.float32],
         transition: NDArray[np.float64],
-        weight: NDArray[np.float32] | None,
+        weight: NDArray[np.float32],
     ) -> tuple[NDArray[np.float64], float]:
         """How many samples of each true class have each label, and the log-likelihood."""
         columns = np.ascontiguousarray(transition.T, np.float32)
@@ -243,12 +243,11 @@ class Groups:
         for label, (begin, end) in enumerate(blocks):
             np.matmul(probabilities[begin:end], columns[label], out=told[begin:end])
         np.maximum(told, np.float32(1e-30), out=told)
-        share = 1 / told if weight is None else weight / told
+        share = weight / told
         for label, (begin, end) in enumerate(blocks):
             np.matmul(share[begin:end], probabilities[begin:end], out=expected[label])
         expected *= columns
-        np.log(told, out=told)
-        told *= 1 if weight is None else weight
+        told = np.log(told, out=told) * weight
         return expected.T.astype(np.float64), float(told.sum(dtype=np.float64))
 
 

@@ -22,21 +22,6 @@ from labelproof.training.evaluation import CHUNK
 from labelproof.training.examples import choose_examples
 from labelproof.training.trained_network import TrainedNetwork
 
-__all__ = [
-    "LogProbabilities",
-    "MatchedPredictions",
-    "PredictionSource",
-    "Predictions",
-    "Table",
-    "admit_logits",
-    "match_predictions",
-    "name_samples",
-    "predict_trained",
-    "read_labels",
-    "read_probabilities",
-    "table_of",
-]
-
 _CHUNK = 1 << 16
 _SUM_TOLERANCE = 0.01
 """How far from 1 a row may sum up: half precision loses as much over a thousand classes."""

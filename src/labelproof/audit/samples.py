@@ -29,8 +29,6 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning, few
 from labelproof.data.table import read_table, row_names
 
-__all__ = ["Samples", "mark_rows", "marks_of", "open_samples", "read_cells", "read_ids"]
-
 _EXACT = 64
 """Sides up to which an image is kept exactly; larger ones are photos."""
 
