@@ -286,9 +286,6 @@ def remove_audit(folder: Path) -> None:
 def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     """The arrays of `samples.npz`, which fit each other and the classes."""
     arrays = read_arrays(path)
-    lacking = {*_LABELS, *_MATRICES, "samples", "left_out", "index"} - arrays.keys()
-    if lacking:
-        raise ValueError(f"{path.name}: it lacks {', '.join(sorted(lacking))}")
     shape = (len(_unpacked(arrays["samples"])),)
     shapes = dict.fromkeys((*_LABELS, "index", *_OPTIONAL), shape)
     shapes |= dict.fromkeys(_MATRICES, (classes, classes))

@@ -40,7 +40,7 @@ from labelproof.audit.predictions import (
     match_predictions,
     name_samples,
 )
-from labelproof.audit.samples import marks_of, read_ids
+from labelproof.audit.samples import mark_rows, read_cells
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
@@ -135,6 +135,7 @@ def _describe(
     index = np.arange(len(samples)) if index is None else index
     if len(index) < len(samples):
         samples = [samples[place] for place in index.tolist()]
+    cells = read_cells(labels, data)
     if dataset is not None:
         findings = settle_copies(findings, copies_of(dataset.train)[index])
         if (features := features_of(dataset.train, index)) is not None:
@@ -148,8 +149,8 @@ def _describe(
         index=index,
         findings=findings,
         agreement=findings.agreement,
-        marks=None if dataset is None else marks_of(dataset, data, samples),
-        ids=read_ids(labels, data, samples, id),
+        marks=mark_rows(cells, samples),
+        ids=list(cells.loc[samples, id]) if id in cells else (),
         dataset=dataset,
         left_out=() if dataset is None else dataset.left_out,
         **described,

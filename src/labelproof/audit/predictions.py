@@ -155,11 +155,9 @@ def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:
     (2, 2)
     """
     place = readable(str(path))
-    if not Path(path).exists():
-        raise FileNotFoundError(f"{place}: there is no such file")
     try:
         return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError) as error:
         raise ValueError(f"{place}: expected an array of numbers in a .npy file: {error}") from None
 
 
