@@ -31,7 +31,7 @@ from labelproof.audit.noise_model import (
     fit_noise_model,
     log_posterior,
     shift,
-    sure_temperature,
+    warmest,
 )
 from labelproof.audit.predictions import (
     LogProbabilities,
@@ -50,6 +50,9 @@ _FITTED = 30_000
 _RESAMPLED = 400_000
 """Probabilities that the draws behind the intervals are from, at most; of 4,000 samples or more."""
 _TIMES = 40
+_SURE = 0.999
+"""How sure a network is that has seen the labels, on average, of what it says: its temperature
+cannot be estimated from them, since it says more about them than about the samples."""
 _COULD_BE = 1.0
 """In how many classes anchors may say more by chance, where it is about the most there could be."""
 
@@ -84,13 +87,17 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
     """
     matched = match_predictions(probabilities, given)
     found = audit_logits(LogProbabilities(matched.probabilities), matched.labels, seed=seed)
+    _warn_of_low_agreement(found)
+    return found
+
+
+def _warn_of_low_agreement(found: Findings) -> None:
     if len(found) >= FEWEST and not found.trusts(found.agreement.value):
         notice(
             f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: "
             "are columns or rows in another order? If not, very many labels are wrong, or the "
             "model has learned too little to be trusted"
         )
-    return found
 
 
 def audit_given(
@@ -133,8 +140,7 @@ def _describe(
     dataset = labels if isinstance(labels, Dataset) else None
     samples = name_samples(labels, data)
     index = np.arange(len(samples)) if index is None else index
-    if len(index) < len(samples):
-        samples = [samples[place] for place in index.tolist()]
+    samples = [samples[place] for place in index.tolist()]
     cells = read_cells(labels, data)
     if dataset is not None:
         findings = settle_copies(findings, copies_of(dataset.train)[index])
@@ -188,7 +194,8 @@ def audit_logits(
     chosen = np.sort(generator.choice(size, min(size, _FITTED), replace=False))
     with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
         part, labels = np.asarray(table[chosen], np.float32), codes[chosen]
-    plain = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
+    sure = warmest(shift(part), _SURE) if seen else None
+    plain = fit_noise_model(part, labels, temperature=sure)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
@@ -240,10 +247,10 @@ def audit_logits(
 def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseModel) -> float:
     """What the share of wrong labels would be if the surest samples were beyond doubt."""
     read = read_through(part, labels, model, by_chance=_COULD_BE).noise_rate
-    warmest = anchor_temperature(part)
-    if warmest >= model.temperature:
-        return max(model.noise_rate, read)
-    return max(fit_noise_model(part, labels, temperature=warmest).noise_rate, read)
+    highest = anchor_temperature(part)
+    if highest < model.temperature:
+        model = fit_noise_model(part, labels, temperature=highest)
+    return max(model.noise_rate, read)
 
 
 def _rate(

@@ -43,8 +43,8 @@ _SEARCHED = 10_000
 _PROBES, _CLOSE = 9, 0.03
 """Temperatures that the search starts from, and how closely it finds the logarithm of the best."""
 
-_SURE = 0.999
-"""How sure a network is that has seen the labels, on average, of what it says."""
+_FEW = 5_000
+"""Samples from which on no temperature is more probable beforehand."""
 
 _IMPOSSIBLE = -1e6
 """As far below the largest as a logit counts: no temperature divides the most negative number."""
@@ -132,17 +132,12 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: 
 
 
 def log_posterior(fit: NoiseModel, samples: int) -> float:
-    """How probable a temperature is by the labels and beforehand: its logarithm, of one sample."""
-    return fit.likelihood + log_prior(fit.temperature, samples) / samples
+    r"""How probable a temperature is by the labels and beforehand: its logarithm, of one sample.
 
-
-def sure_temperature(logits: NDArray[np.float32]) -> float:
-    """The highest temperature at which a network is sure of what it says, on average.
-
-    How sure a network that has seen the labels is says more about them than about the sample, so
-    its temperature cannot be estimated from them.
+    Beforehand it is \(-\tfrac12 (\log T)^2\), less with more samples, and 0 from 5,000 on.
     """
-    return warmest(shift(logits), _SURE)
+    prior = -0.5 * max(1 - samples / _FEW, 0.0) * math.log(fit.temperature) ** 2
+    return fit.likelihood + prior / samples
 
 
 def warmest(shifted: NDArray[np.float32], wanted: float) -> float:
@@ -249,17 +244,3 @@ class Groups:
         expected *= columns
         told = np.log(told, out=told) * weight
         return expected.T.astype(np.float64), float(told.sum(dtype=np.float64))
-
-
-_FEW = 5_000
-"""Samples from which on nothing is thought beforehand."""
-
-
-def log_prior(temperature: float, samples: int) -> float:
-    r"""\(-\tfrac12 (\log T)^2\), less of it the more samples there are, and from 5,000 on nothing.
-
-    Example:
-        >>> round(log_prior(0.05, 100), 1), log_prior(1.0, 100), log_prior(0.05, 5_000)
-        (-4.4, 0.0, 0.0)
-    """
-    return -0.5 * max(1 - samples / _FEW, 0.0) * math.log(temperature) ** 2 or 0.0

@@ -309,9 +309,9 @@ def _parts(table: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
 def _check_probabilities(table: NDArray[Any]) -> None:
     decided = True
     for begin, chunk in _parts(table):
-        # NaN is neither at least 0 nor less than anything, so two comparisons find all there is.
-        if not (chunk.min() >= 0 and chunk.max() < np.inf):
-            row, column = np.argwhere(~((chunk >= 0) & (chunk < np.inf)))[0].tolist()
+        wrong = ~((chunk >= 0) & (chunk < np.inf))  # NaN among them
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
             raise ValueError(
                 f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in row "
                 f"{begin + row}, column {column}; of logits, take the softmax first"

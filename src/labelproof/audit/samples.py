@@ -97,7 +97,8 @@ def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
         warnings.simplefilter("ignore", DataWarning)
         columns = read_table(table, on_error="skip").columns
         cells = read_table(table, text=columns, on_error="skip")
-    return cells.apply(as_text).set_axis(list(row_names(cells)), axis=0)
+    texts = pd.DataFrame({name: as_text(column) for name, column in cells.items()})
+    return texts.set_axis(list(row_names(cells)), axis=0)
 
 
 def mark_rows(cells: pd.DataFrame, places: Sequence[str]) -> NDArray[np.uint32] | None:
