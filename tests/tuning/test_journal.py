@@ -13,7 +13,6 @@ from labelproof.tuning.trial import OtherSearchError, read_journal, write_journa
 
 ABOUT: dict[str, Any] = {
     "configuration": {"data": "digits", "epochs": 2},
-    "seed": 1,
     "validation": {"rows": [10, 10], "labels": "abc"},
 }
 
@@ -41,7 +40,6 @@ def test_a_fold_that_was_begun_is_forgotten(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"seed": 2}, "seed: 1 there, 2 here"),
         ({"configuration": {"data": "digits", "epochs": 3}}, "epochs: 2 there, 3 here"),
         ({"validation": {"rows": [20], "labels": "abc"}}, r"rows: \[10, 10\] there, \[20\] here"),
     ],

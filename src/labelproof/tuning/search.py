@@ -71,7 +71,6 @@ def tune(
     at_once: int = 1,
     seconds: float | None = None,
     execution: Execution | None = None,
-    seed: int | None = None,
     folds: int | str = "auto",
     losses: Sequence[str] = (),
     prune: bool = True,
@@ -92,7 +91,6 @@ def tune(
         seconds: After so long nothing more is started, and what is under way is abandoned as soon
             as one setting is through; no limit unless given.
         execution: On which device, and how; the fastest there is unless given.
-        seed: Of the search; the configuration's unless given.
         folds: Each setting is trained so many times, each time validated on another part of the
             examples; 1 holds out a single part. `auto` takes 3 for fewer than 10,000 examples.
         losses: Settings of one's own to try first, as text.
@@ -122,7 +120,6 @@ def tune(
         choose_validation(dataset, configuration, parts=folds),
         wanted=trials,
         deadline=seconds,
-        seed=configuration.seed if seed is None else whole("seed", seed, 0),
         asked=[format_loss(parse_loss(loss)) for loss in losses],
         prune=prune,
         file=file,
@@ -147,7 +144,6 @@ class Course:
     validation: Validation
     wanted: int
     deadline: float | None
-    seed: int
     asked: Sequence[str]
     prune: bool
     file: Path | None
@@ -165,7 +161,6 @@ class Course:
         del values["loss"]
         self.about = {
             "configuration": values,
-            "seed": self.seed,
             "validation": self.validation.fingerprint(),
         }
         if self.file is not None:
@@ -235,8 +230,8 @@ class Course:
             loss, origin = self.waiting.pop(0)
             if loss not in tried:
                 return loss, origin
-        epochs = self.configuration.epochs
-        return propose(self.trials, epochs=epochs, classes=self.classes, seed=self.seed), "search"
+        epochs, seed = self.configuration.epochs, self.configuration.seed
+        return propose(self.trials, epochs=epochs, classes=self.classes, seed=seed), "search"
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
