@@ -68,8 +68,7 @@ def collapse(
     spread = list(curve["predicted_classes"])[-patience:]
     accuracy = list(curve["validation_accuracy"])[-patience:]
     # Where almost all labels are of one class, giving it to everything is what there is to learn.
-    few = 1 + 0.15 * (classes - 1)
-    if len(spread) < patience or classes < 1.5 or max(spread) > few:
+    if len(spread) < patience or classes < 1.5 or max(spread) > 1 + 0.15 * (classes - 1):
         return None
     # From the lowest point on: a fall is no rise, but what comes up again after it is.
     if spread[-1] > _RISE * min(spread) or accuracy[-1] > _RISE * min(accuracy) + 1:
@@ -137,12 +136,12 @@ def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
     below the best of them by more than the standard error of a difference on so few examples.
     """
     curve = trial.curves.get(0, {}).get("validation_accuracy", [])
-    at = len(curve)
     complete = [
         other.curves[0]["validation_accuracy"]
         for other in others
         if other.state == "complete" and 0 in other.curves
     ]
+    at = len(curve)
     through = at == trial.epochs and len(trial.rows) == 1  # nothing is left to save
     if at < _WARM_UP * trial.epochs or through or len(complete) < _FREE:
         return None

@@ -166,12 +166,7 @@ def strongest(*, classes: int, plain: float | None) -> float:
 
 
 def draw_coordinates(generator: np.random.Generator, kind: str, *, limit: float) -> Coordinates:
-    """A place drawn anew.
-
-    Example:
-        >>> sorted(draw_coordinates(np.random.default_rng(0), "ce+sr", limit=0.6))
-        ['growth', 'kind', 'normalize', 'p', 'pull', 'tau']
-    """
+    """A place drawn anew, with a `pull` of at most `limit`."""
     numbers = ["q"] if kind == "gce" else ["pull", "tau", "growth"]
     if kind == "gce+sr":
         numbers.append("sparse_q")
@@ -186,13 +181,7 @@ def draw_coordinates(generator: np.random.Generator, kind: str, *, limit: float)
 
 
 def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) -> Coordinates:
-    """A place not far from another: every number up to a factor of two off, seldom a choice.
-
-    Example:
-        >>> there = nearby({"kind": "gce", "q": 0.5}, np.random.default_rng(1), limit=0.6)
-        >>> 0.25 < there["q"] < 1
-        True
-    """
+    """A place not far from another: every number up to a factor of two off, seldom a choice."""
     near = dict(place)
     for name, value in place.items():
         drawn = generator.random()

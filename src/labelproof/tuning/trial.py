@@ -110,8 +110,8 @@ class Trial:
     def from_values(cls, values: Mapping[str, Any]) -> Trial:
         """The trial that `as_values` describes."""
         plain = {name: value for name, value in values.items() if name not in _FOLLOWING}
-        curves = {int(fold): dict(curve) for fold, curve in values["curves"].items()}
-        return cls(**plain | {"curves": curves})
+        plain["curves"] = {int(fold): dict(curve) for fold, curve in values["curves"].items()}
+        return cls(**plain)
 
 
 def rank(trials: Sequence[Trial]) -> list[Trial]:
@@ -153,7 +153,7 @@ def write_journal(path: Path, trials: Sequence[Trial], about: Mapping[str, Any])
 
     Example:
         >>> file = getfixture("tmp_path") / "tuning.json"
-        >>> about = {"configuration": {"epochs": 1}, "validation": {"rows": [9]}}
+        >>> about = {"epochs": 1, "rows": [9]}
         >>> write_journal(file, [Trial(0, "ce", "start", rows=[9], epochs=1)], about)
         >>> [trial.loss for trial in read_journal(file, about)]
         ['ce']
@@ -178,14 +178,17 @@ def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
     values = _journal(path)
     if values is None:
         return []
-    found = values["about"]
-    wanted = json.loads(json.dumps(about))
-    different = [name for name in wanted if found.get(name) != wanted[name]]
+    found = values["about"] | {"format": values["format"]}
+    wanted = json.loads(json.dumps(about)) | {"format": _FORMAT}
+    different = [
+        f"{name}: {found.get(name)!r} there, {value!r} here"
+        for name, value in wanted.items()
+        if found.get(name) != value
+    ]
     if different:
-        told = "; ".join(_difference(name, found.get(name), wanted[name]) for name in different)
         raise OtherSearchError(
-            f"{path} holds a search of something else ({told}); choose another file with --output "
-            "(file=), or start anew with --fresh"
+            f"{path} holds a search of something else ({'; '.join(different)}); choose another "
+            "file with --output (file=), or start anew with --fresh"
         )
     trials = [Trial.from_values(entry) for entry in values["trials"]]
     for trial in trials:
@@ -204,15 +207,8 @@ def _journal(path: Path) -> dict[str, Any] | None:
         return None
     try:
         values = read_json(path)
-        if values["format"] == _FORMAT:
+        if {"format", "about", "trials"} <= set(values):
             return values
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError):
         pass
-    raise OtherSearchError(f"{path} is not a search of this version; choose another file")
-
-
-def _difference(name: str, found: Any, wanted: Any) -> str:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        keys = [key for key in wanted if found.get(key) != wanted[key]]
-        return "; ".join(f"{key}: {found.get(key)!r} there, {wanted[key]!r} here" for key in keys)
-    return f"{name}: {found!r} there, {wanted!r} here"
+    raise OtherSearchError(f"{path} is not the file of a search; choose another file")
