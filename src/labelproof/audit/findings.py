@@ -21,6 +21,9 @@ DOUBTFUL = 0.5
 FEWEST = 10
 """Samples of a class from which on it can be judged: smaller ones are hardly learned."""
 
+LIKELIEST = 3
+"""Classes of each sample that are kept with their probabilities."""
+
 _TRUSTED, _OF_RIGHT = 0.7, 0.85
 """Shares of all labels, and of the right ones, from which on predictions that agree are trusted."""
 
@@ -45,6 +48,9 @@ class Findings:
         agreed: How many labels are what the network predicts.
         predicted: How many samples each class is predicted for, `(C)`; none where that is not
             known.
+        likeliest: The classes that the network finds most probable, at most three, the likeliest
+            first, `(N, 3)`; `None` where that is not known.
+        probability: Their probabilities.
     """
 
     given: NDArray[np.int64]
@@ -58,6 +64,8 @@ class Findings:
     shared_doubts: float = 0.0
     agreed: int = 0
     predicted: tuple[int, ...] = ()
+    likeliest: NDArray[np.int32] | None = None
+    probability: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.given)
@@ -139,13 +147,16 @@ class Suspicion(NamedTuple):
 
     `score` is as in `Findings`; `other` is the most probable class besides the label; `unlike` is
     the mean of the label's margin and of the log odds against it, by the network alone;
-    `confusion` is how often each class is predicted (row) for each label (column).
+    `confusion` is how often each class is predicted (row) for each label (column); `likeliest` and
+    `probability` are as in `Findings`.
     """
 
     score: NDArray[np.float32]
     other: NDArray[np.int64]
     unlike: NDArray[np.float32]
     confusion: NDArray[np.float64]
+    likeliest: NDArray[np.int32]
+    probability: NDArray[np.float32]
 
 
 def suspect(
@@ -171,6 +182,8 @@ def suspect(
     size, classes = logits.shape
     score, unlike = np.empty((2, size), np.float32)
     other = np.empty(size, np.int64)
+    likeliest = np.empty((size, min(classes, LIKELIEST)), np.int32)
+    probability = np.empty(likeliest.shape, np.float32)
     predicted = np.empty(size, np.int64)
     columns = torch.from_numpy(np.ascontiguousarray(model.transition.T, np.float32))
     rows = max(_CHUNK // classes, 1)
@@ -187,6 +200,11 @@ def suspect(
         both = (rest.amax(dim=1) * rest.sum(dim=1)).clamp_(min=1e-30)
         unlike[part] = (both.log_() / 2 - own[:, 0]).numpy()
         word.scatter_(1, labels[:, None], own.exp())
+        left, whole = word.numpy().copy(), word.sum(dim=1).numpy()
+        for rank in range(likeliest.shape[1]):  # twice as fast as torch.topk
+            likeliest[part, rank] = best = left.argmax(axis=1)
+            probability[part, rank] = left[np.arange(len(left)), best] / whole
+            left[np.arange(len(left)), best] = -1
         if model.reading is not None:
             word /= word.sum(dim=1, keepdim=True)
             word = torch.from_numpy(read_word(word.numpy(), model.reading))
@@ -197,7 +215,8 @@ def suspect(
             joint.scatter_add_(1, first, torch.full_like(own, shared))
         score[part] = (1 - joint.gather(1, labels[:, None])[:, 0]).clamp_(0, 1).numpy()
         other[part] = joint.scatter_(1, labels[:, None], -1.0).numpy().argmax(axis=1)
-    return Suspicion(score, other, unlike, count_pairs(predicted, given, classes))
+    counts = count_pairs(predicted, given, classes)
+    return Suspicion(score, other, unlike, counts, likeliest, probability)
 
 
 def reorder(found: Suspicion, trust: float) -> Suspicion:

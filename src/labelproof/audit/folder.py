@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.audit.findings import Estimate, Findings
+from labelproof.audit.findings import LIKELIEST, Estimate, Findings
 from labelproof.data.dataset import Dataset
 from labelproof.models.blend import BLEND
 from labelproof.training.checkpoint import LaterFormatError
@@ -53,6 +53,7 @@ _VERSION = 1
 _LABELS = ("given", "suggested", "score")
 _MATRICES = ("transition", "transition_low", "transition_high")
 """Arrays of the findings; in `samples.npz`, since a thousand classes have millions of numbers."""
+_LIKELIEST = ("likeliest", "probability")
 _OPTIONAL = ("marks", "duplicate_of", "outlier")
 _PLAIN = ("name", "data", "kind", "method", "options")
 
@@ -189,6 +190,7 @@ class Audit:
         arrays |= {"index": self.index}
         arrays |= {"ids": _packed(self.ids)} if len(self.ids) else {}
         optional = {name: getattr(self, name) for name in _OPTIONAL}
+        optional |= {name: getattr(findings, name) for name in _LIKELIEST}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         write_arrays(folder / SAMPLES, arrays)
         values = {
@@ -232,6 +234,8 @@ class Audit:
                 shared_doubts=float(values["shared_doubts"]),
                 agreed=round(values["agreement"]["value"] * len(arrays["given"])),
                 predicted=tuple(values.get("predicted", ())),
+                likeliest=arrays.get("likeliest"),
+                probability=arrays.get("probability"),
             )
             return cls(
                 **{name: values[name] for name in (*_PLAIN, "curves", *_OPTIONAL)},
@@ -289,10 +293,11 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     shape = (len(_unpacked(arrays["samples"])),)
     shapes = dict.fromkeys((*_LABELS, "index", *_OPTIONAL), shape)
     shapes |= dict.fromkeys(_MATRICES, (classes, classes))
+    shapes |= dict.fromkeys(_LIKELIEST, (*shape, min(classes, LIKELIEST)))
     for name, expected in shapes.items():
         if name in arrays and arrays[name].shape != expected:
             raise ValueError(f"{path.name}: {name}: expected {expected}, got {arrays[name].shape}")
-    for name in ("given", "suggested"):
+    for name in {"given", "suggested", "likeliest"} & arrays.keys():
         if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():
             raise ValueError(f"{path.name}: {name}: expected classes from 0 to {classes - 1}")
     return arrays

@@ -241,6 +241,8 @@ def audit_logits(
         shared_doubts=shared,
         agreed=agreed,
         predicted=tuple(suspicion.confusion.sum(axis=1).astype(int).tolist()),
+        likeliest=suspicion.likeliest,
+        probability=suspicion.probability,
     )
 
 

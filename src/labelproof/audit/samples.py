@@ -84,6 +84,13 @@ class Samples:
         row = self.dataset.train.array[int(self.audit.index[place])]
         return [(f"{column}", f"{value:g}") for column, value in enumerate(row.tolist())]
 
+    def table(self, places: NDArray[np.int64]) -> pd.DataFrame:
+        """Rows as `cells` shows them."""
+        if len(self._cells):
+            return self._cells.loc[[self.audit.samples[place] for place in places.tolist()]]
+        assert self.dataset is not None  # noqa: S101
+        return pd.DataFrame(self.dataset.train.array[self.audit.index[places]])
+
 
 def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
     """The cells of a dataset's table as they are written; its index names each row.
