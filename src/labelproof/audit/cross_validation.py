@@ -68,17 +68,14 @@ class CrossValidation:
         return replace(self.setting, loss=self.attempts.loss)
 
     @property
-    def folds(self) -> int:
-        """Number of parts."""
-        return len(self.validation.parts)
-
-    @property
     def jobs(self) -> list[Job]:
         """The run of each part."""
         plain = self.configuration
         # The seed tells the parts apart, for the loader and for whoever looks into the folder.
-        parts = [replace(plain, seed=plain.seed + fold) for fold in range(self.folds)]
-        return [Job(part, self._folder(part)) for part in parts]
+        return [
+            Job(replace(plain, seed=plain.seed + fold), self.folder / f"{fold + 1}")
+            for fold in range(len(self.validation.parts))
+        ]
 
     def run(
         self, execution: Execution, *, at_once: int = 1, stop: StopRequest | None = None
@@ -107,9 +104,9 @@ class CrossValidation:
         logits = np.full((len(dataset.train), dataset.num_classes), np.nan, dtype=np.float32)
         curves = []
         for job, part in zip(self.jobs, self.validation.parts, strict=True):
-            kept = RunFolder(self._folder(job.configuration))
-            record = kept.record(job.configuration)
-            arrays = read_arrays(kept.path / PREDICTIONS, ["held", "held_logits"])
+            assert job.folder is not None  # noqa: S101
+            record = RunFolder(job.folder).record(job.configuration)
+            arrays = read_arrays(job.folder / PREDICTIONS, ["held", "held_logits"])
             if record is None or not np.array_equal(arrays["held"], part.validation):
                 raise ValueError(
                     f"{self.folder}: the parts that are there were cut in another way, by an "
@@ -123,9 +120,6 @@ class CrossValidation:
     def load(self, configuration: Configuration) -> Examples:
         """What the run of a part learns from, and is asked about."""
         return self.validation.examples(configuration.seed - self.setting.seed)
-
-    def _folder(self, part: Configuration) -> Path:
-        return self.folder / f"{part.seed - self.setting.seed + 1}"
 
 
 _ROBUST = 0.7

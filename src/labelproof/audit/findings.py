@@ -71,11 +71,9 @@ class Findings:
         return len(self.given)
 
     def __repr__(self) -> str:
-        # Counted along with what is predicted; without, nothing is known of it.
-        agreed = f", {self.agreement.value:.0%} predicted" if self.predicted else ""
         return (
             f"Findings({len(self):,} labels, {len(self.suspects):,} suspects, "
-            f"wrong: {self.noise_rate.as_percent()}{agreed})"
+            f"wrong: {self.noise_rate.as_percent()}, {self.agreement.value:.0%} predicted)"
         )
 
     @property

@@ -158,8 +158,7 @@ class Audit:
         from labelproof.audit.samples import Samples, open_samples
         from labelproof.report.audit import write_audit_page
 
-        known = self.dataset is not None
-        samples = Samples(self, self.dataset) if known else open_samples(self)
+        samples = open_samples(self) if self.dataset is None else Samples(self, self.dataset)
         return write_audit_page(Path(path), self, samples)
 
     def _repr_html_(self) -> str:

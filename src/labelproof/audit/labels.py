@@ -190,7 +190,7 @@ def audit_logits(
         seed: Of the draws behind the intervals.
     """
     table, codes = admit_logits(logits, given)
-    size, generator = len(table), np.random.default_rng(seed)
+    size, generator = table.shape[0], np.random.default_rng(seed)
     chosen = np.sort(generator.choice(size, min(size, _FITTED), replace=False))
     with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
         part, labels = np.asarray(table[chosen], np.float32), codes[chosen]

@@ -104,9 +104,8 @@ def fit_noise_model(
         shifted = shift(np.asarray(table[:], np.float32))
     groups = Groups(shifted, labels)
     if temperature is not None:
-        # As float32, in which logits are divided, a smaller one would be 0.
-        smallest = float(np.finfo(np.float32).tiny)
-        return groups.fit(within("temperature", temperature, smallest), steps=_STEPS)
+        # In float32, in which logits are divided, a smaller one would be 0.
+        return groups.fit(within("temperature", temperature, 1e-37), steps=_STEPS)
     step = max(-(-len(labels) // _SEARCHED), 1)
     best = _search(shifted[::step], labels[::step], samples=len(labels))
     return groups.fit(best.temperature, start=best, steps=_STEPS)

@@ -44,9 +44,6 @@ class LogProbabilities:
         self.probabilities = probabilities
         self.shape = probabilities.shape
 
-    def __len__(self) -> int:
-        return len(self.probabilities)
-
     def __getitem__(self, part: Any, /) -> NDArray[np.float32]:
         chosen = np.maximum(self.probabilities[part], _SMALLEST, dtype=np.float32)
         return np.log(chosen, out=chosen)
@@ -291,13 +288,12 @@ def _match_rows(
 
 
 def _admit_array(table: ArrayLike, what: str) -> NDArray[Any]:
-    expected = f"{what}: expected numbers of shape (samples, classes), at least two classes, got"
-    try:
-        array = np.asanyarray(table)
-    except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{expected} {error}") from None
+    array = np.asanyarray(table)
     if array.ndim != 2 or array.shape[1] < 2 or not len(array) or array.dtype.kind not in "fiu":
-        raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
+        raise ValueError(
+            f"{what}: expected numbers of shape (samples, classes), at least two classes, got "
+            f"{array.dtype} of shape {array.shape}"
+        )
     return array
 
 
@@ -359,10 +355,7 @@ def admit_logits(
 def _admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
     """Class indices as int64, or class names as text; none may be missing."""
     expected = f"{place}: expected one class index or name per sample, got"
-    try:
-        array = np.asarray(labels)
-    except ValueError:
-        raise ValueError(f"{expected} several of some") from None
+    array = np.asarray(labels)
     if array.ndim != 1 or array.dtype.kind not in "iufbUSO":
         raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
     column = pd.Series(as_words(array) if array.dtype.kind in "US" else array).infer_objects()

@@ -75,14 +75,10 @@ class Samples:
 
     def cells(self, place: int) -> list[tuple[str, str]]:
         """A row's columns and what is written in them; nothing where the row has vanished."""
-        name = self.audit.samples[place]
         if self.audit.index[place] < 0:
             return []
-        if name in self._cells.index:
-            return list(self._cells.loc[name].items())
-        assert self.dataset is not None  # noqa: S101
-        row = self.dataset.train.array[int(self.audit.index[place])]
-        return [(f"{column}", f"{value:g}") for column, value in enumerate(row.tolist())]
+        row = self.table(np.array([place])).iloc[0].items()
+        return [(f"{name}", cell if isinstance(cell, str) else f"{cell:g}") for name, cell in row]
 
     def table(self, places: NDArray[np.int64]) -> pd.DataFrame:
         """Rows as `cells` shows them."""
