@@ -1,7 +1,6 @@
 """The bench on a MNIST of twenty images: `--epochs` makes a rehearsal of what takes hours."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -124,29 +123,6 @@ def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Pat
         assert records(killed)[name]["curve"] == record["curve"]
 
 
-def test_stopped_it_saves_and_goes_on_from_there(data: Path, tmp_path: Path) -> None:
-    chosen = ("--methods", "CE")
-    command = [sys.executable, "-m", "labelproof"]
-    command += [str(argument) for argument in arguments(data, tmp_path, *chosen, epochs=12)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        wait_for(process, lambda: any(p.stat().st_size for p in metrics(tmp_path)))
-        os.kill(process.pid, signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM, output
-    assert "Stopped and saved; the same command resumes from here." in output
-    assert "Traceback" not in output
-    assert records(tmp_path) == {}
-    (run,) = (tmp_path / "runs").iterdir()
-    assert list((run / "checkpoint").iterdir())
-    again = bench(data, tmp_path, *chosen, epochs=12)
-    assert again.exit_code == 0, again.output
-    assert "resumes after epoch" in again.output
-    (record,) = records(tmp_path).values()
-    assert record["curve"]["epoch"] == list(range(12))
-
-
 def metrics(folder: Path) -> list[Path]:
     return list((folder / "runs").glob("*/metrics.jsonl"))
 
@@ -204,17 +180,3 @@ def test_mistakes_are_one_line_that_helps(extra: list[str], message: str, tmp_pa
     for part in message.split(" .* "):
         assert part in str(result.exception)
     assert not (tmp_path / "records").exists()
-
-
-def test_a_folder_in_which_another_process_trains_is_left_alone(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from labelproof.training.run_folder import FolderInUseError
-
-    def fail(*_: object, **__: object) -> None:
-        raise FolderInUseError("another process (pid 1) is at work in runs/a")
-
-    monkeypatch.setattr("labelproof.experiments.engines.train_runs", fail)
-    result = bench(data, tmp_path)
-    assert isinstance(result.exception, ValueError)
-    assert "another process (pid 1) is at work" in str(result.exception)
