@@ -227,9 +227,9 @@ HUNDRED = [
 ]
 """CIFAR-100: the menu of CIFAR-10 in its scale. The largest weight of one example with p = .01 is
 some six times that of ten classes with p = .1 (40 at symmetric .6), and the l1 penalty of JAL-CE a
-tenth. One limit of the weight for all rates: two thirds of the largest at symmetric .6. JAL-CE pulls
-weakly while all of a hundred classes are alike: with a weight of .04 or .12 from the start, it is
-held there."""
+tenth. One limit of the weight for all rates: two thirds of the largest at symmetric .6. JAL-CE
+pulls weakly while all of a hundred classes are alike: with a weight of .04 or .12 from the start,
+it is held there."""
 
 FINAL = [
     {"seed": seed, **entry}
