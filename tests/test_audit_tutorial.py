@@ -199,8 +199,10 @@ def review(browser: Browser, folder: Path) -> None:
                     take_picture(page, "audit-review.png", folder)
                 given, suggested = names[findings.given[place]], names[findings.suggested[place]]
                 true = truth.get(audit.samples[place], given)
-                keys = {given: "k", suggested: "a"}
-                page.keyboard.press(keys.get(true, str(names.index(true) + 1)))
+                page.keyboard.press({given: "k", suggested: "a"}.get(true, "c"))
+                if true not in (given, suggested):
+                    page.keyboard.type(str(true))
+                    page.keyboard.press("Enter")
             expect(page.locator("#counts")).to_contain_text(f"{len(findings.suspects)} of")
         code, output, errors = program.interrupt()
         assert code == 0, errors

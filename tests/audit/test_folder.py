@@ -141,7 +141,7 @@ DAMAGE: list[tuple[str, Callable[[Path], object]]] = [
     (SAMPLES, lambda folder: (folder / SAMPLES).write_text("hello")),
     (SAMPLES, lambda folder: (folder / SAMPLES).write_bytes((folder / SAMPLES).read_bytes()[:300])),
     (SAMPLES, lambda folder: rewrite(folder, transition=np.eye(1))),
-    (SAMPLES, lambda folder: rewrite(folder, without="score")),
+    ("score", lambda folder: rewrite(folder, without="score")),
     (SAMPLES, lambda folder: rewrite(folder, given=np.zeros(2, np.int64))),
     (SAMPLES, lambda folder: rewrite(folder, given=make_audit().findings.given + 1)),
 ]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from array_audits import cards, made_audit, suspects_of, with_scores
 from audits import make_findings, make_photos
-from browser import chromium, open_page  # noqa: F401
+from browser import LEFTS, chromium, open_page  # noqa: F401
 from PIL import Image
 
 from labelproof.audit.findings import Estimate
@@ -92,7 +92,7 @@ def test_hostile_names_are_text_in_the_file(tmp_path: Path) -> None:
     assert set(data["names"]) == set(audit.samples)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_name_does_not_turn_the_words_around_it(tmp_path: Path) -> None:
+def test_a_name_does_not_turn_the_words_around_it(browser: Browser, tmp_path: Path) -> None:
     names = ("cat\u202e", "\u2067dog")
     audit, samples = made_audit(80, names)
     path = write_audit_page(tmp_path / "page.html", audit, samples)
@@ -100,6 +100,12 @@ def test_a_name_does_not_turn_the_words_around_it(tmp_path: Path) -> None:
     assert "cat" in words
     assert not set("\u202e\u2067") & set(words)
     assert embedded(path, "data")["classes"] == list(names)
+    with open_page(browser) as page:
+        page.goto(path.as_uri())
+        for control, label in (("#given", "0"), ("#suggested", "1")):
+            page.select_option(control, label)
+        lefts = page.locator("#status").evaluate(LEFTS)
+        assert lefts == sorted(lefts)
 
 
 def test_names_that_are_not_utf_8_do_not_stop_the_page(tmp_path: Path) -> None:

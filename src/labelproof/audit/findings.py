@@ -11,20 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from labelproof.audit.anchors import read_word
-from labelproof.audit.noise_model import NoiseModel
+from labelproof.audit.noise_model import NoiseModel, count_pairs
 from labelproof.audit.predictions import Table
 from labelproof.intervals import wilson_interval
-
-__all__ = [
-    "DOUBTFUL",
-    "FEWEST",
-    "LIKELIEST",
-    "Estimate",
-    "Findings",
-    "Suspicion",
-    "reorder",
-    "suspect",
-]
 
 DOUBTFUL = 0.5
 """The probability to be wrong from which on a label is a suspect."""
@@ -82,11 +71,9 @@ class Findings:
         return len(self.given)
 
     def __repr__(self) -> str:
-        # Counted along with what is predicted; without, nothing is known of it.
-        agreed = f", {self.agreement.value:.0%} predicted" if self.predicted else ""
         return (
             f"Findings({len(self):,} labels, {len(self.suspects):,} suspects, "
-            f"wrong: {self.noise_rate.as_percent()}{agreed})"
+            f"wrong: {self.noise_rate.as_percent()}, {self.agreement.value:.0%} predicted)"
         )
 
     @property
@@ -165,7 +152,7 @@ class Suspicion(NamedTuple):
     score: NDArray[np.float32]
     other: NDArray[np.int64]
     unlike: NDArray[np.float32]
-    confusion: NDArray[np.int64]
+    confusion: NDArray[np.float64]
     likeliest: NDArray[np.int32]
     probability: NDArray[np.float32]
 
@@ -195,16 +182,17 @@ def suspect(
     other = np.empty(size, np.int64)
     likeliest = np.empty((size, min(classes, LIKELIEST)), np.int32)
     probability = np.empty(likeliest.shape, np.float32)
-    confusion = torch.zeros(classes * classes, dtype=torch.int64)
+    predicted = np.empty(size, np.int64)
     columns = torch.from_numpy(np.ascontiguousarray(model.transition.T, np.float32))
     rows = max(_CHUNK // classes, 1)
     for begin in range(0, size, rows):
         part = slice(begin, begin + rows)
         word = torch.from_numpy(np.array(logits[part], dtype=np.float32))
         labels = torch.from_numpy(given[part])
-        predicted = torch.from_numpy(word.numpy().argmax(axis=1))
+        predicted[part] = word.numpy().argmax(axis=1)
+        first = torch.from_numpy(predicted[part])[:, None]
         # First, so that no logit is too large a number once it is divided.
-        word.sub_(word.gather(1, predicted[:, None])).div_(model.temperature)
+        word.sub_(word.gather(1, first)).div_(model.temperature)
         own = word.gather(1, labels[:, None])
         rest = word.exp_().scatter_(1, labels[:, None], 0.0)
         both = (rest.amax(dim=1) * rest.sum(dim=1)).clamp_(min=1e-30)
@@ -222,11 +210,10 @@ def suspect(
         # A label that no class can have by the matrix is wrong, whatever the true one is.
         joint.mul_((1 - shared) / joint.sum(dim=1, keepdim=True).clamp_(min=1e-30))
         if shared:
-            joint.scatter_add_(1, predicted[:, None], torch.full_like(own, shared))
+            joint.scatter_add_(1, first, torch.full_like(own, shared))
         score[part] = (1 - joint.gather(1, labels[:, None])[:, 0]).clamp_(0, 1).numpy()
         other[part] = joint.scatter_(1, labels[:, None], -1.0).numpy().argmax(axis=1)
-        confusion += torch.bincount(predicted * classes + labels, minlength=classes * classes)
-    counts = confusion.reshape(classes, classes).numpy()
+    counts = count_pairs(predicted, given, classes)
     return Suspicion(score, other, unlike, counts, likeliest, probability)
 
 

@@ -35,20 +35,6 @@ from labelproof.training.files import (
     write_text,
 )
 
-__all__ = [
-    "AUDIT",
-    "INSIDE",
-    "PAGE",
-    "REVIEW",
-    "RUNS",
-    "SAMPLES",
-    "SETTINGS",
-    "SUSPECTS",
-    "Audit",
-    "find_audit",
-    "remove_audit",
-]
-
 AUDIT = "audit.json"
 SAMPLES = "samples.npz"
 SUSPECTS = "suspects.csv"
@@ -172,8 +158,7 @@ class Audit:
         from labelproof.audit.samples import Samples, open_samples
         from labelproof.report.audit import write_audit_page
 
-        known = self.dataset is not None
-        samples = Samples(self, self.dataset) if known else open_samples(self)
+        samples = open_samples(self) if self.dataset is None else Samples(self, self.dataset)
         return write_audit_page(Path(path), self, samples)
 
     def _repr_html_(self) -> str:
@@ -304,9 +289,6 @@ def remove_audit(folder: Path) -> None:
 def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     """The arrays of `samples.npz`, which fit each other and the classes."""
     arrays = read_arrays(path)
-    lacking = {*_LABELS, *_MATRICES, "samples", "left_out", "index"} - arrays.keys()
-    if lacking:
-        raise ValueError(f"{path.name}: it lacks {', '.join(sorted(lacking))}")
     shape = (len(_unpacked(arrays["samples"])),)
     shapes = dict.fromkeys((*_LABELS, "index", *_OPTIONAL), shape)
     shapes |= dict.fromkeys(_MATRICES, (classes, classes))
