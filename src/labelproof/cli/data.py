@@ -23,6 +23,7 @@ from rich.progress import (
 )
 
 from labelproof.cli.console import say, told
+from labelproof.cli.options import Root
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset
 from labelproof.data.download import MIRROR_VARIABLE, download_dataset
@@ -31,7 +32,6 @@ from labelproof.data.notices import count, readable
 from labelproof.data.published import (
     BY_HAND,
     DATASETS,
-    ROOT_VARIABLE,
     KnownDataset,
     Verification,
     data_root,
@@ -45,17 +45,6 @@ from labelproof.report.dataset import finding, write_dataset_page
 __all__ = ["Root", "app", "show", "table_lines"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
-
-Root = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-root",
-        rich_help_panel="More options",
-        envvar=ROOT_VARIABLE,
-        help="Folder of the published datasets.",
-        show_default="the user's cache folder",
-    ),
-]
 
 
 @app.callback()

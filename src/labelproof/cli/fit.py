@@ -10,14 +10,7 @@ import typer
 
 from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles
-from labelproof.cli.console import Terminal, ending
-from labelproof.cli.data import Root
-from labelproof.cli.settings import format_settings
-from labelproof.data.load import Reading
-from labelproof.data.published import plain_name
-from labelproof.verbs.fit import FitPlan
-from labelproof.verbs.inputs import Request
-from labelproof.verbs.summaries import stem_of
+from labelproof.cli.main import loading
 
 __all__ = ["fit"]
 
@@ -117,7 +110,7 @@ def fit(
     ] = None,
     fresh: options.Fresh = False,
     strict: options.Strict = False,
-    data_root: Root = None,
+    data_root: options.Root = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -147,6 +140,15 @@ def fit(
 
     If interrupted, the same command resumes from the last checkpoint; a blend starts over.
     """
+    with loading(f"Reading {path} ..."):
+        from labelproof.cli.console import Terminal, ending
+        from labelproof.cli.settings import format_settings
+        from labelproof.data.load import Reading
+        from labelproof.data.published import plain_name
+        from labelproof.verbs.fit import FitPlan
+        from labelproof.verbs.inputs import Request
+        from labelproof.verbs.summaries import stem_of
+
     reporter = Terminal()
     request = Request(
         path,

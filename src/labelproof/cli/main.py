@@ -10,6 +10,7 @@ import errno
 import gc
 import io
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, TypeGuard
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["READER_GONE", "result_is_printed", "run", "standard_output"]
+__all__ = ["READER_GONE", "loading", "result_is_printed", "run", "standard_output"]
 
 READER_GONE = 141
 """Stdout was closed by its reader, as shells report a program that a closed pipe ends."""
@@ -38,7 +39,7 @@ def run() -> None:
     exit code is 130. Nor is a standard output that takes nothing more.
     """
     try:
-        with _ended_by_ctrl_c(), _nothing_collected():
+        with loading():
             # Here and not above: loading torch takes seconds, in which people change their minds.
             from labelproof.cli.commands import NAMES, app, load_command
 
@@ -59,6 +60,29 @@ def run() -> None:
         message = for_flags(str(error), command=next(iter(sys.argv[1:]), ""))
         typer.secho(f"error: {message}", fg="red", err=True)
         sys.exit(2)
+
+
+@contextmanager
+def loading(words: str = "") -> Iterator[None]:
+    """Inside, modules are imported; a terminal shows what for, until they are.
+
+    Torch takes seconds: without a word, people think that nothing happens.
+    """
+    shown = bool(words) and _is_terminal(sys.stdout)
+    if shown:
+        # A name may hold anything; in a line of its own it can be wiped out.
+        plain = "".join(letter if letter.isprintable() else "?" for letter in words)
+        print(plain[: shutil.get_terminal_size().columns - 1], end="", flush=True)
+    try:
+        with _ended_by_ctrl_c(), _nothing_collected():
+            yield
+    finally:
+        if shown:
+            print("\r\x1b[2K", end="", flush=True)
+
+
+def _is_terminal(stream: object) -> bool:
+    return isinstance(stream, io.TextIOBase) and stream.isatty() and os.getenv("TERM") != "dumb"
 
 
 @contextmanager

@@ -7,8 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from labelproof.models.text import NETWORKS
-
+# Nothing of the library is imported here: torch would keep who asks for help waiting.
+NETWORKS = (
+    "cnn4, cnn8, resnet18, resnet34, resnet50, resnet18-imagenet, resnet34-imagenet, "
+    "resnet50-imagenet, mlp"
+)
 MORE = "More options"
 _FITS = "chosen by the data"
 
@@ -57,10 +60,20 @@ Thousands = Annotated[
         more=True,
     ),
 ]
+Root = Annotated[
+    Path | None,
+    _option(
+        "Folder of the published datasets.",
+        "--data-root",
+        envvar="LABELPROOF_DATA",
+        default="the user's cache folder",
+        more=True,
+    ),
+]
 Network = Annotated[
     str | None,
     _option(
-        f"{', '.join(NETWORKS)}, with arguments such as 'cnn4(width=12)'; timm/NAME and "
+        f"{NETWORKS}, with arguments such as 'cnn4(width=12)'; timm/NAME and "
         "torchvision/NAME are pretrained; package.module:factory is your own and runs your code.",
         default=_FITS,
     ),
