@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_what_help_says_without_the_library_is_what_the_library_says() -> None:
 
     assert ", ".join(NETWORKS) == options.NETWORKS
     assert arguments.LOSS_FILES == LOSS_FILES
-    assert options.Root.__metadata__[0].envvar == ROOT_VARIABLE
+    assert get_args(options.Root)[1].envvar == ROOT_VARIABLE
 
 
 def test_fit_says_what_it_reads_before_numpy_and_torch_are_imported() -> None:
