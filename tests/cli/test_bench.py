@@ -204,17 +204,3 @@ def test_mistakes_are_one_line_that_helps(extra: list[str], message: str, tmp_pa
     for part in message.split(" .* "):
         assert part in str(result.exception)
     assert not (tmp_path / "records").exists()
-
-
-def test_a_folder_in_which_another_process_trains_is_left_alone(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from labelproof.training.run_folder import FolderInUseError
-
-    def fail(*_: object, **__: object) -> None:
-        raise FolderInUseError("another process (pid 1) is at work in runs/a")
-
-    monkeypatch.setattr("labelproof.experiments.engines.train_runs", fail)
-    result = bench(data, tmp_path)
-    assert isinstance(result.exception, ValueError)
-    assert "another process (pid 1) is at work" in str(result.exception)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from labelproof.cli.arguments import parse_seeds
+from labelproof.cli.options import OpenPage, option
 from labelproof.experiments.demo import (
     SETTING,
     DemoRun,
@@ -36,28 +37,17 @@ __all__ = ["demo"]
 def demo(
     noise: Annotated[
         str,
-        typer.Option(
-            help="Label noise: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."
-        ),
+        option("Label noise: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."),
     ] = SETTING.noise,
-    epochs: Annotated[
-        int, typer.Option(min=1, help="Passes over the training images.")
-    ] = SETTING.epochs,
-    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
+    epochs: Annotated[int, option("Passes over the training images.", min=1)] = SETTING.epochs,
+    seeds: Annotated[str, option("Seeds, separated by commas.")] = "1,2,3",
     loss: Annotated[
-        list[str] | None,
-        typer.Option(help="A loss to add as a row, such as 'gce(q=0.7)'; repeatable."),
+        list[str] | None, option("A loss to add as a row, such as 'gce(q=0.7)'; repeatable.")
     ] = None,
-    output: Annotated[Path, typer.Option(help="Folder for the page and the runs.")] = Path(
-        "labelproof-demo"
-    ),
-    processes: Annotated[
-        int, typer.Option(min=0, help="Runs at a time; 0 means one per core.")
-    ] = 0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Train finished runs again.")] = False,
-    open_page: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser at the end.")
-    ] = True,
+    output: Annotated[Path, option("Folder for the page and the runs.")] = Path("labelproof-demo"),
+    processes: Annotated[int, option("Runs at a time; 0 means one per core.", min=0)] = 0,
+    fresh: Annotated[bool, option("Train finished runs again.", "--fresh")] = False,
+    open_page: OpenPage = True,
 ) -> None:
     """Train on digits with wrong labels, with and without sparse regularization.
 

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles, is_standard_output, split_names
+from labelproof.cli.options import option
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
 from labelproof.experiments.records import RecordStore, is_of_published_data
@@ -39,35 +41,19 @@ def table(
             help=f"{', '.join(GRIDS)}; or {SUMMARY}: which cells of all tables reproduce.",
         ),
     ],
-    dataset: Annotated[
-        str | None,
-        typer.Option(help="mnist, cifar10, cifar100 or webvision.", show_default="the only one"),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Rows, separated by spaces or commas, such as 'CE CE+SR gce(q=0.5)'.",
-            show_default="the paper's, and every other loss that has records here",
-        ),
-    ] = None,
+    dataset: options.PaperData = None,
+    methods: options.Methods = None,
     loss_file: LossFiles = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Columns, such as 0.4,0.8 or '0.4 0.8'.", show_default="the paper's"),
-    ] = None,
-    records: Annotated[
-        Path, typer.Option(help="Where records are kept, one small file a run.")
-    ] = Path("records"),
+    columns: options.Columns = None,
+    records: options.Records = Path("records"),
     format: Annotated[
         str | None,
-        typer.Option(
-            help=f"{', '.join(FORMATS)}; a {SUMMARY} has {', '.join(SUMMARIES)}.",
-            show_default="as --output is called, else markdown",
+        option(
+            f"{', '.join(FORMATS)}; a {SUMMARY} has {', '.join(SUMMARIES)}.",
+            default="as --output is called, else markdown",
         ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="A file to write it to.", show_default="none: print it")
-    ] = None,
+    output: Annotated[Path | None, option("The file to write.", default="stdout")] = None,
 ) -> None:
     """Show a table of the paper: what was measured, what was published, and the difference.
 

@@ -198,44 +198,31 @@ def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
 
 
 class OtherDataError(ValueError):
-    """A folder holds a run on other data.
+    """A folder holds a run, or an audit, of other data.
 
     Args:
         folder: The run's.
-        advice: What can be done about it, where it is asked for.
         data: What the run there is of, if it is known.
-        kind: What the folder holds: a run, or an audit.
+        kind: What the folder holds.
 
     Example:
-        >>> print(OtherDataError(Path("run")))
-        run holds a run on other data: labels, files or rows have changed since, or others were
-        asked for. --fresh trains on them anew; --output keeps both
         >>> print(OtherDataError(Path("run"), data="pets.npz"))
-        run holds a run on other data: it is of pets.npz, whose labels, files or rows have changed
-        since, or others were asked for. --fresh trains on them anew; --output keeps both
+        run holds a run of other data: it is of pets.npz, whose labels, files or rows have changed
+        since, or others were asked for; choose another folder (--output, or --runs of bench), or
+        start anew with --fresh or by removing this one
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        advice: str = "--fresh trains on them anew; --output keeps both",
-        data: str | None = None,
-        kind: str = "a run",
-    ):
-        self.folder = folder
-        self.advice = advice
-        self.data = data
-        self.kind = kind
-        whose = "" if data is None else f"it is of {readable(data)}, whose "
-        of = "on" if kind == "a run" else "of"
-        super().__init__(
-            f"{folder} holds {kind} {of} other data: {whose}labels, "
-            f"files or rows have changed since, or others were asked for. {advice}"
-        )
+    def __init__(self, folder: Path, data: str | None = None, kind: str = "a run"):
+        super().__init__(folder, data, kind)  # a cluster's worker sends it to another process
 
-    def __reduce__(self) -> tuple[type[OtherDataError], tuple[Path, str, str | None, str]]:
-        # A worker of a cluster raises it in another process than the one that tells of it.
-        return type(self), (self.folder, self.advice, self.data, self.kind)
+    def __str__(self) -> str:
+        folder, data, kind = self.args
+        whose = "" if data is None else f"it is of {readable(data)}, whose "
+        return (
+            f"{folder} holds {kind} of other data: {whose}labels, files or rows have changed "
+            "since, or others were asked for; choose another folder (--output, or --runs of "
+            "bench), or start anew with --fresh or by removing this one"
+        )
 
 
 def mark_data(configuration: Configuration, examples: Examples) -> str:
@@ -281,7 +268,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
         >>> refuse_other_data(folder, lambda: "0a5c")
         Traceback (most recent call last):
             ...
-        labelproof.training.provenance.OtherDataError: ... holds a run on other data: ...
+        labelproof.training.provenance.OtherDataError: ... holds a run of other data: ...
     """
     if not (folder / RECORD).exists() and not any((folder / "checkpoint").glob("*")):
         return
@@ -289,7 +276,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
     if noted is not None and noted != fingerprint():
         record = read_record(folder)
         data = None if record is None else record.configuration.get("data")
-        raise OtherDataError(folder, data=data if isinstance(data, str) else None)
+        raise OtherDataError(folder, data if isinstance(data, str) else None)
 
 
 def note_data(folder: Path, fingerprint: str) -> None:

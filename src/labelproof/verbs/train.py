@@ -120,14 +120,7 @@ class TrainPlan:
     @cached_property
     def examples(self) -> Examples:
         """What is learned from."""
-        dataset = self.load()
-        noise = parse_noise(self.configuration.noise)
-        if noise.kind == "instance" and not isinstance(dataset.train.images, np.ndarray):
-            raise ValueError(
-                f"noise: instance noise looks at all images at once, and those of {dataset.name} "
-                "are decoded one by one; save them as arrays first"
-            )
-        return choose_examples(self.configuration, dataset, human=self.human)
+        return choose_examples(self.configuration, self.load(), human=self.human)
 
     @cached_property
     def finished(self) -> RunRecord | None:
