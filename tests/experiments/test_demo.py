@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_runs import weights_of
 
 from labelproof import format_loss, parse_loss
 from labelproof.experiments.demo import (
@@ -22,7 +23,6 @@ from labelproof.experiments.demo import (
     unfinished,
 )
 from labelproof.training import DivergedError, RunRecord, run_tasks
-from labelproof.training.checkpoint import load_weights
 
 
 def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> list[DemoRun]:
@@ -143,7 +143,7 @@ def test_features_are_what_the_last_layer_made_the_predictions_of(tmp_path: Path
     run = make_plan(tmp_path, [1])[0]
     finish(run)
     features, labels = see_features(run)
-    weights = load_weights(run.folder / "checkpoint")
+    weights = weights_of(run.folder / "checkpoint")
     logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
     with np.load(run.folder / "predictions.npz", allow_pickle=False) as arrays:
         np.testing.assert_allclose(logits, arrays["logits"], rtol=2e-3, atol=2e-3)

@@ -12,7 +12,7 @@ import pandas as pd
 import typer
 
 from labelproof.cli import options
-from labelproof.cli.arguments import is_standard_output, output_file
+from labelproof.cli.arguments import output_file
 from labelproof.cli.console import told, warn
 from labelproof.cli.main import READER_GONE
 from labelproof.cli.options import option
@@ -76,11 +76,8 @@ def predict(
     the output column index numbers them. Unreadable images are skipped with a warning, and the exit
     code is 1.
     """
-    file = (
-        None
-        if output is None or is_standard_output(output)
-        else output_file(output, example="predictions.csv")
-    )
+    printed = output is None or output == "-"
+    file = None if printed else output_file(output, example="predictions.csv")
     unreadable: list[str] = []
 
     def note(reason: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from labelproof.cli import options
-from labelproof.cli.arguments import LossFiles, is_standard_output, split_names
+from labelproof.cli.arguments import LossFiles, split_names
 from labelproof.cli.options import option
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
@@ -90,7 +90,7 @@ def table(
 
 def write_or_print(text: str, output: Path | None) -> None:
     """Write a table to the file that was named, or print it."""
-    if output is None or is_standard_output(output):
+    if output is None or str(output) == "-":
         typer.echo(text)
     else:
         write_text(output, text + "\n")
@@ -133,7 +133,7 @@ def choose_format(
     """
     if format is not None:
         return choose("format", format, known)
-    if output is None or is_standard_output(output):
+    if output is None or str(output) == "-":
         return "markdown"
     suffixes = {suffix: name for suffix, name in SUFFIXES.items() if name in known}
     if output.suffix.lower() not in suffixes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -132,25 +131,6 @@ def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Check
     for problem in problems:
         on_problem(f"{problem}; {outcome}")
     return checkpoint
-
-
-def load_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of the newest checkpoint that is whole, for evaluation.
-
-    Raises:
-        FileNotFoundError: There is no whole checkpoint.
-
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> now = Checkpoint({"weight": torch.ones(2)}, {}, {"epoch": 0})
-        >>> path = save_checkpoint(folder, "00000", now)
-        >>> load_weights(folder)
-        {'weight': tensor([1., 1.])}
-    """
-    checkpoint = load_checkpoint(folder, on_problem=warnings.warn)
-    if checkpoint is None:
-        raise FileNotFoundError(f"{folder}: no whole checkpoint")
-    return checkpoint.weights
 
 
 def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:

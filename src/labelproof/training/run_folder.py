@@ -223,7 +223,7 @@ LOCK = ".lock"
 """In every folder that a process trains in, or has."""
 
 
-class FolderInUseError(RuntimeError):
+class FolderInUseError(ValueError):
     """Another process is at work there.
 
     Args:

@@ -36,7 +36,6 @@ from labelproof.training.run_folder import (
     ATTEMPTS,
     LOCK,
     SEARCH,
-    FolderInUseError,
     check_removable,
     owning,
     remove_run,
@@ -277,12 +276,9 @@ def take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:
         refuse_foreign(folder, kind="a run")
         if fresh:
             check_removable(folder)
-        try:
-            with owning(folder):
-                if fresh:
-                    remove_run(folder)
-        except FolderInUseError as error:
-            raise ValueError(str(error)) from None
+        with owning(folder):
+            if fresh:
+                remove_run(folder)
     if execution.world_size > 1:
         # The others look for a checkpoint, and must not find one that is about to be removed.
         torch.distributed.barrier()
