@@ -119,18 +119,6 @@ def test_a_full_disk_is_told_with_the_file_and_the_room(
     assert names(tmp_path) == ["predictions.csv"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="open files have no names there")
-def test_what_is_written_next_to_an_open_file_comes_after(tmp_path: Path) -> None:
-    number = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
-    try:
-        os.write(number, b"before\n")
-        write_text(Path(f"/dev/fd/{number}"), "ours\n")
-        os.write(number, b"after\n")
-    finally:
-        os.close(number)
-    assert (tmp_path / "log").read_text() == "before\nours\nafter\n"
-
-
 def test_a_long_name_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 250)
     write_text(path, "text")

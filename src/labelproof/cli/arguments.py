@@ -11,8 +11,6 @@ import typer
 
 from labelproof.losses.names import LOSS_FILES, known_losses
 
-__all__ = ["LossFiles", "output_file", "parse_seeds", "split_names"]
-
 
 def _make_known(context: typer.Context, files: list[Path] | None) -> list[Path] | None:
     """Name the files in the environment while the command runs; its workers find them there."""

@@ -17,8 +17,6 @@ from labelproof.data.load import Reading
 from labelproof.verbs.audit import default_folder, plan_audit
 from labelproof.verbs.inputs import Request
 
-__all__ = ["audit"]
-
 
 def audit(
     path: Annotated[

@@ -40,8 +40,6 @@ from labelproof.training.runner import DeviceMemoryError, Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.progress import RunDisplay
 
-__all__ = ["BenchData", "TimeLimit", "bench", "resolved"]
-
 AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
 """Runs that fill a large GPU; more of them only take memory."""
 

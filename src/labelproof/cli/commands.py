@@ -17,8 +17,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from labelproof.version import __version__
 
-__all__ = ["NAMES", "app", "describe_command", "load_command"]
-
 NAMES = (
     *("demo", "fit", "train", "tune", "audit", "evaluate", "review", "predict", "export"),
     *("compare", "bench", "table", "figure", "losses", "data"),

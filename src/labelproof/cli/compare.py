@@ -13,8 +13,6 @@ from labelproof.data.notices import count, few
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
 from labelproof.report.comparison import COMPARISONS
 
-__all__ = ["compare"]
-
 
 def compare(
     folders: Annotated[

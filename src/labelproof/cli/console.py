@@ -11,19 +11,6 @@ from rich.console import Console
 
 from labelproof.verbs.progress import Reporter, say
 
-__all__ = [
-    "DIVERGED",
-    "OUT_OF_MEMORY",
-    "TIME_IS_UP",
-    "Terminal",
-    "ending",
-    "for_flags",
-    "is_mistake",
-    "say",
-    "told",
-    "warn",
-]
-
 DIVERGED, OUT_OF_MEMORY = 3, 4
 TIME_IS_UP = 75
 """Try again later: the system's `EX_TEMPFAIL`."""

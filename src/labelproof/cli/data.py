@@ -42,8 +42,6 @@ from labelproof.data.published import (
 from labelproof.noise import parse_noise
 from labelproof.report.dataset import finding, write_dataset_page
 
-__all__ = ["app", "show", "table_lines"]
-
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 

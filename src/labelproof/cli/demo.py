@@ -31,8 +31,6 @@ from labelproof.training import DivergedError
 from labelproof.training.workers import run_tasks
 from labelproof.verbs.progress import RunDisplay
 
-__all__ = ["demo"]
-
 
 def demo(
     noise: Annotated[

@@ -18,8 +18,6 @@ from labelproof.ranges import choose
 from labelproof.verbs.evaluation import Evaluation
 from labelproof.verbs.run import load_run
 
-__all__ = ["evaluate"]
-
 _FORMATS = ("text", "json")
 
 

@@ -16,8 +16,6 @@ from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, looking
 from labelproof.verbs.run import load_run
 
-__all__ = ["export"]
-
 _SHOWN = 40
 """Names of features that are shown; tables may have thousands."""
 

@@ -36,8 +36,6 @@ from labelproof.report.paper_figures import (
 )
 from labelproof.verbs.run import load_run
 
-__all__ = ["figure"]
-
 TSNE = "tsne"
 MOST_RUNS = 30
 """Panels up to which a figure of features can be read."""

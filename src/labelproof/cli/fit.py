@@ -19,8 +19,6 @@ from labelproof.verbs.fit import FitPlan
 from labelproof.verbs.inputs import Request
 from labelproof.verbs.summaries import stem_of
 
-__all__ = ["fit"]
-
 
 def fit(
     path: Annotated[

@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-__all__ = ["READER_GONE", "result_is_printed", "run", "standard_output"]
-
 READER_GONE = 141
 """Stdout was closed by its reader, as shells report a program that a closed pipe ends."""
 

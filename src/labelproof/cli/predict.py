@@ -20,8 +20,6 @@ from labelproof.training.files import write_text
 from labelproof.verbs.predictions import predict_paths
 from labelproof.verbs.run import load_run
 
-__all__ = ["predict"]
-
 
 def predict(
     run: options.Run,
@@ -76,8 +74,9 @@ def predict(
     the output column index numbers them. Unreadable images are skipped with a warning, and the exit
     code is 1.
     """
-    printed = output is None or output == "-"
-    file = None if printed else output_file(output, example="predictions.csv")
+    file = None
+    if output is not None and output != "-":
+        file = output_file(output, example="predictions.csv")
     unreadable: list[str] = []
 
     def note(reason: str) -> None:

@@ -11,8 +11,6 @@ import labelproof
 from labelproof.cli.console import Terminal, say, told
 from labelproof.verbs.review import export_review
 
-__all__ = ["review"]
-
 
 def review(
     folder: Annotated[

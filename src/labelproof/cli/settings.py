@@ -17,7 +17,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-__all__ = ["format_settings", "read_assignments", "read_settings"]
 
 _NAMES = [field.name for field in dataclasses.fields(Configuration)]
 

@@ -28,8 +28,6 @@ from labelproof.ranges import choose, suggest
 from labelproof.report.tables import FORMATS, SUFFIXES, SUMMARIES
 from labelproof.training.files import write_text
 
-__all__ = ["choose_dataset", "choose_format", "of_other_data", "table", "write_or_print"]
-
 SUMMARY = "summary"
 
 

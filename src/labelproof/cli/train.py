@@ -27,8 +27,6 @@ from labelproof.verbs.inputs import check_labels_file
 from labelproof.verbs.summaries import preview
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
 
-__all__ = ["Scalars", "train"]
-
 
 def train(
     data: Annotated[

@@ -13,8 +13,6 @@ from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import DIVERGED, Terminal, ending
 from labelproof.cli.options import option
 
-__all__ = ["tune"]
-
 
 def tune(
     data: Annotated[

@@ -21,13 +21,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
-from labelproof.training.files import NO_ROOM, clear_litter, write_bytes
+from labelproof.training.files import clear_litter, write_bytes
 
 _FORMAT = 2
 _SUFFIX = ".safetensors"
 _KEY = "labelproof"
 _WEIGHTS, _STATE = "weights.", "state."
-_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class LaterFormatError(RuntimeError):
@@ -63,7 +62,7 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
         keep: How many checkpoints to leave, this one included.
 
     Raises:
-        OSError: It cannot be written; the message says which earlier checkpoint is kept.
+        OSError: It cannot be written.
 
     Example:
         >>> folder = getfixture("tmp_path") / "checkpoint"
@@ -75,19 +74,10 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
     """
     content = _to_bytes(checkpoint)
     path = folder / f"{name}{_SUFFIX}"
-    try:
-        # Not its parents: a run whose folder was removed must not bring it back.
-        folder.mkdir(exist_ok=True)
-        clear_litter(folder)
-        write_bytes(path, content, make_parents=False)
-    except OSError as error:
-        if error.errno not in NO_ROOM | _NOT_ALLOWED:
-            raise
-        earlier = max(_checkpoints(folder), default=None)
-        kept = f"the earlier checkpoint {earlier} is kept" if earlier else "there is none earlier"
-        explained = type(error)(f"{folder}: cannot write checkpoint {name} ({error}); {kept}")
-        explained.errno = error.errno
-        raise explained from error
+    # Not its parents: a run whose folder was removed must not bring it back.
+    folder.mkdir(exist_ok=True)
+    clear_litter(folder)
+    write_bytes(path, content, make_parents=False)
     found = _checkpoints(folder)
     earlier = sorted((other for other in found if other < name), reverse=True)
     for other in found.keys() - {name, *earlier[: keep - 1]}:

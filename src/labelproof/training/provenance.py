@@ -320,10 +320,6 @@ def read_note(folder: Path) -> str | None:
         ) from None
 
 
-_RUNS = "labelproof-runs"
-"""Where `labelproof train` keeps its runs, beside which the data may be."""
-
-
 def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
     """Where data are, as a run's folder notes it: their whole path, and the way from the folder.
 
@@ -362,16 +358,10 @@ def places_of(path: str, folder: Path, noted: Mapping[str, str] | None = None) -
         >>> places_of("t.csv", Path("/moved/t-fit"), noted)[:2]
         ['/moved/t.csv', '/srv/t.csv']
     """
-    here = os.path.realpath(folder)
-    told = os.path.expanduser(path)
     kept = noted or {}
-    ways = [os.path.join(here, kept["from_run"])] if "from_run" in kept else []
+    ways = [os.path.join(os.path.realpath(folder), kept["from_run"])] if "from_run" in kept else []
     ways += [kept["path"]] if "path" in kept else []
-    beside = os.path.dirname(here)
-    ways.append(os.path.join(beside, told))
-    if os.path.basename(beside) == _RUNS:
-        ways.append(os.path.join(os.path.dirname(beside), told))
-    return list(dict.fromkeys(os.path.abspath(way) for way in (*ways, told)))
+    return list(dict.fromkeys(map(os.path.abspath, (*ways, os.path.expanduser(path)))))
 
 
 def find_again(path: str, folder: Path, noted: Mapping[str, str] | None = None) -> str | None:
@@ -381,8 +371,8 @@ def find_again(path: str, folder: Path, noted: Mapping[str, str] | None = None) 
 
     >>> folder = getfixture("tmp_path")
     >>> _ = (folder / "t.csv").write_text("")
-    >>> Path(find_again("t.csv", folder / "t-fit")).name, find_again("u.csv", folder / "u-fit")
-    ('t.csv', None)
+    >>> Path(find_again("t.csv", folder / "t-fit", {"from_run": "../t.csv"})).name
+    't.csv'
     """
     found = next((place for place in places_of(path, folder, noted) if os.path.exists(place)), None)
     return path if found == os.path.abspath(os.path.expanduser(path)) else found

@@ -39,8 +39,6 @@ from labelproof.verbs.summaries import (
     stem_of,
 )
 
-__all__ = ["audit", "default_folder", "keep_beside", "plan_audit"]
-
 
 def audit(
     data: LabelledData | Run | None = None,

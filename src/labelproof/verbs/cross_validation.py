@@ -38,8 +38,6 @@ from labelproof.verbs.summaries import (
 from labelproof.verbs.train import StoppedError
 from labelproof.verbs.training_data import judge
 
-__all__ = ["CrossValidationPlan", "write_page"]
-
 _FEW = 10_000
 """Samples below which five folds are worth their cost; from there on there are three."""
 _AT_ONCE = 6

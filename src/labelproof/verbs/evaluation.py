@@ -27,8 +27,6 @@ from labelproof.verbs.inputs import LabelledData, read_data, with_labels
 from labelproof.verbs.predictions import ARRAYS
 from labelproof.verbs.training_data import TrainingData
 
-__all__ = ["Evaluation", "evaluate_run"]
-
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:

@@ -56,8 +56,6 @@ from labelproof.verbs.train import StoppedError, follow
 from labelproof.verbs.training_data import ask_run
 from labelproof.verbs.tune import describe, search
 
-__all__ = ["FitPlan", "fit"]
-
 
 class FitPlan:
     """A fit that is about to be done: the data are read, and the recipe is chosen.

@@ -43,21 +43,6 @@ from labelproof.training.run_folder import (
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.training_data import data_place
 
-__all__ = [
-    "LabelledData",
-    "Request",
-    "TemporaryFolder",
-    "check_labels_file",
-    "choose_folder",
-    "decode_images",
-    "is_path",
-    "name_data",
-    "read_data",
-    "refuse_foreign",
-    "take_over",
-    "with_labels",
-]
-
 _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
 """What decoded images may take on a device."""
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # who prints a line need not wait for torch
 
     from labelproof.training.runner import Event
 
-__all__ = ["Callback", "Reporter", "RunDisplay", "as_reporter", "describe_epoch", "duration", "say"]
 
 _BETWEEN = 60.0
 """Seconds between two lines on where all runs stand: a log of a day stays one that can be read."""

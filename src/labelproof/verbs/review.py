@@ -23,8 +23,6 @@ from labelproof.training.files import write_text
 from labelproof.training.run_folder import FolderInUseError, owning
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 
-__all__ = ["export_review", "review"]
-
 
 def review(
     folder: str | os.PathLike[str],

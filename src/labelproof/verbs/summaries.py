@@ -36,25 +36,6 @@ from labelproof.training.files import read_arrays
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import PREDICTIONS, RunFolder
 
-__all__ = [
-    "already_finished",
-    "describe_audit",
-    "describe_course",
-    "describe_data",
-    "describe_fit",
-    "describe_folder",
-    "describe_given",
-    "describe_plan",
-    "describe_rehearsal",
-    "describe_start",
-    "of_parts",
-    "preview",
-    "roughly",
-    "stem_of",
-    "stopped",
-    "summary",
-]
-
 _NAMED = 3
 """Classes that are named, the largest."""
 _HANDFUL = 20

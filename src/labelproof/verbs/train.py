@@ -35,15 +35,6 @@ from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import already_finished, stopped, summary
 
-__all__ = [
-    "StoppedError",
-    "TrainPlan",
-    "choose_configuration",
-    "default_folder",
-    "follow",
-    "train",
-]
-
 
 class StoppedError(KeyboardInterrupt):
     """Work was stopped by Ctrl-C or by the system, and is saved: the same call resumes it.

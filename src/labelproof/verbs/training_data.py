@@ -38,8 +38,6 @@ from labelproof.training.provenance import (
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.progress import Reporter
 
-__all__ = ["TrainingData", "ask_run", "audit_run", "data_place", "judge"]
-
 
 class TrainingData:
     """What a run was trained on, as its folder tells."""

@@ -35,9 +35,6 @@ from labelproof.verbs.progress import Callback, Reporter, RunDisplay, as_reporte
 from labelproof.verbs.summaries import stem_of
 from labelproof.verbs.train import StoppedError
 
-__all__ = ["describe", "next_command", "search", "tune"]
-
-
 _FLAGS = ("noise", "network", "epochs", "batch_size", "learning_rate", "augmentation", "seed")
 """Settings that commands have an option for."""
 
