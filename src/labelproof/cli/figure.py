@@ -13,7 +13,7 @@ from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles, split_names
 from labelproof.cli.console import say, told
 from labelproof.cli.options import option
-from labelproof.cli.table import choose_dataset, of_other_data
+from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
 from labelproof.experiments.embeddings import (
     embed,
@@ -23,8 +23,7 @@ from labelproof.experiments.embeddings import (
     select_embeddings,
     shown_classes,
 )
-from labelproof.experiments.records import is_of_published_data
-from labelproof.experiments.tables import open_records
+from labelproof.experiments.tables import explain_left_out, open_records
 from labelproof.ranges import choose
 from labelproof.report.page import DATASETS
 from labelproof.report.paper_figures import (
@@ -121,14 +120,8 @@ def figure(
         rows, taken = split_names(methods), split_names(columns)
         store = open_records(records)
         drawn = draw_figure(store, name, data, methods=rows, columns=taken)
-        if other := sum(
-            record.configuration["data"] == data and not is_of_published_data(record)
-            for record in store
-        ):
-            say(
-                Console(stderr=True),
-                of_other_data(other, f" of {data}", records, so="not drawn"),
-            )
+        if said := explain_left_out(store, dataset=data):
+            say(Console(stderr=True), said)
     save_figure(drawn, output)
     say(Console(stderr=True), f"Wrote {output}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -11,15 +11,11 @@ import typer
 from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles, split_names
 from labelproof.cli.options import option
-from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, choose_rows
-from labelproof.experiments.records import RecordStore, is_of_published_data
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import (
-    ResultTable,
     compare_all,
-    count_of_other_data,
-    count_rehearsals,
-    count_settled,
+    explain_left_out,
     further_methods,
     make_table,
     open_records,
@@ -72,8 +68,7 @@ def table(
     store = open_records(records)
     if name == SUMMARY:
         text = _summary(store, chosen, dataset or methods or columns)
-        if other := sum(not is_of_published_data(record) for record in store):
-            typer.echo(of_other_data(other, "", records), err=True)
+        said = explain_left_out(store)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
         rows = split_names(methods)
@@ -81,8 +76,9 @@ def table(
             rows = [*choose_rows(name, data), *further_methods(store, name, data)]
         made = make_table(store, name, data, methods=rows, columns=split_names(columns))
         text = FORMATS[chosen](made)
-        for note in _notes(store, made, records):
-            typer.echo(note, err=True)
+        said = explain_left_out(store, name, data)
+    if said:
+        typer.echo(said, err=True)
     write_or_print(text, output)
 
 
@@ -140,35 +136,6 @@ def choose_format(
             f"got {str(output)!r}"
         )
     return suffixes[output.suffix.lower()]
-
-
-def _notes(store: RecordStore, made: ResultTable, folder: Path) -> Iterator[str]:
-    """What became of records that someone may look for in a table."""
-    name, data = made.table, made.dataset
-    if rehearsed := count_rehearsals(store, name, data):
-        yield (
-            f"{count(rehearsed, 'record')} of {data} in {folder} had another number of epochs than "
-            "the table's runs, and are in none of its cells"
-        )
-    if other := count_of_other_data(store, name, data):
-        yield of_other_data(other, f" of {data}", folder)
-    if settled := count_settled(store, made):
-        yield (
-            f"{count(settled, 'seed')} with records in several precisions: the widest counts, such "
-            "as float32 before bf16"
-        )
-
-
-def of_other_data(number: int, of: str, folder: Path, *, so: str = "in no cell") -> str:
-    """What is said about records that are left out for their data.
-
-    >>> of_other_data(1, " of mnist", Path("records"), so="not drawn")
-    '1 record of mnist in records: trained on data of another size than the published ones, so ...'
-    """
-    return (
-        f"{count(number, 'record')}{of} in {folder}: trained on data of another size than the "
-        f"published ones, so {so}"
-    )
 
 
 def _summary(store: RecordStore, format: str, narrowed: str | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -148,15 +147,6 @@ class RecordStore:
             if is_of_published_data(record):
                 found.setdefault(record.configuration["seed"], record)
         return [found[seed] for seed in sorted(found)]
-
-    def settled(self, configuration: Configuration) -> list[int]:
-        """The seeds for which `seeds` had to choose between records, of several precisions."""
-        counts = Counter(
-            record.configuration["seed"]
-            for record in self._of(configuration)
-            if is_of_published_data(record)
-        )
-        return sorted(seed for seed, count in counts.items() if count > 1)
 
     def add(self, record: RunRecord) -> Path:
         """Keep a record, in the place of one of the same configuration."""
