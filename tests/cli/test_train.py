@@ -207,7 +207,10 @@ def test_without_an_output_the_folder_is_the_configurations_name(
         ([], "data: expected a dataset's name"),
         (["--data", "digit"], "did you mean 'digits'"),
         (["--data", "digits", "--noise", "symetric:0.4"], "did you mean 'symmetric'"),
-        (["--data", "digits", "--noise", "human:worse"], "--human-labels: expected the file"),
+        (
+            ["--data", "digits", "--noise", "human:worse"],
+            "human: expected the file of human:worse (--human-labels)",
+        ),
         (["--data", "digits", "--loss", "cee"], "did you mean 'ce'"),
         (["--data", "digits", "--network", "cnn5"], "did you mean 'cnn"),
         (["--data", "digits", "--set", "optimizer=adam"], "did you mean 'adamw'"),

@@ -227,8 +227,6 @@ def show(
     """
     console = Console()
     spec = parse_noise(noise)
-    if spec.kind == "human" and human_labels is None:
-        raise ValueError(f"--human-labels: expected the file with the labels of {spec}, got none")
     with told():
         data = load_dataset(
             dataset,

@@ -214,16 +214,7 @@ LOCK = ".lock"
 
 
 class FolderInUseError(ValueError):
-    """Another process is at work there.
-
-    Args:
-        message: What is said of it.
-        process: Who that is, in words.
-    """
-
-    def __init__(self, message: str, process: str = "another process"):
-        super().__init__(message)
-        self.process = process
+    """Another process is at work there."""
 
 
 @contextlib.contextmanager
@@ -258,10 +249,9 @@ def owning(folder: Path) -> Iterator[None]:
         lock.acquire()
     except filelock.Timeout:
         pid = path.read_text(errors="replace").strip() if path.is_file() else ""
-        process = f"another process (pid {pid})" if pid else "another process"
         raise FolderInUseError(
-            f"{process} is at work in {folder}; wait for it to end, or choose another folder",
-            process,
+            f"another process{f' (pid {pid})' if pid else ''} is at work in {folder}; wait for it "
+            "to end, or choose another folder"
         ) from None
     except NotImplementedError:  # a file system without locks
         pass

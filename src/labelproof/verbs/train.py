@@ -98,10 +98,6 @@ class TrainPlan:
 
     def __post_init__(self) -> None:
         noise = parse_noise(self.configuration.noise)
-        if noise.kind == "human" and self.human is None:
-            raise ValueError(
-                f"--human-labels: expected the file with the labels of {noise}, got none"
-            )
         if noise.kind != "human" and self.human is not None:
             raise ValueError(
                 f"--human-labels: expected with --noise human:WHICH, got {self.human} with --noise "
