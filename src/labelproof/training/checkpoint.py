@@ -187,12 +187,8 @@ def make_checkpoint(
         values: What else there is to remember.
         kept: The prefix of the weights that are used to predict.
     """
-    weights, state = {}, {}
-    for name, tensor in tensors.items():
-        if name.startswith(kept):
-            weights[name.removeprefix(kept)] = tensor
-        else:
-            state[name] = tensor
+    weights = {name.removeprefix(kept): tensors[name] for name in tensors if name.startswith(kept)}
+    state = {name: tensors[name] for name in tensors if not name.startswith(kept)}
     return Checkpoint(weights, state, values)
 
 
