@@ -27,7 +27,7 @@ def test_a_record_is_found_by_its_configuration_alone(tmp_path: Path) -> None:
         assert store.find(replace(RUN, **change)) is None
 
 
-def test_records_are_found_at_any_depth_and_linked_folders_once(tmp_path: Path) -> None:
+def test_records_are_found_at_any_depth_and_once(tmp_path: Path) -> None:
     path = RecordStore(tmp_path / "made").add(made_record(RUN, 91.0))
     folder = tmp_path / "merged" / "from" / "another" / "machine"
     folder.mkdir(parents=True)

@@ -21,7 +21,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import count
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
-from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
+from labelproof.experiments.grids import GRIDS, PlannedRun, plan_all
 from labelproof.experiments.records import (
     RecordStore,
     explain_other_size,
@@ -190,13 +190,10 @@ def _plan(
     rows, taken = split_names(methods), split_names(columns)
     for table in tables:
         choose("table", table, (*GRIDS, "all"))
-    if len(tables) == 1 and tables[0] in GRIDS:
-        planned = plan(tables[0], dataset, seeds=seeds, methods=rows, columns=taken)
-    else:
-        known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
-        named = () if "all" in tables else tables
-        chosen = choose("dataset", dataset, known)
-        planned = plan_all(chosen, seeds=seeds, methods=rows, columns=taken, tables=named)
+    known = dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets)
+    named = () if "all" in tables else tables
+    chosen = choose("dataset", dataset, tuple(known))
+    planned = plan_all(chosen, seeds=seeds, methods=rows, columns=taken, tables=named)
     if epochs is not None:
         planned = [
             replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned

@@ -69,22 +69,14 @@ def evaluate(
         return
     console = Console()
     _show(console, found)
+    some = "most"
     if found.learned_from_n:
-        rows = found.what == "rows"
-        what = "rows are the same as some" if rows else "images are among those"
+        some = f"{found.learned_from_n:,} of {found.n:,}"
+    if found.learned_from_n or found.learned_from:
         say(
             console,
-            f"{found.learned_from_n:,} of {found.n:,} of these {what} that it was trained and "
-            "validated on: of how it does on new data they say nothing.",
-        )
-    elif found.learned_from and found.clean:
-        say(console, "The run has learned from most of these.")
-    elif found.learned_from:
-        checked = "" if labels is not None else ", and no one has checked them"
-        say(
-            console,
-            f"The run has learned from most of these labels{checked}: this is no measure of "
-            "how it does on new data.",
+            f"It was trained or validated on {some} of these {found.what}, or on equal ones: they "
+            "do not measure how it does on new data.",
         )
 
 

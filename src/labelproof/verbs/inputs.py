@@ -36,7 +36,6 @@ from labelproof.training.run_folder import (
     ATTEMPTS,
     LOCK,
     SEARCH,
-    check_removable,
     owning,
     remove_run,
 )
@@ -259,8 +258,6 @@ def take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:
     """See that no one else trains in the folder, and remove what is there if that is asked for."""
     if execution.rank == 0:
         refuse_foreign(folder, kind="a run")
-        if fresh:
-            check_removable(folder)
         with owning(folder):
             if fresh:
                 remove_run(folder)
