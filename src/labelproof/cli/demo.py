@@ -23,12 +23,11 @@ from labelproof.experiments.demo import (
     finished,
     plan,
     rows,
-    train,
+    train_all,
     unfinished,
 )
 from labelproof.report.demo import finding, gains, write_demo_page
 from labelproof.training import DivergedError
-from labelproof.training.workers import run_tasks
 from labelproof.verbs.progress import RunDisplay
 
 
@@ -83,25 +82,15 @@ def demo(
 
 def _train_all(runs: Sequence[DemoRun], processes: int, console: Console) -> None:
     epochs = sum(run.configuration.epochs for run in runs)
-    started: set[DemoRun] = set()
     with RunDisplay(console, runs=len(runs), epochs=epochs) as display:
-        for event in run_tasks(runs, train, processes=processes):
-            run = event.task
-            under_way = event.kind == "progress"
-            if run not in started:
-                started.add(run)
-                # A run that resumes has epochs behind it.
-                done = event.value["epoch"] if under_way else 0
-                display.start(run, str(run), epochs=run.configuration.epochs, done=done)
-            if under_way:
-                display.advance(run, event.value)
-                continue
-            failed = isinstance(event.value, DivergedError)
-            display.finish(
-                run, f"{event.value}" if failed else f"{event.value.final_accuracy:.1f}%"
-            )
+        for run, outcome in train_all(runs, processes=processes):
+            failed = isinstance(outcome, DivergedError)
+            display.start(run, str(run), epochs=run.configuration.epochs)
+            for _ in range(0 if failed else run.configuration.epochs):
+                display.advance(run, {})
+            display.finish(run, f"{outcome}" if failed else f"{outcome.final_accuracy:.1f}%")
             if failed and console.is_terminal:
-                display.say(f"{run}: {event.value}")
+                display.say(f"{run}: {outcome}")
 
 
 def _table(results: Sequence[Result]) -> Table:

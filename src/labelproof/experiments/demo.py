@@ -6,12 +6,16 @@ training images (`benchmarks/demo_settings.py`), never on the test images.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import multiprocessing
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from labelproof.data import load_digits
@@ -27,6 +31,7 @@ from labelproof.training import (
 )
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.run_folder import RunFolder
+from labelproof.training.stop_request import interrupts
 from labelproof.training.trained_network import load_network
 
 SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
@@ -161,22 +166,36 @@ def discard(runs: Sequence[DemoRun]) -> None:
         clear_litter(parent)
 
 
-def train(run: DemoRun) -> Generator[dict[str, float], None, RunRecord | DivergedError]:
-    """Train or resume one run: yield each epoch's metrics, return the record.
+def train(run: DemoRun) -> RunRecord | DivergedError:
+    """Train or resume one run; if it diverges, the error is returned, so that others continue."""
+    jobs = [Job(run.configuration, run.folder)]
+    execution = choose_execution("cpu")
+    *_, last = train_runs(
+        jobs, execution, load=lambda chosen: choose_examples(chosen, load_digits())
+    )
+    return last.value
 
-    If it diverges, the error is returned, so that other runs continue.
-    """
-    outcome: RunRecord | DivergedError | None = None
-    job = Job(run.configuration, run.folder)
-    for event in train_runs(
-        [job], choose_execution("cpu"), load=lambda each: choose_examples(each, load_digits())
-    ):
-        if event.kind == "epoch":
-            yield event.value
-        elif event.kind in ("finished", "failed"):
-            outcome = event.value
-    assert outcome is not None  # noqa: S101
-    return outcome
+
+def train_all(
+    runs: Sequence[DemoRun], *, processes: int
+) -> Iterator[tuple[DemoRun, RunRecord | DivergedError]]:
+    """Train runs in processes of one thread each, and give each with its outcome as it ends."""
+    if processes <= 1 or len(runs) <= 1:
+        yield from ((run, train(run)) for run in runs)
+        return
+    context = multiprocessing.get_context("spawn")
+    number = min(processes, len(runs))
+    with ProcessPoolExecutor(number, context, torch.set_num_threads, (1,)) as pool:
+        try:
+            # Ctrl-C reaches every process of the terminal; this one decides.
+            with interrupts(signal.SIG_IGN):
+                futures = {pool.submit(train, run): run for run in runs}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
 
 
 def see_features(run: DemoRun) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

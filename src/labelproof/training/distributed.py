@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from labelproof.training.execution import Execution
 from labelproof.training.metrics import Tally
-from labelproof.training.workers import interrupts
+from labelproof.training.stop_request import interrupts
 
 
 def launched() -> bool:

@@ -22,7 +22,7 @@ from labelproof.data.notices import readable
 from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
 from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, FeedRequest, Fetched
 from labelproof.training.geometry import centre_box, choose_box
-from labelproof.training.workers import interrupts
+from labelproof.training.stop_request import interrupts
 
 
 class StreamedImages:
