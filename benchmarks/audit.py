@@ -179,7 +179,7 @@ def keep(path: Path, dataset: Dataset, validation: CrossValidation, execution: E
     found = validation.predictions()
     about = {
         "configuration": validation.configuration.as_values(),
-        "folds": validation.folds,
+        "folds": len(validation.jobs),
         "versions": versions(execution.device),
     }
     np.savez_compressed(

@@ -110,7 +110,7 @@ def validate(candidate: Candidate, name: str, rate: float, seed: int) -> float:
     features, noisy = _noisy(name, rate, seed)
     count = len(noisy) * (FOLDS - 1) // FOLDS
     size = choose_batch_size(count)
-    epochs = choose_epochs(count, size, images=False)
+    epochs = choose_epochs(count, size)
     loss = candidate.loss
     if loss.startswith("sr"):
         weight = float(loss.split()[1])

@@ -60,7 +60,7 @@ def cards(page: Page) -> list[tuple[str, str, str]]:
     return [
         tuple(card)
         for card in page.eval_on_selector_all(
-            ".card",
+            "#gallery .card",
             """cards => cards.map(card => [".given", ".suggestion", ".name"].map(
                 part => card.querySelector(part)?.lastChild.textContent.trim() ?? ""))""",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,8 @@ def make_findings(
     np.add.at(counts, (true, given), 1)
     transition = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     rate = float(np.mean(flipped))
+    likeliest = (true[:, None] + np.arange(min(classes, 3))) % classes
+    probability = np.tile(np.array([0.7, 0.2, 0.1], np.float32), (samples, 1))
     findings = Findings(
         given=given.astype(np.int64),
         suggested=suggested.astype(np.int64),
@@ -37,6 +40,8 @@ def make_findings(
         transition_low=np.clip(transition - 0.03, 0, 1),
         transition_high=np.clip(transition + 0.03, 0, 1),
         temperature=1.2,
+        likeliest=likeliest.astype(np.int32),
+        probability=probability[:, : likeliest.shape[1]],
     )
     return findings, true
 
@@ -63,16 +68,8 @@ def make_photos(
         # No two alike, or they would be told to be duplicates.
         picture.putpixel((number % 32, number // 32 % 24), (255, 255, number % 256))
         picture.save(path)
-    findings = Findings(
-        given=findings.given[order],
-        suggested=findings.suggested[order],
-        score=findings.score[order],
-        noise_rate=findings.noise_rate,
-        transition=findings.transition,
-        transition_low=findings.transition_low,
-        transition_high=findings.transition_high,
-        temperature=findings.temperature,
-    )
+    arrays = ("given", "suggested", "score", "likeliest", "probability")
+    findings = replace(findings, **{name: getattr(findings, name)[order] for name in arrays})
     return Audit(
         name=folder.name,
         data=str(folder),

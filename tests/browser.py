@@ -25,7 +25,15 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-__all__ = ["chromium", "open_page"]
+__all__ = ["LEFTS", "chromium", "open_page"]
+
+LEFTS = """element => [...element.textContent].map((_, place) => {
+  const letter = document.createRange();
+  letter.setStart(element.firstChild, place);
+  letter.setEnd(element.firstChild, place + 1);
+  return letter.getBoundingClientRect().left;
+})"""
+"""Where each letter of an element's text is, from the left."""
 
 
 # Of a module and not of the session: while it runs there is an event loop in this thread, and tests

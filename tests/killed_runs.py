@@ -37,6 +37,7 @@ def watch(folder: Path, act: Callable[[], None]) -> None:
 def kill_each(root: Path, step: int) -> int:
     """Train in a child for every `step`-th operation, which is killed there; gives how many."""
     point = 0
+    load_small(small())  # what it imports, no child has to import again
     while True:
         folder = root / f"killed-{point}"
         child = os.fork()

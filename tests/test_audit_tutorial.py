@@ -1,7 +1,7 @@
 """The tutorial of the audit, from drawn pictures to a network, by the commands that it shows.
 
-They are run shortened, which tells that they work and find much of what was planted. As the reader
-runs them, in full, and with pictures for the page:
+They are run shortened and without a browser, which tells that they work and find much of what was
+planted. As the reader runs them, in full, and with pictures for the page:
 
     LABELPROOF_DOCS_PICTURES=docs/pictures pytest -s tests/test_audit_tutorial.py
 """
@@ -26,7 +26,9 @@ from PIL import Image
 from review.served import Program
 from trained import labelproof_to_its_end
 
-from labelproof.audit.folder import Audit
+from labelproof.audit.folder import REVIEW, Audit
+from labelproof.review.decisions import Decisions
+from labelproof.review.standing import Review
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -36,7 +38,7 @@ PAGE = ROOT / "docs" / "guide" / "audit.md"
 PICTURES = os.environ.get("LABELPROOF_DOCS_PICTURES")
 LARGEST = 150_000
 SHORT = {
-    "audit": "--network cnn8(width=4) --augmentation resized-crop:24,flip --epochs 25 --folds 2",
+    "audit": "--network cnn8(width=4) --augmentation resized-crop:24,flip --epochs 18 --folds 2",
     "fit": "--network cnn8(width=4) --augmentation resized-crop:24,flip --epochs 2",
 }
 """What a flag says last holds."""
@@ -130,7 +132,7 @@ def test_the_audit_finds_much_of_what_was_planted() -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.skipif(not PICTURES, reason="draws the pictures of the page when asked to")
 @pytest.mark.usefixtures("sit_down")
 def test_the_page_is_as_the_pictures_show_it(browser: Browser, tmp_path: Path) -> None:
     audit = Audit.read(Path("shapes-audit"))
@@ -153,10 +155,13 @@ def test_the_page_is_as_the_pictures_show_it(browser: Browser, tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("sit_down")
-def test_from_the_review_to_a_network(browser: Browser, tmp_path: Path) -> None:
+def test_from_the_review_to_a_network(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     commands = shown_commands()[2:]
     assert commands[0].split()[:2] == ["labelproof", "review"]
-    review(browser, tmp_path)
+    if PICTURES:
+        review(request.getfixturevalue("browser"), tmp_path)
+    else:
+        decide()
     for command in commands[1:]:
         run(command)
     truth = planted()
@@ -165,6 +170,17 @@ def test_from_the_review_to_a_network(browser: Browser, tmp_path: Path) -> None:
             assert row["label"] == truth.get(row["sample"], row["given"])
         else:
             assert row["label"] == row["given"]
+
+
+def decide() -> None:
+    """Decide about all suspects by the list of the planted, as the keys of the page do."""
+    truth, audit = planted(), Audit.read(Path("shapes-audit"))
+    names = audit.class_names
+    with Decisions(Path("shapes-audit") / REVIEW) as decisions:
+        sitting = Review(audit, decisions)
+        for place in map(int, audit.findings.suspects):
+            true = truth.get(audit.samples[place], names[audit.findings.given[place]])
+            sitting.decide(place, "another", names.index(true))
 
 
 def review(browser: Browser, folder: Path) -> None:
@@ -183,8 +199,10 @@ def review(browser: Browser, folder: Path) -> None:
                     take_picture(page, "audit-review.png", folder)
                 given, suggested = names[findings.given[place]], names[findings.suggested[place]]
                 true = truth.get(audit.samples[place], given)
-                keys = {given: "k", suggested: "a"}
-                page.keyboard.press(keys.get(true, str(names.index(true) + 1)))
+                page.keyboard.press({given: "k", suggested: "a"}.get(true, "c"))
+                if true not in (given, suggested):
+                    page.keyboard.type(str(true))
+                    page.keyboard.press("Enter")
             expect(page.locator("#counts")).to_contain_text(f"{len(findings.suspects)} of")
         code, output, errors = program.interrupt()
         assert code == 0, errors

@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from small_runs import SMALL, small_digits
 from test_benchmarks import load
 
 from labelproof.data import Split
 from labelproof.experiments.records import RecordStore
-from labelproof.losses import SparseRegularized, parse_loss
 from labelproof.training import Configuration, choose_examples
 
 search = load("sparse_weights_search")
@@ -99,46 +97,3 @@ def test_plans_are_runs_of_one_network(name: str) -> None:
     # Side by side with what it shares compiled code with.
     order = [tuple(search.compiled_parts(each).values()) for each in search.grouped(runs)]
     assert sum(a != b for a, b in itertools.pairwise(order)) == len(set(order)) - 1
-
-
-def test_in_fewer_epochs_the_penalty_grows_as_far() -> None:
-    long = search.configure(search.FIRST[0], final=False)
-    short = search.in_epochs(long, 60)
-    ends = []
-    for each in (long, short):
-        loss = parse_loss(each.loss)
-        assert isinstance(loss, SparseRegularized)
-        ends.append(loss.weight_schedule(each.epochs))
-    assert short.epochs == 60
-    assert ends[0] == pytest.approx(ends[1])
-
-
-def test_the_weight_stops_where_estimated_labels_no_longer_free_a_wrong_output(
-    tmp_path: Path,
-) -> None:
-    mild, strong = (search.largest_weight((1 - rate) * np.eye(3) + rate / 3) for rate in (0.3, 0.9))
-    assert 1 < strong < mild / 2
-    entries = [{**ENTRIES[0], "loss": search.sparse()}]
-    (line,) = run(tmp_path, entries=entries)
-    weights = search.limits(tmp_path / "log.jsonl")
-    weight = search.largest_weight(line["transition"])
-    assert weights["limit", "digits", ENTRIES[0]["noise"]] == weight
-    assert weight < weights["rate_limit", "digits", ENTRIES[0]["noise"]]
-    entry = search.limited({**entries[0], "limit": 3}, weights)
-    loss = parse_loss(search.configure(entry, final=True).loss)
-    assert isinstance(loss, SparseRegularized)
-    assert loss.weight_schedule(10_000) == pytest.approx(3 * weight, rel=0.01)
-    with pytest.raises(ValueError, match="--estimates"):
-        search.limited({**entries[0], "limit": 3}, {})
-
-
-def test_the_table_ranks_with_the_error_of_a_paired_comparison() -> None:
-    lines = []
-    for l1, agreed in ((1e-5, [1, 1, 1, 0]), (1e-4, [1, 0, 1, 0])):
-        values = search.configure({**ENTRIES[0], "l1": l1}, final=False).as_values()
-        packed = np.packbits(np.array(agreed, np.uint8)).tobytes().hex()
-        line = {"held": 4, "agreed": packed, "agreement": 25 * sum(agreed), "predicted_classes": 2}
-        lines.append({"configuration": values, **line})
-    assert search.difference(lines[1], lines[0]) == pytest.approx((-25, 100 * 0.1875**0.5 / 2))
-    ranks = [row.split()[0] for row in search.table(lines).splitlines() if "l1=" in row]
-    assert ranks == ["75.00", "50.00"] * 2

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from small_runs import CPU, StopAfter, small, small_digits
 
 from labelproof.audit.cross_validation import CrossValidation, Predictions
 from labelproof.audit.labels import conclude
+from labelproof.fitting.attempts import Attempts
 from labelproof.training import choose_examples
 from labelproof.training.record import read_record
 from labelproof.training.runner import Event
@@ -47,7 +47,6 @@ def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_it(
     whole: tuple[CrossValidation, list[Event]],
 ) -> None:
     validation, _ = whole
-    assert validation.finished
     times = np.zeros(200, int)
     for job in validation.jobs:
         assert job.folder is not None
@@ -75,7 +74,6 @@ def test_finished_parts_are_not_trained_again(whole: tuple[CrossValidation, list
     assert [event.kind for event in events].count("finished") == 3
     again, told = validate(validation.folder)
     assert told == []
-    assert again.finished
     same(again.predictions(), validation.predictions())
 
 
@@ -90,10 +88,9 @@ def test_only_what_is_left_is_trained(
     whole: tuple[CrossValidation, list[Event]], tmp_path: Path
 ) -> None:
     stop = StopAfter(9 * EPOCHS + 30)
-    first, _ = validate(tmp_path, stop=stop)
+    validate(tmp_path, stop=stop)
     done = [read_record(tmp_path / name) is not None for name in "123"]
     assert done == [True, False, False]
-    assert not first.finished
     _, events = validate(tmp_path)
     assert {event.job.configuration.seed for event in events} == {LEARNS.seed + 1, LEARNS.seed + 2}
     resumed = next(event for event in events if event.kind == "started")
@@ -139,49 +136,40 @@ def test_a_conclusion_is_about_the_labels_that_were_given(
 @pytest.fixture(scope="module")
 def collapsed(
     tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[CrossValidation, list[Event], list[str]]:
-    told: list[str] = []
-    folder = tmp_path_factory.mktemp("collapsed") / "folds"
-    validation, events = validate(folder, COLLAPSES, folds=2, on_weaker=told.append)
-    return validation, events, told
+) -> tuple[CrossValidation, list[Event]]:
+    return validate(tmp_path_factory.mktemp("collapsed") / "folds", COLLAPSES, folds=2)
 
 
 def test_where_a_network_collapses_all_parts_start_over_weaker(
-    collapsed: tuple[CrossValidation, list[Event], list[str]],
+    collapsed: tuple[CrossValidation, list[Event]],
 ) -> None:
-    validation, events, told = collapsed
-    assert told
-    assert validation.configuration.loss == told[-1] != TOO_STRONG
+    validation, events = collapsed
+    attempts = validation.attempts
+    assert attempts.given_up[0]["loss"] == TOO_STRONG != attempts.loss
     said = [str(event.value) for event in events if event.kind == "notice"]
     assert any("collapsed" in line for line in said)
-    assert any(told[0] in line for line in said)
-    assert validation.finished
-    for job in validation.jobs:
-        assert job.folder is not None
-        record = read_record(job.folder)
+    assert any(attempts.loss in line for line in said)
+    for name in "12":
+        record = read_record(validation.folder / name)
         assert record is not None
-        assert record.configuration["loss"] == told[-1]
+        assert record.configuration["loss"] == attempts.loss
     predicted = validation.predictions().logits.argmax(axis=1)
     assert len(np.unique(predicted)) > 3
 
 
 def test_killed_after_the_note_of_a_weaker_loss_it_goes_on_with_it(
-    collapsed: tuple[CrossValidation, list[Event], list[str]], tmp_path: Path
+    collapsed: tuple[CrossValidation, list[Event]], tmp_path: Path
 ) -> None:
-    weaker = collapsed[2][-1]
+    attempts = Attempts({}, TOO_STRONG)
 
-    def die(_: str) -> None:
-        raise KeyboardInterrupt
+    def die() -> None:
+        if attempts.given_up:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, COLLAPSES, on_weaker=die)
-    validation, _ = validate(tmp_path, replace(COLLAPSES, loss=weaker), folds=2)
-    assert validation.finished
+        validate(tmp_path, COLLAPSES, folds=2, attempts=attempts, note=die)
+    validation, _ = validate(tmp_path, COLLAPSES, folds=2, attempts=attempts)
     same(validation.predictions(), collapsed[0].predictions())
-
-
-def run(folder: Path, configuration: Any, *, on_weaker: Callable[[str], None]) -> None:
-    validate(folder, configuration, folds=2, on_weaker=on_weaker)
 
 
 def test_a_network_that_diverges_is_told_of(tmp_path: Path) -> None:
@@ -189,4 +177,3 @@ def test_a_network_that_diverges_is_told_of(tmp_path: Path) -> None:
     validation, events = validate(tmp_path, wild, folds=2)
     assert "failed" in [event.kind for event in events]
     assert validation.failure is not None
-    assert not validation.finished

@@ -77,7 +77,8 @@ def same(first: Audit, second: Audit) -> None:
     assert first.findings.temperature == second.findings.temperature
     assert first.findings.shared_doubts == second.findings.shared_doubts
     assert first.findings.agreement.value == pytest.approx(first.agreement.value, abs=0.05)
-    for name in ("given", "suggested", "score", "transition", "transition_low", "transition_high"):
+    arrays = ("given", "suggested", "score", "likeliest", "probability")
+    for name in (*arrays, "transition", "transition_low", "transition_high"):
         mine, theirs = getattr(first.findings, name), getattr(second.findings, name)
         assert mine.dtype == theirs.dtype, name
         assert np.array_equal(mine, theirs), name
@@ -140,7 +141,7 @@ DAMAGE: list[tuple[str, Callable[[Path], object]]] = [
     (SAMPLES, lambda folder: (folder / SAMPLES).write_text("hello")),
     (SAMPLES, lambda folder: (folder / SAMPLES).write_bytes((folder / SAMPLES).read_bytes()[:300])),
     (SAMPLES, lambda folder: rewrite(folder, transition=np.eye(1))),
-    (SAMPLES, lambda folder: rewrite(folder, without="score")),
+    ("score", lambda folder: rewrite(folder, without="score")),
     (SAMPLES, lambda folder: rewrite(folder, given=np.zeros(2, np.int64))),
     (SAMPLES, lambda folder: rewrite(folder, given=make_audit().findings.given + 1)),
 ]

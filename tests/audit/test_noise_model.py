@@ -8,7 +8,8 @@ from labelproof.audit.labels import resample
 from labelproof.audit.noise_model import (
     NoiseModel,
     fit_noise_model,
-    sure_temperature,
+    shift,
+    warmest,
 )
 
 SAMPLES = {3: 4000, 10: 5000}
@@ -146,7 +147,7 @@ def corner(name: str) -> tuple[np.ndarray, np.ndarray]:
 )
 def test_corners_give_numbers_and_no_warning(name: str) -> None:
     logits, given = corner(name)
-    sure = sure_temperature(logits)
+    sure = warmest(shift(logits), 0.999)
     assert 0.05 <= sure <= 20
     for model in (fit_noise_model(logits, given), fit_noise_model(logits, given, temperature=sure)):
         assert np.isfinite(model.transition).all()
@@ -178,6 +179,6 @@ def test_draws_are_the_same_by_their_seed_and_spread_as_chance_does() -> None:
 def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure(factor: float) -> None:
     plain = make(1000, symmetric(5, 0.2)).logits
     logits = plain * np.float32(factor)
-    found = sure_temperature(logits)
+    found = warmest(shift(logits), 0.999)
     assert softmax(logits, found).max(axis=1).mean() == pytest.approx(0.999, abs=2e-4)
-    assert found == pytest.approx(factor * sure_temperature(plain), rel=1e-3)
+    assert found == pytest.approx(factor * warmest(shift(plain), 0.999), rel=1e-3)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
-from labelproof.audit.samples import Samples, mark_rows, marks_of, open_samples
+from labelproof.audit.samples import Samples, mark_rows, open_samples, read_cells
 from labelproof.data import load_dataset
 from labelproof.data.images import UnreadableImageError, sample_names
 from labelproof.data.labels_file import relabel
@@ -36,7 +36,7 @@ def audit_of(data: Path | str, **options: str) -> Audit:
         findings=replace(findings, given=dataset.train.labels),
         agreement=Estimate(0.8, 0.7, 0.9),
         options=options,
-        marks=marks_of(dataset, data, sample_names(dataset.train, data)),
+        marks=mark_rows(read_cells(dataset, data), sample_names(dataset.train, data)),
     )
 
 
@@ -110,14 +110,17 @@ def test_a_row_that_another_has_taken_the_place_of_is_not_shown(tmp_path: Path) 
 
 def test_a_row_is_known_again_when_others_change_and_in_another_process(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
-    table.write_text("a,label\n1,x\n,y\n3,x\n")
+    table.write_text("a,label\n1,x\n,y\n3,x\n4,y\n")
     places = ["line 2", "line 3", "line 4", "line 9"]
-    before = mark_rows(table, places)
+    dataset = load_dataset(table)
+    before = mark_rows(read_cells(dataset, table), places)
+    assert before is not None
     # The marks of an audit on disk are compared with those that a later process finds.
     assert before.tolist() == [76157716, 2986833095, 3045821037, 0]
     # A fraction in another row makes the column one of floats.
-    table.write_text("a,label\n1,x\n2.5,y\n3,x\n")
-    assert (mark_rows(table, places) == before).tolist() == [True, False, True, True]
+    table.write_text("a,label\n1,x\n2.5,y\n3,x\n4,y\n")
+    again = mark_rows(read_cells(dataset, table), places)
+    assert (again == before).tolist() == [True, False, True, True]
 
 
 def test_a_class_of_another_name_is_refused(photos: Path) -> None:

@@ -51,6 +51,11 @@ def test_it_is_bayes_rule(
     for row in np.flatnonzero(found.score > 0.5):
         others = np.delete(expected[row], labels[row])
         assert expected[row, found.other[row]] > others.max() - 1e-3
+    softmax = np.exp((logits - logits.max(1, keepdims=True)) / temperature)
+    softmax /= softmax.sum(1, keepdims=True)
+    np.testing.assert_allclose(found.probability, -np.sort(-softmax)[:, :3], atol=1e-5)
+    told = np.take_along_axis(softmax, found.likeliest.astype(np.int64), axis=1)
+    np.testing.assert_allclose(told, found.probability, atol=1e-5)
     predicted = logits.argmax(axis=1)
     for said in range(classes):
         for label in range(classes):
@@ -83,6 +88,7 @@ def test_where_a_part_ends_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
         parts = suspect(made.logits, made.given, model)
         np.testing.assert_allclose(parts.score, whole.score, atol=1e-6)
         assert np.array_equal(parts.other, whole.other)
+        assert np.array_equal(parts.likeliest, whole.likeliest)
         assert np.array_equal(parts.confusion, whole.confusion)
 
 

@@ -422,18 +422,6 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
     assert not any((path / AUDIT).exists() for path in tmp_path.iterdir())
 
 
-def test_what_cannot_be_trained_does_not_stand_in_the_way(
-    table: tuple[Path, list[str]], tmp_path: Path
-) -> None:
-    command = ("audit", table[0], "--label", "group", "--device", "cpu", "--folds", "2")
-    command += ("--epochs", "1", "--output", tmp_path / "audit")
-    failed = labelproof(*command, "--network", "cnn8")
-    assert isinstance(failed.exception, ValueError)
-    assert not (tmp_path / "audit" / SETTINGS).exists()
-    result = labelproof(*command)
-    assert result.exit_code == 0, result.output
-
-
 class _Stop(StopAfter):
     """As after Ctrl-C."""
 

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 from trained import labelproof
-
-from labelproof.data.images import ImageFiles
-from labelproof.data.load import Reading
-from labelproof.verbs import budget
-from labelproof.verbs.cross_validation import CrossValidationPlan
-from labelproof.verbs.inputs import Request
-from labelproof.verbs.progress import Reporter
 
 SMALL = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "3", "--device", "cpu")
 
@@ -57,49 +47,6 @@ def test_it_says_what_would_be_done_and_writes_nothing(
     assert below(tmp_path) == before
     real = labelproof("audit", path, *SMALL)
     assert real.stdout.splitlines()[:2] == [data, plan]
-
-
-@pytest.mark.parametrize("image_memory", [None, 0])
-def test_a_forecast_is_of_all_samples_folds_and_epochs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image_memory: int | None
-) -> None:
-    for label, shade in (("dark", 40), ("light", 200)):
-        (tmp_path / label).mkdir()
-        for number in range(20):
-            image = Image.new("RGB", (20, 20), (shade + number,) * 3)
-            image.save(tmp_path / label / f"{number}.png")
-    request = Request(
-        str(tmp_path),
-        Reading(),
-        {
-            "network": "cnn4(width=4,hidden=16)",
-            "augmentation": "resized-crop:16",
-            "epochs": 7,
-            "batch_size": 5,
-        },
-        tmp_path / "audit",
-        device="cpu",
-        workers=0,
-        image_memory=image_memory,
-    )
-    plan = CrossValidationPlan(request, folds=3, reporter=Reporter())
-    trained_on: list[type] = []
-
-    def look(dataset: Any, *rest: Any, **settings: Any) -> Any:
-        prepared = decode(dataset, *rest, **settings)
-        trained_on.append(type(prepared.splits["train"].images))
-        return prepared
-
-    ticks = iter(range(1000))
-    decode = budget.decode_images
-    monkeypatch.setattr(budget, "decode_images", look)
-    # Of this module alone: the engine looks at the clock as well.
-    clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    monkeypatch.setattr(budget, "time", clock)
-    seconds = plan._forecast(Reporter())
-    assert trained_on == [ImageFiles if image_memory == 0 else np.ndarray]
-    # A second, by this clock, for 20 of 40 images before the training, and one in an epoch of it.
-    assert seconds == 40 / 20 + 40 / 20 * 2 * 7
 
 
 def test_an_audit_that_is_there_is_told_or_refused_as_it_would_be(tmp_path: Path) -> None:

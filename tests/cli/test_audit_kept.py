@@ -47,21 +47,6 @@ def test_what_was_trained_is_written_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert (folder / PAGE).exists()
 
 
-def test_the_page_is_made_while_no_one_else_can_write_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, folder = table(tmp_path / "t.csv", 20), tmp_path / "audit"
-    refused: list[BaseException | None] = []
-
-    def meanwhile(*_: object, **__: object) -> None:
-        refused.append(audit(file, folder, "--fresh")[1])
-
-    monkeypatch.setattr("labelproof.verbs.cross_validation.write_audit_page", meanwhile)
-    assert audit(file, folder)[0] == 0
-    assert "wait for it to end" in str(refused[0])
-    assert (folder / AUDIT).exists()
-
-
 def test_the_data_are_found_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

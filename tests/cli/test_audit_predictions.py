@@ -134,13 +134,6 @@ def test_rows_that_were_left_out_are_told(tmp_path: Path) -> None:
     assert "About 19 of 199 labels are wrong" in result.output
 
 
-def test_flags_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    labels, table = write_labels(tmp_path, ".txt"), write_predictions(tmp_path, "npy")
-    for flag in (["--device", "cpu"], ["--workers", "0"], ["--epochs", "3"]):
-        said = refusal(tmp_path, labels, "--probabilities", table, *flag)
-        assert said.startswith(f"{flag[0]}: ")
-
-
 def test_what_predict_writes_is_matched_by_line_or_by_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

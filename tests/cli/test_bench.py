@@ -1,7 +1,6 @@
 """The bench on a MNIST of twenty images: `--epochs` makes a rehearsal of what takes hours."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -122,29 +121,6 @@ def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Pat
     assert records(killed).keys() == records(whole).keys()
     for name, record in records(whole).items():
         assert records(killed)[name]["curve"] == record["curve"]
-
-
-def test_stopped_it_saves_and_goes_on_from_there(data: Path, tmp_path: Path) -> None:
-    chosen = ("--methods", "CE")
-    command = [sys.executable, "-m", "labelproof"]
-    command += [str(argument) for argument in arguments(data, tmp_path, *chosen, epochs=12)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        wait_for(process, lambda: any(p.stat().st_size for p in metrics(tmp_path)))
-        os.kill(process.pid, signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM, output
-    assert "Stopped and saved; the same command resumes from here." in output
-    assert "Traceback" not in output
-    assert records(tmp_path) == {}
-    (run,) = (tmp_path / "runs").iterdir()
-    assert list((run / "checkpoint").iterdir())
-    again = bench(data, tmp_path, *chosen, epochs=12)
-    assert again.exit_code == 0, again.output
-    assert "resumes after epoch" in again.output
-    (record,) = records(tmp_path).values()
-    assert record["curve"]["epoch"] == list(range(12))
 
 
 def metrics(folder: Path) -> list[Path]:

@@ -117,9 +117,3 @@ def test_verify_passes_what_is_right_and_names_what_is_not(tmp_path: Path) -> No
     incomplete = invoke("verify", "--data-root", tmp_path)
     assert incomplete.exit_code == 1
     assert "lacks train-labels-idx1-ubyte" in incomplete.output
-
-
-def test_verify_of_what_is_not_there_fails_with_advice(tmp_path: Path) -> None:
-    result = invoke("verify", "cifar10", "--data-root", tmp_path)
-    assert result.exit_code == 1
-    assert "labelproof data download cifar10" in result.output

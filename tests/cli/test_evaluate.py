@@ -66,14 +66,6 @@ def test_other_data_of_the_same_classes_is_measured(run: Path, tmp_path: Path) -
     assert classes[1]["accuracy"] is None
 
 
-def test_a_class_that_the_run_does_not_know_is_refused(run: Path, tmp_path: Path) -> None:
-    path = write_arrays(tmp_path / "own.npz", [*"012345678", "nine"])
-    result = labelproof("evaluate", run, "--data", path)
-    assert isinstance(result.exception, ValueError)
-    assert "expected classes of the run (0, 1, 2" in str(result.exception)
-    assert "own has nine" in str(result.exception)
-
-
 def test_classes_are_told_by_their_names(run: Path, tmp_path: Path) -> None:
     test = load_digits().test
     paths = []

@@ -76,14 +76,3 @@ def test_other_rows_are_refused(
     result = evaluate(run, tmp_path / "new.npz", **arrays)
     assert isinstance(result.exception, ValueError)
     assert message in str(result.exception)
-
-
-def test_infinite_numbers_are_refused_or_taken_for_missing(run: Path, tmp_path: Path) -> None:
-    labels = np.array([0, 1])
-    rows = embeddings(labels, seed=3)
-    rows[1, 0] = np.inf
-    refused = evaluate(run, tmp_path / "new.npz", x=rows, y=labels)
-    assert "got inf in row 1" in str(refused.exception)
-    skipped = evaluate(run, tmp_path / "new.npz", "--skip-unreadable", x=rows, y=labels)
-    assert skipped.exit_code == 0
-    assert "got inf in row 1; treated as missing" in skipped.stderr

@@ -85,12 +85,3 @@ def test_features_are_what_the_last_layer_sees_of_the_same_images(kept: Path) ->
     assert made.points.shape == (25, 2)
     assert (made.method, made.noise) == ("ce", "symmetric:0.4")
     np.testing.assert_array_equal(made.labels, digits.test.labels[chosen])
-
-
-def test_too_many_runs_are_refused_before_anything_is_loaded(
-    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("labelproof.cli.figure.MOST_RUNS", 1)
-    output = tmp_path / "f.svg"
-    result = labelproof("figure", "tsne", "--runs", kept, "--output", output)
-    assert "2 runs of digits are more than a figure can show" in str(result.exception)

@@ -90,16 +90,6 @@ def test_new_rows_are_predicted_whatever_the_order_of_their_columns(
         assert sum(float(cell) for cell in row[4:]) == pytest.approx(1, abs=1e-4)
 
 
-def test_new_rows_that_lack_a_column_are_refused(
-    table_run: tuple[Path, str], tmp_path: Path
-) -> None:
-    (tmp_path / "new.csv").write_text("colour,height\nred,0\n")
-    result = labelproof("predict", table_run[0], tmp_path / "new.csv")
-    assert isinstance(result.exception, ValueError)
-    assert "width" in str(result.exception)
-    assert result.stdout == ""
-
-
 def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
     table_run: tuple[Path, str],
 ) -> None:
@@ -114,27 +104,6 @@ def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
         assert named in str(refused.exception)
 
 
-def test_changed_labels_are_not_taken_for_the_old_ones(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv")
-    command = ("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "run")
-    assert labelproof(*command).exit_code == 0
-    again = labelproof(*command)
-    assert "Finished before, and not trained again" in again.stdout
-    text = (tmp_path / "t.csv").read_text()
-    (tmp_path / "t.csv").write_text(text.replace("kind 1", "kind 2", 1))
-    changed = labelproof(*command)
-    assert "have changed since" in str(changed.exception)
-    assert labelproof(*command, "--fresh").exit_code == 0
-
-
-def test_what_cannot_be_trained_does_not_stand_in_the_way(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv")
-    place = ("--output", tmp_path / "run", "--epochs", "2", "--device", "cpu")
-    failed = labelproof("fit", tmp_path / "t.csv", "--network", "cnn8", *place)
-    assert failed.exit_code != 0
-    assert labelproof("fit", tmp_path / "t.csv", *place).exit_code == 0
-
-
 def test_a_recipe_is_a_file_that_train_reads(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv")
     recipe = labelproof("fit", tmp_path / "t.csv", *SMALL, "--dry-run")
@@ -144,20 +113,6 @@ def test_a_recipe_is_a_file_that_train_reads(tmp_path: Path) -> None:
         *("--device", "cpu"),
     )
     assert result.exit_code == 0, result.output
-
-
-def test_the_label_column_that_was_named_is_remembered(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv")
-    text = (tmp_path / "t.csv").read_text().replace(",label", ",group").splitlines()
-    rows = [f"{line},{'last' if number == 0 else number % 2}" for number, line in enumerate(text)]
-    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
-    result = labelproof(
-        *("fit", tmp_path / "t.csv", "--label", "group", *SMALL, "--output", tmp_path / "run"),
-    )
-    assert result.exit_code == 0, result.output
-    assert "3 classes (kind 0" in result.stdout
-    measured = labelproof("evaluate", tmp_path / "run", "--split", "train", "--format", "json")
-    assert measured.exit_code == 0, measured.output
 
 
 def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(

@@ -88,12 +88,6 @@ def test_a_finished_run_that_is_damaged_is_said_to_be(
     assert Path(name).name.removeprefix("*") in said
 
 
-def test_it_is_trained_anew(here: Path) -> None:
-    cut(next((here / "t-fit").glob("checkpoint/*.safetensors")))
-    again = labelproof("fit", "t.csv", *SMALL, "--fresh")
-    assert again.exit_code == 0, again.output
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [

@@ -73,12 +73,3 @@ def test_a_dry_run_names_what_is_dropped_and_whose_folder_it_is(
     assert "holds a run with other settings" in printed
     again = labelproof("fit", table, *options, *SMALL, "--drop", "plan").stdout
     assert "without --dry-run" not in again
-
-
-@pytest.mark.parametrize("name", ["label", "Row", " path "])
-def test_an_id_that_is_called_as_predictions_are_is_refused(
-    run: tuple[Path, str], name: str
-) -> None:
-    table = run[0].parent / "customers.csv.gz"
-    result = labelproof("predict", run[0], table, "--id", name)
-    assert "--id: expected a column that is called otherwise" in str(result.exception)

@@ -3,9 +3,6 @@ from itertools import count
 
 from rich.console import Console
 
-from labelproof.training.configuration import Configuration
-from labelproof.training.record import RunRecord
-from labelproof.training.runner import Event, Job
 from labelproof.verbs.progress import RunDisplay
 
 
@@ -29,27 +26,6 @@ def test_the_time_left_is_that_of_the_epochs_seen_here() -> None:
     # Ten seconds for each look at the clock: one epoch took 10, then two took 20.
     assert lines[1] == "epoch  5 of 10  accuracy 50.00%  0:50 left"
     assert lines[2] == "epoch  6 of 10  accuracy 60.00%  0:40 left"
-
-
-def test_many_runs_get_a_line_each_when_they_end() -> None:
-    shown, stream = display(runs=3, epochs=9, tick=1)
-    jobs = [Job(Configuration("digits", epochs=3, seed=seed)) for seed in range(3)]
-    record = RunRecord("a", {}, 0.0, {"test_accuracy": [91.5]}, 1.0, {})
-    with shown:
-        for job in jobs:
-            shown.show(Event(job, "started", 0))
-            shown.show(Event(job, "epoch", {"test_accuracy": 91.5, "train_loss": 0.1}))
-        shown.show(Event(jobs[1], "notice", "something was off"))
-        shown.show(Event(jobs[0], "finished", record))
-        shown.show(Event(jobs[1], "failed", ArithmeticError("not a number")))
-        shown.show(Event(jobs[2], "stopped", 1))
-    lines = stream.getvalue().splitlines()
-    assert lines == [
-        "something was off",
-        f"1 of 3  {jobs[0].configuration.name}  91.50%",
-        f"2 of 3  {jobs[1].configuration.name}  not a number",
-        f"3 of 3  {jobs[2].configuration.name}  stopped",
-    ]
 
 
 def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() -> None:

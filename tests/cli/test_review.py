@@ -49,17 +49,6 @@ def test_decisions_are_exported(audit: Audit, tmp_path: Path) -> None:
     assert rows[third]["label"] == rows[third]["given"] == names[audit.findings.given[third]]
 
 
-def test_the_audit_of_a_run_is_found_and_needs_no_data_to_export(
-    audit: Audit, tmp_path: Path
-) -> None:
-    (tmp_path / "photos").rename(tmp_path / "elsewhere")
-    run = tmp_path / "run"
-    audit.write(run / "audit")
-    decide(audit, run / "audit", "accept")
-    result = labelproof("review", run, "--export", tmp_path / "reviewed.csv")
-    assert result.exit_code == 0, result.output
-
-
 def test_an_export_of_changed_data_warns(audit: Audit, tmp_path: Path) -> None:
     decide(audit, tmp_path / "audit", "keep", "keep")
     given = (audit.findings.given + 1) % 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 from pathlib import Path
 
@@ -70,15 +69,3 @@ def test_of_a_finished_run_nothing_is_said(finished: Path, tmp_path: Path) -> No
         result = labelproof(*command)
         assert result.exit_code == 0, result.output
         assert result.stderr == "", command
-
-
-def test_a_record_that_cannot_be_read_is_not_taken_for_epochs_that_are_missing(
-    finished: Path, tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(finished, run)
-    (run / "record.json").write_text('{"configuration": ')
-    result = labelproof("export", run, "--format", "torch-export", "--output", tmp_path / "m.pt2")
-    assert result.exit_code == 0, result.output
-    assert "record.json cannot be read; the command that trained the run" in result.stderr
-    assert "not finished" not in result.stderr

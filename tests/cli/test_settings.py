@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from labelproof.cli.commands import NAMES, app, load_command
-from labelproof.cli.settings import format_settings, read_assignments, read_settings
+from labelproof.cli.settings import format_settings, read_settings
 from labelproof.data.dataset import Dataset, Split
 from labelproof.experiments.presets import PAPER_LOSSES, paper_configuration
 from labelproof.losses import format_loss, parse_loss
@@ -118,14 +118,6 @@ def test_what_is_written_out_is_taken_as_written_under_the_preset() -> None:
     assert chosen.noise == "symmetric:0.4:exact"
     assert chosen.loss == format_loss(parse_loss("ce+sr(p=0.5)"))
     assert chosen.epochs == 2
-
-
-def test_settings_are_assigned_one_by_one() -> None:
-    given = read_assignments(["l1=5e-5", "schedule=cosine:0.001", "class_weight = balanced"])
-    assert given == {"l1": 5e-5, "schedule": "cosine:0.001", "class_weight": "balanced"}
-    for text, named in (("momentun=0.9", "momentum"), ("momentum", "NAME=VALUE")):
-        with pytest.raises(ValueError, match=named):
-            read_assignments([text])
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "data"])

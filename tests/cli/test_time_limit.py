@@ -36,16 +36,6 @@ def test_runs_are_begun_until_the_next_would_not_be_finished() -> None:
     assert clock.now == 80
 
 
-def test_a_shorter_run_is_preferred_to_none() -> None:
-    clock = Clock()
-    limit = TimeLimit(StopRequest(50, clock=clock))
-    first, long, short = job(10), job(20), job(2)
-    given = limit.give([first, long, short])
-    assert next(given) == first
-    train(limit, clock, first, seconds=4)
-    assert list(given) == [short]
-
-
 def test_a_pace_is_between_epochs_of_one_run_not_of_several_at_once() -> None:
     clock = Clock()
     limit = TimeLimit(StopRequest(100, clock=clock))

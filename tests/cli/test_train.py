@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from trained import labelproof, labelproof_in_two_processes, train_digits
 
-from labelproof.training.run_folder import owning
 from labelproof.training.stop_request import StopRequest
 from labelproof.verbs import train as command
 
@@ -68,13 +67,6 @@ def test_fresh_starts_anew_and_leaves_what_is_not_the_runs(
     assert "epoch 1 of 1" in result.stdout
     assert (folder / "notes.txt").read_text() == "mine"
     assert json.loads((folder / "record.json").read_text())["configuration"]["loss"] == "ce"
-
-
-def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    with owning(tmp_path / "run"):
-        result = train_digits(tmp_path / "run", epochs=1)
-    assert isinstance(result.exception, ValueError)
-    assert "is at work in" in str(result.exception)
 
 
 def signalled_after_steps(number: signal.Signals) -> type[StopRequest]:
@@ -191,14 +183,6 @@ def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
         f"# output: {tmp_path / 'run'} (new)",
     ):
         assert told in first.stdout
-
-
-def test_without_an_output_the_folder_is_the_configurations_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = labelproof("train", "--data", "digits", "--dry-run")
-    assert "# output: labelproof-runs/digits-ce-s1-" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -118,26 +118,6 @@ def test_the_same_data_in_another_place_go_on_to_the_same_bytes(
     assert "holds this run, finished" in train().stdout
 
 
-def test_images_may_be_moved_but_not_renamed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ("--data", "photos", "--augmentation", "none")
-    names = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(8)]
-    write_images(here / "photos", names, size=(8, 8))
-
-    def train_images() -> Result:
-        return labelproof(
-            *("train", *arguments, "--epochs", "1", "--device", "cpu", "--workers", "0"),
-            *("--network", "mlp(hidden=4,depth=1)", "--output", here / "run"),
-        )
-
-    assert train_images().exit_code == 0
-    (here / "moved").mkdir()
-    shutil.move("photos", "moved")
-    monkeypatch.chdir("moved")
-    assert "holds this run, finished" in train_images().stdout
-    Path("photos/cat/0.png").rename("photos/dog/9.png")
-    assert_refused(train_images())
-
-
 def test_another_file_of_human_labels_is_another_run(here: Path) -> None:
     clean = load_digits().train.labels
     for name, shift in (("one", 1), ("two", 2)):

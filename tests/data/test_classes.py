@@ -78,11 +78,3 @@ def test_the_advice_is_apart_from_the_reason(make: Callable[[Path], Path], tmp_p
     assert str(path) in caught.value.reason
     assert "skip" not in caught.value.reason
     assert "on_error='skip'" in caught.value.advice
-
-
-def test_labels_alone_need_no_features(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("text,label\nthis,a\nthat,b\nthose,a\nthese,b\n")
-    dataset = load_dataset(tmp_path / "t.csv", features=False)
-    assert dataset.train.labels.tolist() == [0, 1, 0, 1]
-    assert dataset.input_shape == (0,)
-    assert list(dataset.train.places or []) == ["line 2", "line 3", "line 4", "line 5"]

@@ -80,14 +80,6 @@ def test_dates_become_days_and_cycles(dates: Any) -> None:
     np.testing.assert_allclose(later[0, 1:3], rows[0, 1:3], atol=0.02)
 
 
-def test_a_time_adds_the_cycle_of_the_day() -> None:
-    table = pd.DataFrame({"at": pd.to_datetime(["2024-01-01 06:00", "2024-01-02 18:00"] * 2)})
-    columns = Columns.learn(table)
-    assert "at: sine of day" in columns.feature_names
-    found = dict(zip(columns.feature_names, columns.encode(table).T, strict=True))
-    np.testing.assert_allclose(found["at: sine of day"], [1, -1] * 2, atol=1e-4)
-
-
 def test_frequent_values_have_features_and_rare_ones_share_one() -> None:
     values = [*(f"v{number:03}" for number in range(60) for _ in range(3)), "once", "again"]
     (column,) = learn(code=values).columns

@@ -1,8 +1,6 @@
 """Downloads, from a real server on this machine."""
 
 import io
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -136,13 +134,6 @@ def test_a_failure_names_the_address_the_reason_and_what_to_place_where(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_no_network_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match=r"the connection failed \(.*refused\)") as e:
-        download_dataset("tiny", root=tmp_path, mirror="http://127.0.0.1:9")
-    assert "Max retries" not in str(e.value)
-
-
-@pytest.mark.usefixtures("tiny")
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -156,16 +147,6 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DownloadError, match="file: cannot store tiny"):
         download_dataset("tiny", root=tmp_path / "file")
-
-
-@pytest.mark.usefixtures("tiny")
-def test_a_redirect_and_a_file_without_a_length_are_fine(
-    server: FileServer, tmp_path: Path
-) -> None:
-    server.length = False
-    server.files["/other"] = server.files.pop(f"/pub/{FIRST}")
-    server.redirects[f"/pub/{FIRST}"] = "/other"
-    assert download_dataset("tiny", root=tmp_path).good
 
 
 @pytest.mark.usefixtures("tiny")
@@ -193,52 +174,6 @@ def test_a_mirror_that_is_no_web_address_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=f"mirror: expected .* https://.*{address}"):
             download_dataset("tiny", root=tmp_path / "new", mirror=address)
     assert not (tmp_path / "new").exists()
-
-
-def test_the_next_address_is_asked_when_one_fails(
-    server: FileServer, tiny: KnownDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places = (f"{server.address}/gone/", f"{server.address}/pub/")
-    files = tuple(replace(file, folders=places) for file in tiny.files)
-    monkeypatch.setitem(DATASETS, "tiny", replace(tiny, files=files))
-    assert download_dataset("tiny", root=tmp_path).good
-
-
-@pytest.mark.usefixtures("tiny")
-def test_a_file_that_was_placed_by_hand_is_used(server: FileServer, tmp_path: Path) -> None:
-    (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / FIRST).write_bytes(server.files.pop(f"/pub/{FIRST}"))
-    assert download_dataset("tiny", root=tmp_path).good
-
-
-@pytest.mark.usefixtures("tiny")
-def test_a_proxy_of_the_environment_is_used(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", server.address)
-    monkeypatch.setenv("no_proxy", "")
-    there = "http://localhost:9"
-    server.files = {f"{there}/tiny/{name}": data for name, data in tiny_files().items()}
-    assert download_dataset("tiny", root=tmp_path, mirror=there).good
-
-
-DOWNLOAD = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from tiny_dataset import tiny_idx
-from labelproof.data import DATASETS, download_dataset
-DATASETS["tiny"] = tiny_idx(sys.argv[2])
-download_dataset("tiny", root=sys.argv[3])
-"""
-
-
-def test_two_processes_at_once_download_once(server: FileServer, tmp_path: Path) -> None:
-    server.pause = 0.5
-    tests = str(Path(__file__).parents[1])
-    command = [sys.executable, "-c", DOWNLOAD, tests, server.address, str(tmp_path)]
-    processes = [subprocess.Popen(command) for _ in range(2)]
-    assert [process.wait(timeout=60) for process in processes] == [0, 0]
-    assert len(server.paths) == 4
 
 
 @pytest.mark.usefixtures("tiny")

@@ -105,55 +105,6 @@ def test_one_group_cannot_be_cut() -> None:
         hold_out(np.arange(8) % 2, 0.25, seed=1, groups=np.zeros(8))
 
 
-@pytest.mark.parametrize(("classes", "each", "held"), [(100, 4, 40), (20, 2, 4), (100, 16, 160)])
-def test_one_pair_of_copies_does_not_change_how_many_are_held_out(
-    classes: int, each: int, held: int
-) -> None:
-    labels = np.repeat(np.arange(classes), each)
-    groups = np.maximum(np.arange(len(labels)), 1)  # the first two belong together
-    assert abs(len(hold_out(labels, 0.1, seed=0, groups=groups).validation) - held) <= 2
-
-
-def test_it_is_not_known_whose_a_sample_is(tmp_path: Path) -> None:
-    rows = [f"{i * 7 % 40}.5,{'NA' if i < 20 else i // 4},{'ab'[i % 2]},train" for i in range(40)]
-    dataset, _ = quietly(table(tmp_path, rows), label="kind", group="patient")
-    assert dataset.train.groups is not None
-    assert len(set(dataset.train.groups[:20])) == 20
-    assert len(set(dataset.train.groups[20:])) == 5
-
-
-def test_other_groups_are_other_data(tmp_path: Path) -> None:
-    rows = [f"{i * 7 % 40}.5,{i // 4},{'ab'[i % 2]},train" for i in range(40)]
-    before, _ = quietly(table(tmp_path, rows), label="kind", group="patient")
-    rows[0] = "0.5,7,a,train"
-    after, _ = quietly(table(tmp_path, rows), label="kind", group="Patient")
-    assert np.array_equal(before.train.array, after.train.array)
-    assert fingerprint(before) != fingerprint(after)
-
-
-def test_labels_are_not_taken_for_groups(tmp_path: Path) -> None:
-    images(tmp_path / "scans", 30)
-    path = table(tmp_path, [f"scans/{i}.png,s{i % 6}" for i in range(30)], header="path,speaker")
-    assert not quietly(path, label="speaker")[1]
-
-
-def test_a_search_is_cut_into_as_many_parts_as_there_are_groups(tmp_path: Path) -> None:
-    rows = [f"{i * 7 % 40}.5,{i // 20},{'ab'[i % 2]},train" for i in range(40)]
-    dataset, _ = quietly(table(tmp_path, rows), label="kind", group="patient")
-    assert len(choose_validation(dataset, Configuration("t")).parts) == 2
-
-
-def test_samples_that_are_alone_are_cut_as_if_nothing_was_said() -> None:
-    labels = np.arange(30) % 3
-    alone = np.arange(30)[::-1]
-    for with_groups, without in zip(
-        folds(labels, 3, seed=4, groups=alone), folds(labels, 3, seed=4), strict=True
-    ):
-        assert (with_groups.validation == without.validation).all()
-    chosen = hold_out(labels, 0.3, seed=4, groups=alone).validation
-    assert (chosen == hold_out(labels, 0.3, seed=4).validation).all()
-
-
 @given(st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=4), max_size=6))
 def test_groups_that_share_a_sample_are_one(groups: list[list[int]]) -> None:
     columns = [
@@ -207,11 +158,6 @@ def test_rows_of_a_patient_stay_together_and_teach_nothing_about_her(tmp_path: P
     assert fingerprint(dataset) != fingerprint(quietly(path, label="kind")[0])
 
 
-def test_data_without_columns_say_what_is_needed() -> None:
-    with pytest.raises(ValueError, match=r"group: expected a table with a column 'x', got digits"):
-        load_dataset("digits", group="x")
-
-
 def test_copies_of_rows_stay_together_and_common_rows_do_not(tmp_path: Path) -> None:
     numbers = np.random.default_rng(1).normal(size=60)
     rows = [f"{n:.4f},{i},{'ab'[i % 2]},train" for i, n in enumerate(numbers)]
@@ -257,15 +203,3 @@ def test_images_of_a_patient_stay_together(tmp_path: Path) -> None:
     assert not said, said
     with pytest.raises(ValueError, match="group: expected a column beside"):
         load_dataset(path, group="finding", label="finding")
-
-
-def test_a_class_of_copies_can_still_be_tried_out(tmp_path: Path) -> None:
-    for name in ("cat", "horse"):
-        images(tmp_path / "photos" / name, 1)
-        for number in range(1, 10):
-            shutil.copy(
-                tmp_path / "photos" / name / "0.png", tmp_path / f"photos/{name}/{number}.png"
-            )
-    dataset, _ = quietly(tmp_path / "photos")
-    assert dataset.train.groups is None
-    assert len(choose_examples(Configuration("photos", validation=0.2), dataset).held) == 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_images import make_image, pixels, write_images
+from made_images import make_image, pixels
 
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.images import sample_names
@@ -66,16 +66,6 @@ def test_a_single_dataset_is_there_to_train_on(tmp_path: Path) -> None:
         np.testing.assert_array_equal(each.train.images[5], pixels(make_image(5)))
 
 
-def test_images_that_were_files_are_saved_with_the_rest(tmp_path: Path) -> None:
-    write_images(tmp_path, ["0.png", "1.png"])
-    images = [str(tmp_path / "0.png"), str(tmp_path / "1.png"), {"bytes": png(2), "path": None}]
-    split([0, 1, 2], images=images).save_to_disk(str(tmp_path / "saved"))
-    (tmp_path / "0.png").unlink()
-    dataset = load_huggingface(tmp_path / "saved")
-    for seed in range(3):
-        np.testing.assert_array_equal(dataset.train.images[seed], pixels(make_image(seed)))
-
-
 def test_labels_may_be_text_or_bare_numbers(tmp_path: Path) -> None:
     for kind, labels, found in (
         ("string", ["b", "a", "b"], ("a", "b")),
@@ -88,13 +78,6 @@ def test_labels_may_be_text_or_bare_numbers(tmp_path: Path) -> None:
     split(["a", "b", "c"], datasets.Value("string")).save_to_disk(str(tmp_path / "ids"))
     with pytest.raises(ValueError, match="3 samples with 3 labels"):
         load_huggingface(tmp_path / "ids")
-
-
-def test_names_of_classes_that_are_numbers_in_json_are_text(tmp_path: Path) -> None:
-    split([0, 1, 2, 0]).save_to_disk(str(tmp_path))
-    info = tmp_path / "dataset_info.json"
-    info.write_text(info.read_text().replace(f'"{CLASSES[0]}"', "7"))
-    assert load_huggingface(tmp_path).class_names == ("7", *CLASSES[1:])
 
 
 def test_which_columns_are_meant_can_be_said(tmp_path: Path) -> None:

@@ -115,14 +115,6 @@ def test_what_cannot_be_used_is_left_out_by_choice_and_named(folder: Path) -> No
         load_image_table(write(folder, "path,label\ngone.png,a\n"), on_error="skip")
 
 
-def test_an_image_in_two_splits_is_pointed_out(folder: Path) -> None:
-    text = "path,label,split\n1.png,cat,train\n2.png,dog,train\n1.png,cat,test\n"
-    dataset, said = told(write(folder, text))
-    assert len(dataset.test) == 1
-    assert "1 image" in said
-    assert "split" in said
-
-
 def test_images_are_listed_with_one_more_column(folder: Path) -> None:
     file = write(folder, "key,file\n007,1.png\n008,\n009,gone.png\n")
     listed = listed_images(file, "KEY")

@@ -1,5 +1,4 @@
 import io
-import pickle
 import warnings
 from pathlib import Path
 
@@ -123,41 +122,6 @@ def test_the_short_side_is_exact_whatever_the_size(size: tuple[int, int], kind: 
     assert np.abs(array - wanted).mean() < 4
 
 
-def test_an_upright_photo_of_a_camera_on_its_side_is_resized_upright() -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    file = encoded(make_image(5, size=(400, 300)), "JPEG", exif=exif)
-    assert decode_image(file, mode="RGB", short_side=20).shape == (3, 27, 20)
-
-
-def test_a_small_image_is_left_alone_where_nothing_is_enlarged() -> None:
-    file = encoded(make_image(6, size=(12, 9)), "PNG")
-    assert decode_image(file, mode="RGB", short_side=20, enlarge=False).shape == (3, 9, 12)
-
-
-def test_a_source_counts_from_both_ends_and_then_stops(tmp_path: Path) -> None:
-    write_images(tmp_path, ["a.png", "b.png"])
-    source = ImageFiles([str(tmp_path / "a.png"), str(tmp_path / "b.png")])
-    assert len(list(source)) == 2
-    np.testing.assert_array_equal(source[-1], source[1])
-    np.testing.assert_array_equal(source[np.int64(0)], source[-2])  # type: ignore[arg-type]
-    with pytest.raises(IndexError, match="expected less than 2, got 2"):
-        source[2]
-
-
-def test_a_source_can_be_sent_to_another_process(tmp_path: Path) -> None:
-    write_images(tmp_path, ["a.png"])
-    source = ImageFiles([str(tmp_path / "a.png")], short_side=8)
-    copy = pickle.loads(pickle.dumps(source))  # noqa: S301 (made in the line itself)
-    np.testing.assert_array_equal(copy[0], source[0])
-
-
-def test_bad_options_are_refused() -> None:
-    for options in ({"mode": "CMYK"}, {"short_side": 0}):
-        with pytest.raises(ValueError, match=f"^{next(iter(options))}: "):
-            ImageFiles([], **options)  # pyright: ignore[reportArgumentType]
-
-
 def write_bad_files(folder: Path) -> dict[str, str]:
     """Files that cannot be read, and what is said about each."""
     whole = encoded(make_image(7, size=(200, 150)), "JPEG").content
@@ -203,12 +167,6 @@ def test_every_bad_file_among_good_ones_is_found_and_named(tmp_path: Path) -> No
     found = {names[index] for index in set(quick) - set(full)}
     assert "cut.jpg" in found
     assert found <= {"cut.jpg", "broken.png"}
-
-
-def test_more_files_than_are_looked_at_in_a_round(tmp_path: Path) -> None:
-    write_images(tmp_path, ["a.png"])
-    files = [str(tmp_path / "a.png")] * 600
-    assert examine_images(files, full=False)[0] == list(range(600))
 
 
 def test_images_are_grey_if_all_of_them_are() -> None:
@@ -260,7 +218,3 @@ def test_statistics_are_those_of_all_pixels(tmp_path: Path) -> None:
     np.testing.assert_allclose(std, everything.std(axis=1))
     assert channel_statistics(source) == (mean, std)
     assert sample_statistics(source, sample=2) == channel_statistics([source[0], source[4]])
-
-
-def test_images_of_one_colour_can_still_be_divided_by_their_deviation() -> None:
-    assert channel_statistics([np.full((1, 4, 4), 7, np.uint8)])[1] == (1 / 255,)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelproof.data.imbalance import Imbalance, keep_counts, parse_imbalance
+from labelproof.data.imbalance import Imbalance, parse_imbalance
 
 CIFAR10 = np.arange(50_000) % 10
 
@@ -28,14 +28,6 @@ def test_counts_are_the_published_codes() -> None:
             step = [largest] * (classes // 2) + [int(largest * factor)] * (classes // 2)
             assert Imbalance("step", factor).counts(largest, classes) == step
     assert Imbalance("step", 0.5).counts(100, 3) == [100, 100, 50]
-
-
-def test_no_class_is_lost_altogether() -> None:
-    assert Imbalance("long-tailed", 0.0001).counts(500, 3) == [500, 5, 1]
-    assert Imbalance("step", 0.1).counts(5, 2) == [5, 1]
-    for kind in KINDS:
-        kept = Imbalance(kind, 1).keep(CIFAR10, seed=1)
-        np.testing.assert_array_equal(kept, np.arange(50_000))
 
 
 @settings(derandomize=True, deadline=None)
@@ -63,17 +55,6 @@ def test_the_seed_decides_and_the_choice_is_pinned() -> None:
     assert set(first) != set(other)
 
 
-def test_a_larger_count_keeps_what_a_smaller_one_keeps() -> None:
-    few, many = (keep_counts(CIFAR10, [count] * 10, seed=3) for count in (20, 200))
-    assert set(few) <= set(many)
-
-
-def test_the_choice_is_uniform() -> None:
-    kept = np.concatenate([keep_counts(np.zeros(10, int), [3], seed=seed) for seed in range(2000)])
-    # Five standard deviations of 2,000 draws with chance 0.3.
-    assert np.abs(np.bincount(kept) - 600).max() < 5 * np.sqrt(2000 * 0.21)
-
-
 @pytest.mark.parametrize(
     ("labels", "factor", "error", "message"),
     [
@@ -92,18 +73,6 @@ def test_bad_arguments_are_named(
     for kind in KINDS:
         with pytest.raises(error, match=message):
             Imbalance(kind, factor).keep(labels, seed=0)
-
-
-def test_bad_counts_are_named() -> None:
-    for counts in ([1, 1], [1, 1, -1]):
-        with pytest.raises(ValueError, match=r"counts: expected .* 3 classes"):
-            keep_counts([0, 1, 2], counts, seed=0)
-
-
-def test_no_imbalance_keeps_everything_and_still_looks_at_the_labels() -> None:
-    np.testing.assert_array_equal(parse_imbalance("none").keep([3, 0, 1], seed=1), [0, 1, 2])
-    with pytest.raises(TypeError, match="labels: expected one integer per sample"):
-        parse_imbalance("none").keep([0.5], seed=1)
 
 
 @settings(derandomize=True, deadline=None)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from made_images import write_images
 from labelproof.audit.folder import Audit
 from labelproof.data import load_dataset
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import ImageFiles, sample_names
+from labelproof.data.images import sample_names
 from labelproof.data.labels_file import relabel
 from labelproof.data.notices import DataWarning
 from labelproof.review.decisions import Decisions
@@ -51,19 +49,6 @@ def test_an_empty_label_leaves_the_sample_out(photos: Path) -> None:
         assert np.array_equal(found.train.images[index], whole.images[before])
 
 
-def test_files_are_decoded_only_when_they_are_asked_for(photos: Path) -> None:
-    dataset = load_dataset(photos)
-    for name in FILES:
-        (photos / name).unlink()
-    (photos.parent / "r.csv").write_text("sample,label\ncat/1.png,\ndog/0.png,cat\n")
-    found = relabel(dataset, photos, photos.parent / "r.csv")
-    images = found.train.images
-    assert isinstance(images, ImageFiles)
-    assert len(images) == 5
-    assert isinstance(dataset.train.images, ImageFiles)
-    assert images.mode == dataset.train.images.mode
-
-
 def review(folder: Path, made: Audit, choices: list[str]) -> Path:
     """Decide about the first suspects, and write down what a review exports."""
     with Decisions(folder / "review.sqlite") as decisions:
@@ -88,30 +73,6 @@ def test_what_a_review_exports_is_taken_as_it_was_decided(tmp_path: Path) -> Non
     assert sample_names(found.train, made.data) == [made.samples[index] for index in kept]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names are always text")
-def test_names_that_are_not_utf8_or_end_in_a_space_go_through_a_review(tmp_path: Path) -> None:
-    made = make_photos(tmp_path / "photos", samples=12)
-    names = list(made.samples)
-    place = int(made.findings.suspects[0])
-    label = made.class_names[made.findings.given[place]]
-    odd = os.fsdecode(b'caf\xe9, "new" .png')
-    # Sorted as it will be read.
-    os.rename(tmp_path / "photos" / names[place], tmp_path / "photos" / label / odd)
-    names[place] = f"{label}/{odd}"
-    file = review(tmp_path, replace_samples(made, names), ["accept"])
-    dataset = load_dataset(made.data)
-    found = relabel(dataset, made.data, file)
-    index = sample_names(dataset.train, made.data).index(names[place])
-    assert found.train.labels[index] == made.findings.suggested[place]
-    assert np.count_nonzero(found.train.labels != dataset.train.labels) == 1
-
-
-def replace_samples(audit: Audit, samples: list[str]) -> Audit:
-    from dataclasses import replace
-
-    return replace(audit, samples=samples)
-
-
 SAME = {
     "Windows line ends": b"sample,label\r\ndog/0.png,cat\r\n\r\ncat/1.png,\r\n",
     "a byte order mark": b"\xef\xbb\xbfsample,label\ndog/0.png,cat\ncat/1.png,\n",
@@ -127,11 +88,6 @@ SAME = {
 def test_a_table_may_come_from_any_program(photos: Path) -> None:
     for name, text in SAME.items():
         assert relabelled(photos, text).train.labels.tolist() == [0, 0, 0, 1, 1], name
-
-
-def test_json_lines_are_a_table_too(photos: Path) -> None:
-    lines = b'{"sample": "dog/0.png", "label": "cat"}\n{"sample": "cat/1.png", "label": null}\n'
-    assert relabelled(photos, lines, "r.jsonl").train.labels.tolist() == [0, 0, 0, 1, 1]
 
 
 REFUSED = {
@@ -169,17 +125,6 @@ def test_a_file_that_changes_nothing_is_told_of(photos: Path) -> None:
     assert found.train.labels.tolist() == [0, 0, 0, 1, 1, 1]
 
 
-def test_one_class_will_do_to_measure_on(photos: Path) -> None:
-    file = photos.parent / "r.csv"
-    file.write_text("sample,label\n" + "".join(f"{name},cat\n" for name in FILES))
-    found = relabel(load_dataset(photos), photos, file, few_classes=True)
-    assert found.train.labels.tolist() == [0] * 6
-    found = load_dataset(photos, labels=file, few_classes=True)
-    assert found.train.labels.tolist() == [0] * 6
-    with pytest.raises(ValueError, match=r"r\.csv: expected to leave at least two classes"):
-        load_dataset(photos, labels=file)
-
-
 def test_classes_that_are_left_without_a_sample_are_named(photos: Path) -> None:
     write_images(photos, ["eel/1.png", "eel/2.png", "fox/1.png"], size=(8, 8))
     text = "sample,label\neel/1.png,cat\neel/2.png,\nfox/1.png,dog\n"
@@ -191,14 +136,6 @@ def test_classes_that_are_left_without_a_sample_are_named(photos: Path) -> None:
     assert found.class_names == ("cat", "dog", "eel", "fox")
     # To measure on, what is missing is no loss.
     relabel(load_dataset(photos), photos, photos.parent / "reviewed.csv", few_classes=True)
-
-
-def test_a_class_that_had_no_sample_before_is_not_the_files_doing(tmp_path: Path) -> None:
-    images = np.arange(4 * 64, dtype=np.uint8).reshape(4, 1, 8, 8)
-    splits = {"train": Split(images, np.array([0, 1, 0, 1]))}
-    dataset = Dataset("a", splits, ("x", "y", "z"), (0,), (1,))
-    (tmp_path / "r.csv").write_text("sample,label\n2,y\n")
-    assert relabel(dataset, "a.npz", tmp_path / "r.csv").train.labels.tolist() == [0, 1, 1, 1]
 
 
 def test_other_splits_stay_as_they_are(tmp_path: Path) -> None:
@@ -231,42 +168,6 @@ def test_arrays_are_named_by_number(tmp_path: Path) -> None:
     assert found.train.labels.tolist() == [0, 1, 1]
     assert np.array_equal(found.train.array, images[1:])
     assert dataset.train.labels.tolist() == [0, 1, 0, 1]
-
-
-def test_a_source_that_cannot_be_cut_is_refused_only_if_it_has_to_be(tmp_path: Path) -> None:
-    class Source:
-        def __len__(self) -> int:
-            return 2
-
-        def __getitem__(self, index: int) -> np.ndarray:
-            return np.zeros((1, 2, 2), np.uint8)
-
-    class Longer(Source):
-        def __len__(self) -> int:
-            return 3
-
-    dataset = Dataset("a", {"train": Split(Source(), np.array([0, 1]))}, ("x", "y"), (0,), (1,))
-    (tmp_path / "r.csv").write_text("sample,label\n0,y\n1,x\n")
-    assert relabel(dataset, "a", tmp_path / "r.csv").train.labels.tolist() == [1, 0]
-    dataset = replace(dataset, splits={"train": Split(Longer(), np.array([0, 1, 0]))})
-    (tmp_path / "r.csv").write_text("sample,label\n2,\n")
-    with pytest.raises(TypeError, match="expected an array or image files, got Longer"):
-        relabel(dataset, "a", tmp_path / "r.csv")
-
-
-def test_what_is_called_by_its_number_keeps_it_in_a_second_round(tmp_path: Path) -> None:
-    digits = load_dataset("digits")
-    (tmp_path / "first.csv").write_text("sample,label\n0,\n")
-    first = relabel(digits, "digits", tmp_path / "first.csv")
-    names = sample_names(first.train, "digits")
-    assert names[:2] == ["1", "2"]
-    assert first.left_out == ("0",)
-    # A second round that changes nothing, written as a review writes it.
-    lines = [f"{name},{label}" for name, label in zip(names, first.train.labels, strict=True)]
-    (tmp_path / "second.csv").write_text("sample,label\n" + "\n".join(lines) + "\n")
-    with pytest.warns(DataWarning, match="every label in it is the one that the data have"):
-        second = relabel(digits, "digits", tmp_path / "second.csv")
-    assert np.array_equal(second.train.labels, digits.train.labels)
 
 
 def test_who_was_left_out_stays_out_in_the_next_round(tmp_path: Path) -> None:

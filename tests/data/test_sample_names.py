@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,8 +9,7 @@ import pytest
 from made_images import write_images
 
 from labelproof.data import load_dataset
-from labelproof.data.dataset import Split
-from labelproof.data.images import ImageFiles, StoredImage, sample_names
+from labelproof.data.images import sample_names
 
 FILES = ["cat/1.png", "cat/deep/er/2.png", "dog/3.png", "dog/4.png"]
 
@@ -27,23 +25,6 @@ def test_images_are_called_by_their_path_in_the_folder(photos: Path) -> None:
     assert sample_names(load_dataset(photos).train, f"{photos}/") == FILES
 
 
-def test_it_does_not_matter_where_one_stands(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(photos / "cat")
-    assert sample_names(load_dataset("..").train, "..") == FILES
-    monkeypatch.chdir(photos)
-    assert sample_names(load_dataset("./").train, "./") == FILES
-    monkeypatch.setenv("HOME", str(photos.parent))
-    assert sample_names(load_dataset("~/photos").train, "~/photos") == FILES
-
-
-def test_only_the_training_images_have_names(tmp_path: Path) -> None:
-    write_images(
-        tmp_path, [f"{s}/{c}/{n}.png" for s in ("train", "test") for c in "ab" for n in "12"]
-    )
-    names = sample_names(load_dataset(tmp_path).train, tmp_path)
-    assert names == ["train/a/1.png", "train/a/2.png", "train/b/1.png", "train/b/2.png"]
-
-
 def test_images_of_a_table_are_called_by_their_path_beside_it(photos: Path) -> None:
     table = photos.parent / "table.csv"
     rows = [f"photos/{name},{name[:3]}" for name in reversed(FILES)]
@@ -52,43 +33,12 @@ def test_images_of_a_table_are_called_by_their_path_beside_it(photos: Path) -> N
     assert sample_names(load_dataset(table).train, table) == names
 
 
-def test_images_elsewhere_are_called_by_their_whole_path(photos: Path, tmp_path: Path) -> None:
-    (tmp_path / "tables").mkdir()
-    table = tmp_path / "tables" / "table.csv"
-    table.write_text("path,label\n" + "".join(f"../photos/{n},{n[:3]}\n" for n in FILES))
-    assert sample_names(load_dataset(table).train, table) == [str(photos / n) for n in FILES]
-
-
-def test_a_folder_whose_name_begins_alike_is_another(tmp_path: Path) -> None:
-    write_images(tmp_path / "photos-old", FILES)
-    (tmp_path / "photos").mkdir()
-    files = ImageFiles([str(tmp_path / "photos-old" / "cat" / "1.png")])
-    found = sample_names(Split(files, np.array([0])), tmp_path / "photos")
-    assert found == [str(tmp_path / "photos-old" / "cat" / "1.png")]
-
-
-def test_images_in_other_files_have_names_of_their_own() -> None:
-    files = ImageFiles([StoredImage("train[3]", b"")])
-    assert sample_names(Split(files, np.array([0])), "data.parquet") == ["train[3]"]
-
-
 def test_rows_are_called_by_their_line(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("a,label\n1,x\n\n2,y\n3,\n4,x\n5,y\n")
     with pytest.warns(UserWarning, match="without a label"):
         dataset = load_dataset(table, on_error="skip")
     assert sample_names(dataset.train, table) == ["line 2", "line 4", "line 6", "line 7"]
-
-
-def test_lines_are_those_of_the_training_rows(tmp_path: Path) -> None:
-    table = tmp_path / "t.jsonl"
-    rows = [
-        {"a": number, "label": "xy"[number % 2], "split": "test" if number == 1 else "train"}
-        for number in range(6)
-    ]
-    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    lines = [f"line {number}" for number in (1, 3, 4, 5, 6)]
-    assert sample_names(load_dataset(table).train, table) == lines
 
 
 def test_entries_of_an_array_are_called_by_their_index(tmp_path: Path) -> None:
@@ -103,8 +53,3 @@ def test_names_that_are_not_utf8_are_kept(tmp_path: Path) -> None:
     odd = os.fsdecode(b"cat/caf\xe9.png")
     write_images(tmp_path, [odd, *FILES])
     assert odd in sample_names(load_dataset(tmp_path).train, tmp_path)
-
-
-def test_every_name_is_there_once(photos: Path) -> None:
-    names = sample_names(load_dataset(photos).train, photos)
-    assert len(set(names)) == len(names)

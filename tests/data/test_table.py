@@ -1,5 +1,4 @@
 import gzip
-import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -174,17 +173,6 @@ def test_malformed_tables_are_refused_with_a_reason(tmp_path: Path) -> None:
         read_table([1, 2])  # pyright: ignore[reportArgumentType]
 
 
-def test_parquet_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    good = tmp_path / "good.parquet"
-    frame = pd.DataFrame({"name of x": ["word of x"] * 4, "label": [*"abab"]})
-    frame.to_parquet(good, compression=None)
-    assert read_table(good)["name of x"].tolist() == ["word of x"] * 4
-    for text in (b"name of x", b"word of x"):
-        damaged = good.read_bytes().replace(text, text.replace(b" ", b"\xff"))
-        with pytest.raises(ValueError, match=r"bad\.parquet: .*(UTF8|utf-8)"):
-            read_table(write(tmp_path, damaged, "bad.parquet"))
-
-
 def test_lines_with_too_many_cells_can_be_left_out(tmp_path: Path) -> None:
     file = write(tmp_path, "size,label\n1,a\n2,b,c\n3,b\n4,a\n")
     with pytest.warns(DataWarning, match="1 line with too many cells left out: 3"):
@@ -196,12 +184,6 @@ def test_text_that_is_not_utf8_is_read_as_windows_1252(tmp_path: Path) -> None:
     file = write(tmp_path, "drink,label\ncafé,a\n".encode("cp1252"))
     with pytest.warns(DataWarning, match="0xe9 in line 2"):
         assert read_table(file)["drink"].tolist() == ["café"]
-
-
-def test_columns_without_a_name_are_left_out(tmp_path: Path) -> None:
-    file = write(tmp_path, ",size,label\n0,1,a\n1,2,b\n")
-    with pytest.warns(DataWarning, match="1 column without a name"):
-        assert read_table(file).columns.tolist() == ["size", "label"]
 
 
 def test_columns_are_dropped_and_grouped_by_name(tmp_path: Path) -> None:
@@ -225,12 +207,6 @@ def test_columns_are_dropped_and_grouped_by_name(tmp_path: Path) -> None:
         options[argument] = "nothing"
         with pytest.raises(ValueError, match=f"{argument}: .*nothing"):
             load_table(file, **options)
-
-
-def test_groups_in_two_splits_are_warned_of(tmp_path: Path) -> None:
-    text = "x,who,label,split\n1,p,a,train\n2,q,b,train\n3,p,a,test\n4,r,b,test\n5,q,a,train\n"
-    _, told = warned(write(tmp_path, text), group="who")
-    assert "1 value of 'who' is both in train and in test: p" in told
 
 
 def test_labels_that_cannot_be_classes(tmp_path: Path) -> None:
@@ -316,15 +292,6 @@ def test_labels_alone_need_no_features(tmp_path: Path) -> None:
     assert dataset.columns is None
     with pytest.raises(ValueError, match="beside the labels"):
         load_table(write(tmp_path, "label\na\nb\na\nb\n"))
-
-
-def test_json_numbers_and_text_keep_their_kind(tmp_path: Path) -> None:
-    rows = [{"n": 1, "s": "01", "d": "2024-01-31"}, {"n": None, "s": "2", "d": "2024-02-01"}]
-    text = "\n".join(json.dumps(row) for row in rows)
-    table = read_table(write(tmp_path, text, "t.jsonl"))
-    assert table["s"].tolist() == ["01", "2"]
-    assert table["d"].tolist() == ["2024-01-31", "2024-02-01"]
-    assert table["n"].isna().tolist() == [False, True]
 
 
 def test_labels_stay_as_written_however_far_text_and_numbers_are_apart(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from small_runs import kinds, load_small, small
 from trained import labelproof
 
 from labelproof.experiments import cluster as cluster_module
-from labelproof.experiments.cluster import RayEngine, WorkerLostError, connected, share_of_gpu
+from labelproof.experiments.cluster import RayEngine, connected, share_of_gpu
 from labelproof.training import Configuration, Event, Job, StopRequest, train_runs
 from labelproof.training.execution import choose_execution
 from labelproof.training.metrics import DivergedError
@@ -147,21 +147,6 @@ def test_a_run_that_loses_its_worker_ends_with_the_same_record(
     assert kinds(there).count("started") == 3
 
 
-@needs_ray
-@pytest.mark.slow
-def test_a_run_that_loses_too_many_workers_fails_alone(ray: Any, tmp_path: Path) -> None:
-    jobs = in_folder(tmp_path, small(epochs=LONG), small(seed=2))
-
-    def act(event: Event) -> None:
-        if event.job == jobs[0] and event.kind == "started":
-            kill_worker(jobs[0], signal.SIGKILL)
-
-    events = follow(RayEngine(retries=0, checkpoint_seconds=0), jobs, act)
-    assert kinds(of(jobs[0], events))[-1] == "failed"
-    assert isinstance(of(jobs[0], events)[-1].value, WorkerLostError)
-    assert kinds(of(jobs[1], events))[-1] == "finished"
-
-
 def lose_machines(folder: Path) -> None:
     """Train on a cluster of two machines, of which one is lost, and then the other."""
     from ray.cluster_utils import Cluster
@@ -241,24 +226,6 @@ def test_what_a_worker_raises_is_raised_here_and_the_others_are_saved(
         follow(RayEngine(checkpoint_seconds=1e9), jobs, lambda _: None)
     started = (jobs[0].folder / "metrics.jsonl").exists()
     assert bool(list(jobs[0].folder.glob("checkpoint/*.safetensors"))) == started
-
-
-@needs_ray
-@pytest.mark.slow
-def test_jobs_are_asked_for_as_others_end(ray: Any) -> None:
-    asked, ended, most = 0, 0, 0
-
-    def give() -> Iterator[Job]:
-        nonlocal asked
-        for seed in range(8):
-            asked += 1
-            yield Job(small(seed=seed, epochs=1))
-
-    for event in RayEngine().train(give(), load=load_small):
-        most = max(most, asked - ended)
-        ended += event.kind == "finished"
-    assert ended == asked == 8
-    assert most <= 2 + 2  # both cores, and two that wait for one
 
 
 @needs_ray

@@ -73,10 +73,6 @@ def test_a_run_that_was_not_measured_does_not_stop_the_others() -> None:
         compare_runs([unmeasured])
 
 
-def test_a_copy_counts_once() -> None:
-    assert len(compare_runs([*RUNS, *RUNS])[0].accuracies) == 3
-
-
 def test_without_a_test_part_it_is_the_held_out_labels() -> None:
     held = record(80.0)
     held.curve["validation_accuracy"] = held.curve.pop("test_accuracy")

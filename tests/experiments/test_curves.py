@@ -68,10 +68,3 @@ def test_a_sweep_has_a_line_for_each_value(sweep: str, tmp_path: Path) -> None:
     assert len(first.lines) == len(GRIDS[sweep].columns)
     assert [line.name for line in first.lines if line.seeds] == [f"{SWEEPS[sweep]} = {column}"]
     assert all(len(panel.missing) == len(panel.lines) for panel in others)
-
-
-def test_a_metric_that_a_record_has_not_is_missing(tmp_path: Path) -> None:
-    store = RecordStore(tmp_path)
-    (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.2"])
-    store.add(made_record(run.configuration, 70.0))
-    assert len(memorisation_panels(store, "mnist")[0].missing) == 3

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from small_runs import weights_of
 
 from labelproof import format_loss, parse_loss
@@ -65,42 +64,6 @@ def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    kept = []
-    for number, name in enumerate("ab"):
-        torch.manual_seed(number)
-        run = make_plan(tmp_path / name, [1])[1]
-        train(run)
-        kept.append((run.folder / "metrics.jsonl").read_bytes())
-    assert kept[0] == kept[1]
-
-
-def test_a_run_without_its_record_is_finished_and_not_trained_again(tmp_path: Path) -> None:
-    run = make_plan(tmp_path, [1])[0]
-    record = train(run)
-    (run.folder / "record.json").unlink()
-    assert unfinished([run]) == [run]
-    assert train(run) == record
-    assert unfinished([run]) == []
-
-
-def test_a_few_epochs_learn_most_of_it(tmp_path: Path) -> None:
-    run = plan(replace(SETTING, epochs=3), seeds=[1], folder=tmp_path)[0]
-    record = train(run)
-    assert isinstance(record, RunRecord)
-    assert record.curve["learning_rate"] == pytest.approx([0.01, 0.0075, 0.0025])
-    assert record.curve["train_loss"][-1] < record.curve["train_loss"][0]
-    assert record.final_accuracy > 80
-
-
-def test_the_regulariser_grows_and_the_outputs_get_sparse(tmp_path: Path) -> None:
-    run = plan(replace(SETTING, epochs=3), seeds=[1], folder=tmp_path)[1]
-    record = train(run)
-    assert isinstance(record, RunRecord)
-    assert record.curve["weight"] == pytest.approx([5, 5.5, 6.05])
-    assert 0 <= record.curve["sparse_rate"][0] < record.curve["sparse_rate"][-1] <= 1
-
-
 def test_a_loss_of_the_users_own_becomes_a_row(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1], extra=("gce( q=.7 )",))[-1]
     train(run)
@@ -112,15 +75,6 @@ def test_a_loss_of_the_users_own_becomes_a_row(tmp_path: Path) -> None:
 def test_a_loss_that_is_there_already_is_not_trained_twice(tmp_path: Path) -> None:
     runs = make_plan(tmp_path, [1], extra=("CE", "mae", " MAE ", "fl(gamma=0.50)"))
     assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
-
-
-def test_a_users_loss_does_not_take_the_place_of_a_row_of_that_name(tmp_path: Path) -> None:
-    runs = make_plan(tmp_path, [1], extra=("GCE", "CE+SR"))
-    losses = {run.method: run.configuration.loss for run in runs}
-    assert losses["GCE"] == "gce(q=0.01)"
-    assert "lambda0=5" in losses["CE+SR"]
-    assert losses["gce(q=0.7)"] == "gce(q=0.7)"
-    assert "lambda0=1.2" in runs[-1].method
 
 
 def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:

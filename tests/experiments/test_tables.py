@@ -1,7 +1,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import stdev
 
 import pytest
 from hypothesis import given
@@ -114,14 +114,6 @@ def test_a_users_loss_is_found_by_its_records_in_the_tables_it_was_trained_for(
     assert further_methods(store, "symmetric", "mnist") == []
 
 
-def test_a_name_of_the_paper_in_a_table_that_has_it_not_is_a_further_row(tmp_path: Path) -> None:
-    store = RecordStore(tmp_path)
-    fill_table(store, "symmetric", "mnist", {("PHuber-CE", "0.8"): [60.0]})
-    (loss,) = further_methods(store, "symmetric", "mnist")
-    assert loss == "phuber(tau=10)"
-    assert make_table(store, "symmetric", "mnist", methods=[loss])[loss, "0.8"].mean == 60
-
-
 def test_the_best_three_are_marked_but_never_all() -> None:
     assert column_of(1, 2, 3, 4, 5).best("0.8") == {"m2", "m3", "m4"}
     assert column_of(1, None, 3, None).best("0.8") == {"m2"}
@@ -146,16 +138,6 @@ def test_no_unmarked_method_is_better_than_a_marked_one(means: list[float | None
     assert best < set(shown) or not shown
     for name in best:
         assert all(shown[name] > shown[other] for other in set(shown) - best)
-
-
-@given(st.lists(ACCURACIES, min_size=1, max_size=8), ACCURACIES)
-def test_an_entry_is_the_statistics_of_its_seeds(values: list[float], paper: float) -> None:
-    entry = Entry(CELL, dict(enumerate(values, start=1)), Published(paper, None))
-    assert entry.n == len(values)
-    assert entry.mean == mean(values)
-    assert (entry.std is None) == (len(values) == 1)
-    assert entry.difference is not None
-    assert math.isclose(entry.difference, mean(values) - paper)
 
 
 def test_records_that_are_nowhere_are_explained(tmp_path: Path) -> None:
@@ -187,18 +169,6 @@ def test_the_border_is_inside() -> None:
     assert reproduces(entry(48.99)) is False
     assert reproduces(entry()) is None
     assert reproduces(Entry(CELL, {1: 50.0}, None)) is None
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=4), st.floats(0, 100), st.floats(0, 5))
-def test_agreement_does_not_mind_which_side_is_higher(
-    values: list[float], paper: float, std: float
-) -> None:
-    here = entry(*values, paper=paper, std=std)
-    mirrored = entry(*(100 - value for value in values), paper=100 - paper, std=std)
-    assert tolerance(here) == pytest.approx(tolerance(mirrored))
-    assert tolerance(here) >= max(1, 2 * std)
-    if abs(abs(here.difference or 0) - tolerance(here)) > 1e-4:
-        assert reproduces(here) == reproduces(mirrored)
 
 
 def test_every_published_cell_is_counted_once(tmp_path: Path) -> None:

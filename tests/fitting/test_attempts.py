@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,10 +47,11 @@ def fit(
     asked = configuration(loss, epochs)
     attempts = read_attempts(folder) or Attempts(asked.as_values(), loss)
     events = train_robustly(
-        Job(replace(asked, loss=attempts.loss), folder),
+        [Job(asked, folder)],
         Execution(torch.device("cpu")),
         load=lambda each: choose_examples(each, dataset),
         attempts=attempts,
+        note=lambda: attempts.write(folder),
         weaken=weaken,
         stop=stop,
     )

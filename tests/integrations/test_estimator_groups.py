@@ -15,7 +15,6 @@ from labelproof import RobustClassifier
 from labelproof.integrations import scikit_learn
 from labelproof.integrations.estimator_inputs import admit_examples
 from labelproof.integrations.estimator_network import make_examples
-from labelproof.tabular.rows import keep_together
 
 pandas = pytest.importorskip("pandas")
 clone: Any = _clone
@@ -73,15 +72,6 @@ def test_groups_of_any_kind_are_kept_whole(groups: Any) -> None:
     assert not set(CUSTOMERS[examples.used]) & set(CUSTOMERS[examples.held])
 
 
-def test_rows_that_count_nothing_lose_their_group() -> None:
-    features, labels = visits()
-    weight = np.arange(480) % 3 != 0
-    examples = cut(features, labels, CUSTOMERS, weight)
-    left = CUSTOMERS[weight]
-    assert len(examples.used) + len(examples.held) == len(left)
-    assert not set(left[examples.used]) & set(left[examples.held])
-
-
 def test_the_loss_is_chosen_between_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
@@ -96,15 +86,6 @@ def test_the_loss_is_chosen_between_groups(monkeypatch: pytest.MonkeyPatch) -> N
     assert given[0] is None
     assert len(np.unique(given[1])) == 60
     assert len(np.unique(np.column_stack([given[1], CUSTOMERS]), axis=0)) == 60
-
-
-def test_without_a_cut_groups_change_nothing() -> None:
-    features, labels = visits(spread=0)
-    few, few_labels, customers = features[::8], labels[::8], np.arange(60) // 2
-    twice = (np.tile(few, (2, 1)), np.tile(few_labels, 2))
-    plain = quick(early_stopping=False, epochs=2).fit(*twice)
-    grouped = clone(plain).fit(*twice, groups=np.append(customers, customers + 60))
-    np.testing.assert_array_equal(grouped.predict_proba(few), plain.predict_proba(few))
 
 
 # Copies, which nobody has to name.
@@ -127,45 +108,6 @@ def test_copies_of_images_stay_together() -> None:
     images = np.random.default_rng(0).integers(0, 256, (30, 4, 4), dtype=np.uint8)
     examples = cut(np.concatenate([images, images]), np.arange(60) % 2)
     assert not set(examples.used % 30) & set(examples.held % 30)
-
-
-def test_rows_that_are_alike_by_chance_are_no_copies() -> None:
-    answers = np.random.default_rng(0).integers(0, 2, (300, 4))
-    assert keep_together(answers, None) is None
-    common = np.arange(300.0)
-    common[:40] = -1
-    common[-1], common[-2], common[-3] = 50, 0.0, -0.0
-    together = keep_together(common[:, np.newaxis], None)
-    assert together is not None
-    assert together[[299, 298]].tolist() == [50, 297]
-    assert len(set(together)) == 298
-
-
-def test_equal_rows_of_different_groups_join_them_unless_all_would_be_one() -> None:
-    rows = np.arange(40.0)[:, np.newaxis]
-    groups = np.arange(40) // 4
-    rows[39] = rows[0]
-    joined = keep_together(rows, groups)
-    assert joined is not None
-    assert joined[39] == joined[36] == joined[0]
-    assert len(np.unique(joined)) == 9
-    rows[4::4] = rows[3:-1:4]  # each group has a copy in the next
-    apart = keep_together(rows, groups)
-    assert apart is not None
-    assert len(np.unique(apart)) == 10
-
-
-def test_small_data_keep_their_groups_where_equal_rows_are_taken_for_one() -> None:
-    rows = np.random.default_rng(0).permutation(np.arange(48.0) % 2)[:, np.newaxis]
-    groups = np.repeat(np.arange(12), 4)
-    labels = np.arange(48) % 2
-    examples = cut(rows, labels, groups)
-    # As many as differ in row, label or group: those of two groups are not one, which would chain
-    # all groups together.
-    different = len(np.unique(np.column_stack([rows[:, 0], labels, groups]), axis=0))
-    assert len(examples.given) == different < 48
-    assert len(np.unique(examples.dataset.train.groups)) == 12
-    assert len(examples.held) > 0
 
 
 # Asked of scikit-learn.

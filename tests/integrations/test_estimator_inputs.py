@@ -93,26 +93,6 @@ def test_only_tables_have_missing_values() -> None:
         classifier.predict(lacking)
 
 
-def test_a_warm_start_fills_with_the_first_medians() -> None:
-    table, labels = numbers()
-    classifier = fitted(warm_start=True)
-    lacking = table.assign(width=np.nan)
-    classifier.fit(lacking, labels)
-    assert classifier.n_iter_ == 2
-    filled = table.assign(width=table["width"].median())
-    np.testing.assert_array_equal(
-        classifier.predict_proba(lacking), classifier.predict_proba(filled)
-    )
-
-
-def test_columns_of_pandas_own_kinds_may_lack_values() -> None:
-    for kind in ("boolean", "Int64", "Float64"):
-        lacking = pd.DataFrame({"a": pd.Series([1, 0, None] * 4, dtype=kind)})
-        classifier = RobustClassifier(network="mlp(hidden=4,depth=1)", epochs=1)
-        weights = classifier.fit(lacking, [0, 1, 0] * 4).weights_.values()
-        assert (4, 2) in [array.shape for array in weights], "the number, and whether it is missing"
-
-
 # Labels.
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 
-import labelproof.integrations.lightning as integration
 from labelproof.integrations.lightning import RobustModule, ScheduleCallback
 
 pytestmark = [
@@ -137,12 +135,6 @@ def test_every_loss_of_a_module_is_moved_however_deep_it_stands(tmp_path: Path):
     assert module.second.weight == 15
 
 
-def test_without_the_callback_the_weight_stays(tmp_path: Path):
-    module = Classifier(parse_loss(TEXT))
-    make_trainer(tmp_path).fit(module, batches())
-    assert {weight for _, weight in module.seen} == {1}
-
-
 def test_a_module_without_a_loss_is_told_so(tmp_path: Path):
     module = Classifier(nn.CrossEntropyLoss())
     trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()], max_epochs=1)
@@ -166,22 +158,6 @@ def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, every: dict[str, Any]
         second, batches(), ckpt_path=earliest, weights_only=True
     )
     assert second.seen == steps(0, 1, 2)[done:]
-
-
-def test_the_middle_of_an_epoch_is_resumed_without_the_loss_in_the_checkpoint(tmp_path: Path):
-    """A checkpoint from before the loss was a submodule has no epoch of the loss to restore."""
-    saving = ModelCheckpoint(
-        tmp_path / "kept", filename="{step}", save_top_k=-1, every_n_train_steps=BATCHES + 2
-    )
-    make_trainer(tmp_path, callbacks=[saving], enable_checkpointing=True, max_epochs=2).fit(
-        Classifier(nn.CrossEntropyLoss()), batches()
-    )
-    module = Classifier(parse_loss(TEXT))
-    module.strict_loading = False
-    (checkpoint,) = (tmp_path / "kept").iterdir()
-    trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()])
-    trainer.fit(module, batches(), ckpt_path=checkpoint, weights_only=True)
-    assert module.seen == steps(1, 2)[2:]
 
 
 def test_weight_and_temperature_are_logged_when_asked_for(tmp_path: Path):
@@ -232,25 +208,6 @@ def test_the_trainers_callback_stays(tmp_path: Path):
     assert trainer.callback_metrics["robust_loss/lambda"] == 1
 
 
-def test_callbacks_of_the_class_behind_are_kept(tmp_path: Path):
-    class Base(LightningModule):
-        def __init__(self, width: int):
-            super().__init__()
-            self.network = nn.Linear(3, width)
-
-        def configure_callbacks(self) -> Sequence[Callback] | Callback:
-            return ModelCheckpoint(tmp_path)
-
-    class Mine(RobustModule, Base):
-        pass
-
-    module = Mine(TEXT, width=7)
-    module.trainer = make_trainer(tmp_path)
-    kinds = [type(callback) for callback in module.configure_callbacks()]
-    assert kinds == [ModelCheckpoint, ScheduleCallback]
-    assert module.network.out_features == 7
-
-
 def test_a_checkpoint_of_another_loss_is_loaded(tmp_path: Path):
     path, trainer = tmp_path / "kept.ckpt", make_trainer(tmp_path)
     weighted = nn.CrossEntropyLoss(weight=torch.ones(4))
@@ -276,36 +233,8 @@ def test_the_same_loss_is_loaded_with_its_epoch():
     assert (other.robust_loss.epoch, other.robust_loss.weight) == (2, 9)
 
 
-def test_a_loss_that_learns_is_not_left_at_its_start():
-    class Learning(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.scale = nn.Parameter(torch.ones(()))
-
-        def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-            return nn.functional.cross_entropy(logits * self.scale, target, reduction="none")
-
-    with pytest.raises(RuntimeError, match=r"robust_loss\.module\.scale"):
-        Robust(Learning()).load_state_dict(Robust("gce").state_dict())
-    Robust("gce").load_state_dict(Robust(Learning()).state_dict())
-
-
 def _schedules(trainer: Any) -> list[ScheduleCallback]:
     return [callback for callback in trainer.callbacks if isinstance(callback, ScheduleCallback)]
-
-
-def test_the_older_package_serves_where_it_is_the_only_one(monkeypatch: pytest.MonkeyPatch):
-    older = pytest.importorskip("pytorch_lightning")
-    monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
-    assert integration._find_library() is older
-
-
-def test_what_the_library_itself_misses_is_said(monkeypatch: pytest.MonkeyPatch):
-    for name in [name for name in sys.modules if name.startswith("lightning.pytorch")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "torchmetrics", None)
-    with pytest.raises(ModuleNotFoundError, match="torchmetrics"):
-        integration._find_library()
 
 
 ABSENT = """

@@ -5,12 +5,10 @@ There is no module for it in this package; these tests hold what the guide and t
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -21,7 +19,7 @@ pytest.importorskip("skorch")
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from skorch import NeuralNetClassifier
-from skorch.callbacks import Callback, LoadInitState, TrainEndCheckpoint
+from skorch.callbacks import Callback
 
 
 class MoveSchedule(Callback):
@@ -79,29 +77,6 @@ def test_the_schedule_follows_the_epochs_and_goes_on_where_it_stopped():
     net.partial_fit(*data())
     assert weights(net) == [1, 2, 4, 8, 16, 32]
     assert weights(net.fit(*data())) == [1, 2, 4], "a fit begins anew"
-
-
-def test_without_the_callback_the_weight_stays():
-    net = make_net(callbacks=[NoteWeight()]).fit(*data())
-    assert weights(net) == [1, 1, 1]
-
-
-def test_what_is_minimised_is_the_loss_called_by_hand():
-    inputs, labels = data()
-    net = make_net(batch_size=len(labels), lr=0.0).fit(inputs, labels)
-    loss = make_loss()
-    for epoch, value in enumerate(net.history[:, "train_loss"]):
-        loss.set_epoch(epoch)
-        with torch.no_grad():
-            logits = net.module_(torch.from_numpy(inputs))
-        assert value == pytest.approx(float(loss(logits, torch.from_numpy(labels))), rel=1e-6)
-
-
-def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path):
-    kept = TrainEndCheckpoint(dirname=str(tmp_path))
-    make_net(callbacks=[MoveSchedule(), NoteWeight(), kept]).fit(*data())
-    net = make_net(callbacks=[LoadInitState(kept), MoveSchedule(), NoteWeight()]).fit(*data())
-    assert weights(net) == [1, 2, 4, 8, 16, 32]
 
 
 def test_probabilities_need_to_be_asked_for():

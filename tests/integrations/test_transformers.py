@@ -18,7 +18,6 @@ from transformers import (
     BertConfig,
     BertForSequenceClassification,
     BertForTokenClassification,
-    BertPreTrainedModel,
     Trainer,
     TrainerCallback,
     TrainingArguments,
@@ -141,12 +140,6 @@ def test_the_schedule_follows_the_epochs(tmp_path: Path):
         assert torch.allclose(by_hand(logits, labels), value, rtol=1e-6)
 
 
-def test_without_the_callback_the_weight_stays(tmp_path: Path):
-    loss = Noted(TEXT)
-    make_trainer(tmp_path, loss, callbacks=[], num_train_epochs=2).train()
-    assert set(loss.weights) == {1}
-
-
 def test_plain_cross_entropy_trains_as_the_model_does_itself(tmp_path: Path):
     ours = make_trainer(tmp_path, trainer_loss("ce"), num_train_epochs=1)
     theirs = make_trainer(tmp_path, None, callbacks=[], num_train_epochs=1)
@@ -172,14 +165,6 @@ def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, stopped: int):
     assert second.weights == weights(0, 1, 2)[stopped:]
 
 
-def test_a_second_training_begins_at_the_first_epoch(tmp_path: Path):
-    loss = Noted(TEXT)
-    trainer = make_trainer(tmp_path, loss, num_train_epochs=2)
-    trainer.train()
-    trainer.train()
-    assert loss.weights == weights(0, 1, 0, 1)
-
-
 @pytest.mark.parametrize("labels", [sequence_labels(), token_labels()], ids=["rows", "tokens"])
 def test_accumulated_batches_step_as_one(tmp_path: Path, labels: Tensor):
     """Six batches of two, with unequal numbers of labels that count, are one of twelve."""
@@ -197,19 +182,6 @@ def test_accumulated_batches_step_as_one(tmp_path: Path, labels: Tensor):
     assert same_weights(one, many)
     # The test can tell: a mean of means is another step where the batches count unequally.
     assert same_weights(one, means) == (labels.ndim == 1)
-
-
-def test_class_probabilities_accumulate_too(tmp_path: Path):
-    labels = torch.softmax(torch.randn(EXAMPLES, CLASSES, generator=seeded()), dim=1)
-    one = make_trainer(
-        tmp_path, trainer_loss(TEXT), labels=labels, per_device_train_batch_size=EXAMPLES
-    )
-    many = make_trainer(
-        tmp_path, trainer_loss(TEXT), labels=labels, gradient_accumulation_steps=EXAMPLES // 2
-    )
-    one.train()
-    many.train()
-    assert same_weights(one, many)
 
 
 def test_evaluation_reports_the_mean_loss(tmp_path: Path):
@@ -259,24 +231,6 @@ def test_pixels_have_their_classes_on_axis_one():
     logits = torch.randn(2, CLASSES, CLASSES, CLASSES, generator=seeded())
     labels = torch.randint(0, CLASSES, (2, CLASSES, CLASSES), generator=seeded())
     assert trainer_loss(TEXT)((logits,), labels) == parse_loss(TEXT)(logits, labels)
-
-
-def test_a_model_that_holds_the_loss_is_loaded_with_its_numbers(tmp_path: Path):
-    class Holding(BertPreTrainedModel):
-        def __init__(self, config: BertConfig):
-            super().__init__(config)
-            self.head = nn.Linear(4, CLASSES)
-            self.loss = SparseRegularized(
-                CrossEntropy(weight=torch.tensor([1.0, 2.0, 3.0], device="cpu")), weight=2.0
-            )
-            self.post_init()
-
-    model = Holding(BertConfig(vocab_size=8, hidden_size=4, num_attention_heads=1))
-    model.save_pretrained(tmp_path)
-    # Made without memory and filled from the file, in which a loss has nothing.
-    again = Holding.from_pretrained(tmp_path)
-    logits, labels = torch.randn(6, CLASSES, generator=seeded()), torch.arange(6) % CLASSES
-    assert again.loss(logits, labels) == model.loss(logits, labels)
 
 
 def test_the_loss_is_this_batchs_share():

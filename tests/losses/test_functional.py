@@ -83,11 +83,3 @@ def test_sparse_regularization_is_sharpen_and_lp_norm():
         base = CrossEntropy(reduction="none")
         loss = SparseRegularized(base, 0.3, 0.4, 2.5, normalize=normalize, clamp=clamp)
         assert_close(loss(logits, label), cross_entropy(sharp, label) + 2.5 * penalty)
-
-
-def test_sharpen_and_lp_norm_take_a_single_example():
-    logits, _ = batch()
-    sharp = sharpen(logits, temperature=0.3)
-    assert_close(sharpen(logits[0], temperature=0.3), sharp[0])
-    outputs = torch.log_softmax(sharp, dim=1)
-    assert_close(lp_norm(outputs[0], p=0.1), lp_norm(outputs, p=0.1)[0])

@@ -8,8 +8,7 @@ from losses.catalogue import NUM_CLASSES, batch
 from torch import Tensor
 from torch.testing import assert_close
 
-from labelproof import Loss, Normalized, SparseRegularized, parse_loss, sharpen
-from labelproof.losses import Outputs
+from labelproof import Loss, SparseRegularized, parse_loss, sharpen
 from labelproof.losses.gradient import mean_and_gradient
 
 REGULARIZED = ["ce+sr", "ce+sr(clamp=0.01)", "gce(q=0.7)+sr", "ce+sr(normalize=false)"]
@@ -58,14 +57,6 @@ def test_every_way_to_the_gradient_gives_the_same(text: str, own: bool) -> None:
     assert_close(mean.gradient, gradient / 4)
 
 
-def test_rows_without_a_mask_are_as_they_were() -> None:
-    logits, label = batch()
-    loss = parse_loss("ce+sr", reduction="none")
-    mixed = logits.clone()
-    mixed[0, 1] = -math.inf
-    assert torch.equal(loss(mixed, label)[1:], loss(logits, label)[1:])
-
-
 def test_an_example_of_which_only_zeros_are_left_is_not_divided_by_zero() -> None:
     given = torch.tensor([[0.0, 0.0, -math.inf]])
     assert_close(sharpen(given, temperature=0.5), given)
@@ -77,23 +68,6 @@ def test_nan_stays_nan() -> None:
     values = parse_loss("ce+sr", reduction="none")(given, torch.tensor([0, 0]))
     assert values.isnan().tolist() == [True, False]
     assert parse_loss("nce")(given, torch.tensor([0, 0])).isnan()
-
-
-def test_torch_func_takes_masked_classes() -> None:
-    logits, label = batch(4, NUM_CLASSES)
-    given = masked(logits, 3)
-    loss = parse_loss("10*nce+mae+sr", reduction="sum")
-    each = torch.func.vmap(torch.func.grad(loss), in_dims=(0, None))
-    found = each(given, torch.tensor(1))
-    assert_close(found, value_and_gradient(loss, given, label * 0 + 1)[1])
-
-
-@pytest.mark.parametrize("text", ["ce", "fl(gamma=2)", "nl", "sce", "mae"])
-@pytest.mark.parametrize("hidden", [(0,), (0, 2), (1, 2, 3, 4)])
-def test_normalized_losses_still_sum_to_one(text: str, hidden: tuple[int, ...]) -> None:
-    logits, _ = batch()
-    values = Normalized(parse_loss(text)).label_values(Outputs(masked(logits, *hidden)))
-    assert_close(values.sum(dim=1), torch.ones(len(logits), dtype=values.dtype))
 
 
 @pytest.mark.parametrize("text", ["nce", "nfl", "nsce"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from losses.catalogue import batch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labelproof import CrossEntropy, Loss, SparseRegularized, parse_loss
 
@@ -19,11 +19,6 @@ def weighted() -> Loss:
 
 def drawn_to_a_vector() -> Loss:
     return SparseRegularized(CrossEntropy(), vector=torch.tensor(VECTOR, device="cpu"))
-
-
-def of_torch() -> Loss:
-    weight = torch.tensor(CLASS_WEIGHT, device="cpu")
-    return SparseRegularized(nn.CrossEntropyLoss(weight=weight))
 
 
 def spoiled(tensor: Tensor) -> Tensor:
@@ -41,34 +36,11 @@ def test_memory_that_a_checkpoint_would_fill_spoils_no_values(make, through: str
     assert torch.equal(make().to(through).to_empty(device="cpu")(logits, label), expected)
 
 
-def test_weights_of_a_foreign_base_come_from_its_checkpoint():
-    logits, label = batch(dtype=torch.float32)
-    loss = of_torch()._apply(spoiled)
-    loss.load_state_dict(of_torch().state_dict())
-    assert torch.equal(loss(logits, label), of_torch()(logits, label))
-
-
-@pytest.mark.parametrize("make", [weighted, drawn_to_a_vector])
-@pytest.mark.parametrize("probabilities", [False, True])
-def test_on_a_device_without_memory_it_still_has_a_shape(make, probabilities: bool):
-    logits, label = batch(dtype=torch.float32)
-    target = logits.softmax(dim=1) if probabilities else label
-    value = make().to("meta")(logits.to("meta"), target.to("meta"))
-    assert (value.device.type, value.shape) == ("meta", ())
-
-
 def test_values_follow_to_another_precision():
     weight, vector = torch.tensor(CLASS_WEIGHT), torch.tensor(VECTOR)
     loss = SparseRegularized(CrossEntropy(weight=weight), vector=vector).double()
     held = (loss.class_weight, loss.base.class_weight, loss.vector)
     assert {tensor.dtype for tensor in held if isinstance(tensor, Tensor)} == {torch.float64}
-
-
-def test_values_follow_to_shared_memory():
-    loss = CrossEntropy(weight=torch.tensor(CLASS_WEIGHT))
-    loss.share_memory()
-    assert loss.class_weight is not None
-    assert loss.class_weight.is_shared()
 
 
 @pytest.mark.parametrize("move", [False, True])

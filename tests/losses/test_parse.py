@@ -17,7 +17,6 @@ from labelproof import (
     Loss,
     LossSyntaxError,
     MeanAbsoluteError,
-    NegativeLearning,
     Normalized,
     ReverseCrossEntropy,
     SparseRegularized,
@@ -95,15 +94,6 @@ def same(left: Loss, right: Loss) -> bool:
 def test_every_spelling():
     for text, make in SPELLINGS.items():
         assert same(parse_loss(text), make()), text
-
-
-def test_negative_learning_draws_unless_told_otherwise():
-    loss = parse_loss("nl")
-    assert isinstance(loss, NegativeLearning)
-    assert (loss.samples, loss.expected) == (1, False)
-    drawn = parse_loss("nl(samples=110,clamp=1e-5)")
-    assert isinstance(drawn, NegativeLearning)
-    assert (drawn.samples, drawn.clamp) == (110, 1e-5)
 
 
 def test_spaces_case_and_number_spellings_do_not_matter():
@@ -254,14 +244,6 @@ def test_an_error_points_at_its_place():
         assert shown == f"  {text}"
         assert caret == " " * (2 + position) + "^", text
         assert (caught.value.position, caught.value.text) == (position, text)
-
-
-def test_an_error_shows_broken_lines_as_one():
-    with pytest.raises(LossSyntaxError) as caught:
-        parse_loss("ce\n\t+\r\v\fcx")
-    message, shown, caret = str(caught.value).splitlines()
-    assert "unknown loss 'cx'" in message
-    assert shown[caret.index("^") :] == "cx"
 
 
 def test_an_error_is_a_value_error_that_travels():

@@ -14,7 +14,6 @@ from labelproof import (
     PartiallyHuberizedCrossEntropy,
     ReverseCrossEntropy,
     parse_loss,
-    sharpen,
 )
 from labelproof.losses.gradient import mean_and_gradient
 
@@ -92,23 +91,9 @@ def test_directions_are_told_apart_where_squares_are_past_the_floats(text: str, 
     assert_close(slope[2:], exact_slope[2:], rtol=1e-4, atol=1e-5)
 
 
-def test_a_large_example_leaves_the_others_as_they_were():
-    mixed = torch.cat([ordinary, ordinary * 1e25])
-    assert torch.equal(sharpen(mixed, temperature=0.5)[:2], sharpen(ordinary, temperature=0.5))
-    loss = parse_loss("ce+sr", reduction="none")
-    label = torch.tensor([0, 2, 0, 2])
-    assert torch.equal(loss(mixed, label)[:2], loss(ordinary, label[:2]))
-
-
 def test_the_gradient_without_a_graph_knows_large_logits():
     label = torch.tensor([0, 2])
     found = mean_and_gradient(parse_loss("ce+sr"), ordinary * 1e25, label)
     exact = mean_and_gradient(parse_loss("ce+sr"), ordinary.double(), label)
     assert_close(found.mean.double(), exact.mean)
     assert_close(found.gradient.double() * 1e25, exact.gradient, rtol=1e-4, atol=1e-5)
-
-
-def test_infinite_logits_stay_a_fault():
-    given = torch.tensor([[float("inf"), 0.0], [1.0, 0.0]])
-    values = parse_loss("ce+sr", reduction="none")(given, torch.tensor([0, 0]))
-    assert values.isnan().tolist() == [True, False]

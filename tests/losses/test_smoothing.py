@@ -78,28 +78,12 @@ def test_smoothing_vector_spreads_a_share():
     assert smoothing_vector(2, 1).tolist() == [0, 1]
 
 
-def test_share_and_vector_are_the_same_penalty():
-    logits, label = batch()
-    vector = torch.tensor([0.05, 0.05, 0.05, 0.8, 0.05], dtype=torch.float64)
-    by_vector = SparseRegularized(CrossEntropy(), vector=vector)
-    by_share = SparseRegularized(CrossEntropy(), vector=0.2)
-    assert_close(by_share(logits, label), by_vector(logits, label), rtol=1e-12, atol=0)
-
-
 def test_no_share_is_the_plain_norm():
     logits, label = batch()
     plain = SparseRegularized(CrossEntropy())
     assert torch.equal(
         SparseRegularized(CrossEntropy(), vector=0)(logits, label), plain(logits, label)
     )
-
-
-def test_penalty_takes_more_axes():
-    outputs = torch.softmax(batch(2, 5, 3)[0], dim=1)
-    penalty = permutation_penalty(outputs, p=0.5, vector=0.2)
-    flat = permutation_penalty(outputs.movedim(1, -1).reshape(-1, 5), p=0.5, vector=0.2)
-    assert penalty.shape == (2, 3)
-    assert_close(penalty.reshape(-1), flat)
 
 
 def test_what_is_no_distribution_is_refused():

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import io
-import pickle
 
 import pytest
 import torch
 from losses.catalogue import batch
-from torch import nn
 from torch.testing import assert_close
 
 from labelproof import (
     CrossEntropy,
-    Normalized,
     SparseRegularized,
     constant,
     cosine,
@@ -56,20 +52,6 @@ def test_parts_add_up_to_the_loss(reduction: Reduction):
     assert torch.equal(parts.base, CrossEntropy(reduction=reduction, weight=weight)(sharp, label))
 
 
-@pytest.mark.parametrize("kind", ["index", "probabilities"])
-@pytest.mark.parametrize("reduction", ["none", "sum"])
-def test_parts_follow_a_reduction_that_was_changed(reduction: Reduction, kind: str):
-    logits, label = batch(8, 5)
-    target = label if kind == "index" else torch.softmax(batch(8, 5, seed=1)[0], dim=1)
-    weight = torch.tensor([1.0, 2.0, 0.5, 0.1, 3.0], dtype=torch.float64)
-    loss = SparseRegularized(CrossEntropy(weight=weight))
-    loss.reduction = reduction
-    changed = loss.parts(logits, target)
-    assert_close(changed.total, loss(logits, target))
-    made = SparseRegularized(CrossEntropy(weight=weight, reduction=reduction))
-    assert_close(tuple(changed), tuple(made.parts(logits, target)))
-
-
 def test_parts_leave_out_what_is_ignored():
     logits, label = batch(8, 5)
     logits[:3] = 100 * torch.eye(5, dtype=torch.float64)[:3]  # certain, and ignored
@@ -90,14 +72,6 @@ def test_sparse_rate_is_the_share_of_certain_outputs():
     finite = log_probabilities.clamp_min(-50)
     assert float(loss.parts(finite, label).sparse_rate) == 0.5
     assert float(loss.parts(finite[0], label[0]).sparse_rate) == 1
-
-
-def test_parts_of_a_dense_prediction():
-    logits, label = batch(2, 5, 3, scale=6)
-    loss = SparseRegularized(CrossEntropy(), normalize=False)
-    flat = logits.movedim(1, -1).reshape(-1, 5)
-    assert_close(loss.parts(logits, label), loss.parts(flat, label.reshape(-1)))
-    assert 0 < float(loss.parts(logits, label).sparse_rate) < 1
 
 
 def test_schedules_are_followed_by_epoch_and_by_step():
@@ -168,17 +142,6 @@ def test_the_smallest_temperature_has_its_gradient(scale: float):
     assert_close(slopes[2], slopes[1], rtol=1e-4, atol=1e-4 * float(slopes[0].abs().max()))
 
 
-def test_a_schedule_that_gives_no_number_is_refused():
-    with pytest.raises(TypeError, match="weight at epoch 0: expected a number, got 'much'"):
-        SparseRegularized(CrossEntropy(), weight=lambda epoch: "much")  # pyright: ignore
-
-
-def test_epoch_reaches_the_losses_inside():
-    inner = scheduled()
-    SparseRegularized(Normalized(inner)).set_epoch(4)
-    assert inner.epoch == 4
-
-
 def test_state_restores_epoch_weight_and_temperature():
     saved = scheduled()
     saved.set_epoch(13)
@@ -194,14 +157,6 @@ def test_state_restores_epoch_weight_and_temperature():
     )
     logits, label = batch()
     assert torch.equal(restored(logits, label), saved(logits, label))
-
-
-def test_state_of_a_model_that_holds_the_loss():
-    losses = [scheduled(), scheduled()]
-    models = [nn.Sequential(nn.Linear(2, 2), loss) for loss in losses]
-    losses[0].set_epoch(6)
-    models[1].load_state_dict(models[0].state_dict())
-    assert losses[1].epoch == 6
 
 
 @pytest.mark.parametrize("move", ["half", "bfloat16", "float", "double"])
@@ -227,40 +182,6 @@ def test_moving_to_a_device_moves_everything():
     assert (float(filled._weight), float(filled._temperature)) == (1.2, 0.9)
 
 
-def test_made_without_memory_it_has_its_numbers():
-    with torch.device("meta"):
-        loss = SparseRegularized(CrossEntropy(), weight=2.0)
-    logits, label = batch()
-    expected = SparseRegularized(CrossEntropy(), weight=2.0)(logits, label)
-    assert torch.equal(loss(logits, label), expected)
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda loss: pickle.loads(pickle.dumps(loss))])  # noqa: S301
-def test_a_copy_lives_its_own_life(copied):
-    loss = scheduled()
-    loss.set_epoch(3)
-    twin = copied(loss)
-    assert (twin.epoch, twin.weight) == (3, loss.weight)
-    twin.set_epoch(20)
-    logits, label = batch()
-    assert loss.epoch == 3
-    assert not torch.equal(twin(logits, label), loss(logits, label))
-
-
-def test_epoch_may_move_between_forward_and_backward():
-    logits, label = batch()
-    loss = scheduled()
-    slopes = []
-    for moves in (False, True):
-        loss.set_epoch(0)
-        inputs = logits.clone().requires_grad_()
-        value = loss(inputs, label)
-        if moves:
-            loss.set_epoch(8)
-        slopes.append(torch.autograd.grad(value, inputs)[0])
-    assert torch.equal(slopes[0], slopes[1])
-
-
 def test_a_network_that_starts_at_zero_can_start():
     logits = torch.zeros(3, 5, requires_grad=True)
     loss = SparseRegularized(CrossEntropy())
@@ -272,16 +193,6 @@ def test_a_network_that_starts_at_zero_can_start():
     assert (slope[label == 0, 0] < 0).all(), "towards the label"
 
 
-def test_one_zero_row_leaves_the_others_alone():
-    logits, label = batch()
-    loss = SparseRegularized(CrossEntropy(reduction="none"))
-    expected = loss(logits, label)
-    logits[2] = 0
-    value = loss(logits, label)
-    assert torch.equal(value[[0, 1, 3, 4, 5]], expected[[0, 1, 3, 4, 5]])
-    assert value[2].isfinite()
-
-
 def test_regularized_losses_can_be_built_upon():
     logits, label = batch()
     inner = SparseRegularized(CrossEntropy(reduction="none"), weight=2)
@@ -289,15 +200,6 @@ def test_regularized_losses_can_be_built_upon():
     penalty = lp_norm(torch.log_softmax(logits, dim=1), p=0.5)
     assert_close(twice(logits, label), inner(logits, label) + 3 * penalty)
     assert_close(inner.per_example(logits, label), inner(logits, label))
-
-
-def test_autocast_leaves_the_loss_in_single_precision():
-    logits, label = batch(dtype=torch.float32)
-    loss = scheduled()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        value = loss(logits, label)
-    assert value.dtype == torch.float32
-    assert_close(value, loss(logits, label))
 
 
 def test_printing_shows_what_it_is():

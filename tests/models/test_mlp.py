@@ -4,17 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from labelproof.models import MLP
-
-
-def test_its_layers_have_the_widths_asked_for() -> None:
-    network = MLP(3, (2, 5), hidden=(7, 4))
-    shapes = [(m.in_features, m.out_features) for m in network.modules() if type(m) is nn.Linear]
-    assert sorted(shapes) == sorted([(10, 7), (7, 4), (4, 3)])
-    assert network.features(torch.zeros(6, 2, 5)).shape == (6, 4)
-    assert network(torch.zeros(6, 2, 5)).shape == (6, 3)
 
 
 def test_a_row_and_an_image_of_the_same_numbers_are_the_same_input() -> None:
@@ -22,14 +13,6 @@ def test_a_row_and_an_image_of_the_same_numbers_are_the_same_input() -> None:
     second = MLP(3, (3, 2, 2), generator=torch.Generator().manual_seed(0))
     rows = torch.rand(4, 12, generator=torch.Generator().manual_seed(1))
     assert torch.equal(first(rows), second(rows.reshape(4, 3, 2, 2)))
-
-
-def test_batch_normalisation_is_there_when_asked_for() -> None:
-    def norms(network: nn.Module) -> int:
-        return sum(isinstance(module, nn.BatchNorm1d) for module in network.modules())
-
-    assert norms(MLP(3, (4,))) == 0
-    assert norms(MLP(3, (4,), batch_norm=True)) == 2
 
 
 def test_without_hidden_layers_it_is_a_linear_classifier() -> None:

@@ -61,20 +61,6 @@ def test_the_global_random_state_is_left_as_it_was(text: str) -> None:
 
 
 @every_network
-def test_without_a_generator_the_global_one_decides(text: str) -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = make_network(text, num_classes=5, input_shape=SHAPE)
-        moved = torch.get_rng_state()
-    expected = make(text).state_dict()
-    assert all(torch.equal(value, expected[name]) for name, value in network.state_dict().items())
-    # It moved as far as the weights that were kept, and not as far as those that were overwritten.
-    generator = torch.Generator().manual_seed(0)
-    make_network(text, num_classes=5, input_shape=SHAPE, generator=generator)
-    assert torch.equal(moved, generator.get_state())
-
-
-@every_network
 def test_weights_start_as_the_paper_says(text: str) -> None:
     for module in make(text).modules():
         if isinstance(module, nn.Conv2d):
@@ -85,24 +71,6 @@ def test_weights_start_as_the_paper_says(text: str) -> None:
             continue
         assert 0.9 * limit < module.weight.abs().max() <= limit
         assert module.bias is None or not module.bias.any()
-
-
-@every_network
-@pytest.mark.parametrize("training", [True, False])
-def test_the_order_in_memory_does_not_change_the_outputs(text: str, training: bool) -> None:
-    plain, ordered = make(text).double().train(training), make(text).double().train(training)
-    # torch's stubs do not know `memory_format` alone as an argument of `to`.
-    ordered = ordered.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-    # Four images leave batch norms with next to no variance, which blows the last digit up.
-    images = batch(16).double()
-    outputs = plain(images)
-    others = ordered(images.contiguous(memory_format=torch.channels_last))
-    torch.testing.assert_close(others, outputs)
-    outputs.square().sum().backward()
-    others.square().sum().backward()
-    for one, other in zip(plain.parameters(), ordered.parameters(), strict=True):
-        assert one.grad is not None
-        torch.testing.assert_close(other.grad, one.grad)
 
 
 @pytest.mark.parametrize("name", ["cnn4", "cnn8", "resnet18", "mlp with batch norm"])
@@ -130,11 +98,3 @@ def test_a_cuda_graph_replays_it(text: str) -> None:
     held.copy_(images)
     graph.replay()
     torch.testing.assert_close(outputs, expected)
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_every_name_has_a_line_for_a_list(name: str) -> None:
-    summary = NETWORKS[name].summary
-    assert summary
-    assert "\n" not in summary
-    assert not summary.endswith(".")

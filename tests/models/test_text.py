@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 
 from labelproof.models import (
     MLP,
-    NETWORKS,
     EightLayerCNN,
     FourLayerCNN,
     ResNet,
@@ -20,8 +17,6 @@ from labelproof.models import (
     make_network,
 )
 from labelproof.text import TextError
-
-steady = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 def make(text: str, **options: Any) -> nn.Module:
@@ -79,27 +74,6 @@ def test_text_makes_the_network_it_names(text: str, expected: nn.Module) -> None
 def test_one_network_is_written_in_one_way(text: str, expected: str) -> None:
     assert format_network(text) == expected
     assert format_network(expected) == expected
-
-
-@steady
-@given(st.data())
-def test_the_order_of_arguments_does_not_matter(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(list(NETWORKS)))
-    defaults = NETWORKS[name].arguments
-    values = {
-        argument: data.draw(st.booleans() if default in (True, False) else st.integers(1, 300))
-        for argument, default in defaults.items()
-    }
-    orders = [data.draw(st.permutations(sorted(values))) for _ in range(2)]
-    texts = [
-        f"{name}({', '.join(f'{argument}={values[argument]}' for argument in order)})"
-        for order in orders
-    ]
-    assert format_network(texts[0]) == format_network(texts[1])
-    changed = {argument for argument in values if values[argument] != defaults[argument]}
-    assert all(
-        (f"{argument}=" in format_network(texts[0])) == (argument in changed) for argument in values
-    )
 
 
 MISTAKES: list[tuple[str, int, str]] = [

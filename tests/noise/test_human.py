@@ -1,5 +1,4 @@
 import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -71,18 +70,6 @@ def test_labels_are_read_from_both_kinds_of_file(suffix: str, tmp_path: Path) ->
     np.testing.assert_array_equal(result.noisy, WORSE)
     assert result.rate == 0.5
     np.testing.assert_array_equal(result.matrix, [[1, 0, 0], [0, 0.5, 0.5], [0, 1, 0]])
-
-
-def test_a_file_written_with_an_older_numpy_is_read(tmp_path: Path) -> None:
-    torch.save({"clean_label": CLEAN, "worse_label": WORSE}, tmp_path / "new.pt")
-    names = (b"numpy._core.multiarray", b"numpy.core.multiarray")
-    with (
-        zipfile.ZipFile(tmp_path / "new.pt") as new,
-        zipfile.ZipFile(tmp_path / "old.pt", "w") as old,
-    ):
-        for name in new.namelist():
-            old.writestr(name, new.read(name).replace(*names))
-    np.testing.assert_array_equal(human_labels(tmp_path / "old.pt", "worse").noisy, WORSE)
 
 
 def test_labels_in_another_order_are_refused(tmp_path: Path) -> None:

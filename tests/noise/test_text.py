@@ -3,7 +3,6 @@ import pytest
 
 from labelproof.noise import (
     CONFUSIONS,
-    UnlearnableClassWarning,
     asymmetric_matrix,
     corrupt,
     corrupt_by_instance,
@@ -29,13 +28,6 @@ from labelproof.noise import (
 def test_text_round_trips(text: str) -> None:
     assert str(parse_noise(text)) == text
     assert parse_noise(f" {text.upper()} ") == parse_noise(text)
-
-
-def test_the_parts_are_there() -> None:
-    noise = parse_noise("symmetric:0.6:exact")
-    assert (noise.kind, noise.rate, noise.exact) == ("symmetric", 0.6, True)
-    noise = parse_noise("human:random2")
-    assert (noise.kind, noise.rate, noise.which) == ("human", 0.1812, "random2")
 
 
 def test_bad_text_says_what_is_expected() -> None:
@@ -111,8 +103,3 @@ def test_what_a_kind_needs_is_asked_for() -> None:
         parse_noise("instance:0.3").apply([0, 1, 2], **given)
     with pytest.raises(ValueError, match="human: expected the file of human:worse"):
         parse_noise("human:worse").apply([0, 1, 2], **given)
-
-
-def test_a_rate_that_drowns_classes_warns() -> None:
-    with pytest.warns(UnlearnableClassWarning, match="class 0 is written 1"):
-        parse_noise("pair:0.6").apply(np.arange(90) % 3, num_classes=3, dataset="any", seed=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 import operator
 import time
 from collections.abc import Callable
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from array_audits import cards, made_audit, suspects_of
-from audits import make_photos
+from array_audits import cards, made_audit, suspects_of, with_scores
+from audits import make_findings, make_photos
 from browser import chromium, open_page  # noqa: F401
 
 from labelproof.audit.folder import Audit
@@ -24,7 +25,7 @@ from labelproof.data.load import Reading
 from labelproof.report.audit import write_audit_page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Position
 
 FOREIGN = ("犬", "कुत्ता", "собака")
 
@@ -57,7 +58,8 @@ def test_a_class_pair_chosen_in_the_matrix_is_shown_sorted_and_saved(
     with open_page(browser, reduced_motion="reduce") as page:
         page.on("request", lambda request: requests.append(request.url))
         page.goto(path.as_uri())
-        assert cards(page)[: len(suspects)] == suspects
+        assert cards(page) == suspects
+        page.get_by_label("whose label is more likely right").check()
         assert page.locator("#status").inner_text() == "1 to 60 of 200 samples."
 
         page.locator(".confusion").get_by_role(
@@ -71,8 +73,7 @@ def test_a_class_pair_chosen_in_the_matrix_is_shown_sorted_and_saved(
         assert page.locator(".confusion [aria-pressed=true]").count() == 1
         assert [row["sample"] for row in saved(page)] == [name for _, _, name in pair]
 
-        page.get_by_role("button", name="Show all").click()
-        page.get_by_label("less suspicious ones too").uncheck()
+        page.get_by_role("button", name="Reset").click()
         assert len(cards(page)) == len(suspects)
         page.get_by_label("sorted by").select_option("least")
         assert cards(page) == suspects[::-1]
@@ -98,7 +99,6 @@ def test_what_is_saved_is_the_file_of_suspects(browser: Browser, tmp_path: Path)
     path = write_audit_page(tmp_path / "page.html", hostile, Samples(hostile, samples.dataset))
     with open_page(browser, reduced_motion="reduce") as page:
         page.goto(path.as_uri())
-        page.get_by_label("less suspicious ones too").uncheck()
         with page.expect_download() as download:
             page.get_by_role("button", name="Save as CSV").click()
         assert Path(download.value.path()).read_bytes() == hostile.suspects_csv().encode()
@@ -109,6 +109,7 @@ def test_the_keyboard_reaches_everything(browser: Browser, photos: tuple[Audit, 
     names = [name for _, _, name in suspects_of(audit)]
     with open_page(browser, viewport={"width": 1200, "height": 800}) as page:
         page.goto(path.as_uri())
+        page.get_by_label("whose label is more likely right").check()
 
         def focused(part: str) -> str:
             return page.evaluate(f"document.activeElement.querySelector('{part}')?.textContent")
@@ -237,28 +238,78 @@ def test_fifty_thousand_samples_open_fast(
         page.goto(path.as_uri(), wait_until="commit")
         page.wait_for_selector(".card")
         opened = page.evaluate("performance.now()") / 1000
-        assert page.locator(".card").count() == 60
-        if classes == 100:
-            findings = audit.findings
-            picture = page.locator("#confusion-picture")
-            box = picture.bounding_box()
-            assert box is not None
-            given, suggested = (
-                int(x[findings.suspects[0]]) for x in (findings.given, findings.suggested)
-            )
-            picture.click(
-                position={
-                    "x": (given + 0.5) / classes * box["width"],
-                    "y": (suggested + 0.5) / classes * box["height"],
-                }
-            )
-            assert {card[:2] for card in cards(page)} == {(f"class {given}", f"class {suggested}")}
+        assert page.locator("#gallery .card").count() == 60
     for name, value in (("bytes", size), ("made_in_s", made), ("opened_in_s", opened)):
         record_property(name, value)
     print(f"{classes} classes: {size:,} bytes, made in {made:.1f} s, opened in {opened:.2f} s")
     assert size < 10_000_000
     assert made < 30
     assert opened < 4
+
+
+def test_a_hundred_classes_are_clustered_and_named_by_pointer_and_finger(
+    browser: Browser, tmp_path: Path
+) -> None:
+    names = tuple(f"class {number}" for number in range(100))
+    base, true = make_findings(20_000, 100, wrong=0)
+    # Each class is taken for the one 50 further on, and for no other.
+    given = np.where(np.arange(20_000) % 5 == 0, (true + 50) % 100, true)
+    score = np.where(given != true, 0.9, 0.1)
+    matrix = 0.8 * np.eye(100) + 0.2 * np.roll(np.eye(100), 50, axis=1)
+    findings = replace(base, given=given, transition=matrix)
+    findings = with_scores(replace(findings, suggested=true), score)
+    audit, samples = made_audit(20_000, names, findings=findings)
+    path = write_audit_page(tmp_path / "report.html", audit, samples)
+    order = json.loads(path.read_text("utf-8").partition('id="matrices">')[2].partition("<")[0])
+    row = order["order"].index(7)
+    column = order["order"].index(57)
+    assert abs(row - column) == 1
+    suspects = int(((true == 7) & (given == 57)).sum())
+    for touch in (False, True):
+        with open_page(browser, viewport={"width": 390, "height": 800}, has_touch=touch) as page:
+            page.goto(path.as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
+            cells = page.locator(".heat-cells").first
+            box = cells.bounding_box()
+            assert box is not None
+            side = box["width"] / 100
+            assert side >= 12, "a finger has to hit it"
+            at: Position = {"x": (column + 0.5) * side, "y": (row + 0.5) * side}
+            (cells.tap if touch else cells.click)(position=at)
+            words = f"class 7 labelled class 57: {suspects} suspects."
+            readout = page.locator(".readout").first
+            assert readout.locator("span").inner_text() == words
+            assert page.locator(".heat-grid").first.locator(".at").all_inner_texts() == [
+                "class 57",
+                "class 7",
+            ]
+            if touch:
+                readout.get_by_role("button", name="Show them").tap()
+            assert {card[:2] for card in cards(page)} == {("class 57", "class 7")}
+
+
+def test_the_strip_comes_first_and_each_suspect_has_its_likeliest_classes(
+    browser: Browser, photos: tuple[Audit, Path]
+) -> None:
+    audit, path = photos
+    names = [name for _, _, name in suspects_of(audit)]
+    first = int(audit.findings.suspects[0])
+    assert audit.findings.likeliest is not None
+    likeliest = [audit.class_names[label] for label in audit.findings.likeliest[first]]
+    with open_page(browser) as page:
+        page.goto(path.as_uri())
+        strip = page.locator("#strip .card")
+        assert page.locator("h1 + ol#strip + .finding").count() == 1
+        assert strip.locator(".name").all_text_contents() == names[:10]
+        for card in (strip.first, page.locator("#gallery .card").first):
+            said = card.locator(".likely > span").all_inner_texts()
+            assert [text.split() for text in said] == [
+                [name, share] for name, share in zip(likeliest, ("70%", "20%", "10%"), strict=True)
+            ]
+        # It opens though the list below is about something else.
+        page.get_by_label("containing").fill("nothing like it")
+        strip.nth(2).click()
+        assert page.locator("#enlarged-name").inner_text() == names[2]
 
 
 def test_rows_are_found_by_their_text_and_a_warning_is_a_box(
@@ -274,10 +325,13 @@ def test_rows_are_found_by_their_text_and_a_warning_is_a_box(
     audit = audit_given(told, dataset, data=tmp_path / "t.csv")
     with open_page(browser, reduced_motion="reduce") as page:
         page.goto(audit.report(tmp_path / "report.html").as_uri())
-        page.get_by_label("containing").fill("number 17 never")
+        page.get_by_label("containing").fill("number 18 never")
         assert page.locator("#gallery .prose").all_inner_texts() == [
-            "the parcel of customer number 17 never came"
+            "the parcel of customer number 18 never came"
         ]
+        page.locator("#gallery .card").first.click()
+        assert page.locator("#enlarged-look .prose").get_attribute("colspan") == "3"
+        page.keyboard.press("Escape")
         assert (
             page.locator(".finding").evaluate("it => getComputedStyle(it).borderTopWidth") == "2px"
         )

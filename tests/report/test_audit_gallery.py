@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from array_audits import made_audit
 
+import labelproof
+from labelproof.audit.samples import open_samples
 from labelproof.report.audit import write_audit_page
 from labelproof.report.audit_gallery import list_samples, look_at, seen_first
+from labelproof.report.typical import Typical
 
 
 def test_few_suspects_are_followed_by_the_next_samples() -> None:
@@ -47,3 +51,28 @@ def test_each_pair_of_classes_is_seen_before_more_of_another(tmp_path: Path) -> 
     page = write_audit_page(tmp_path / "page.html", audit, samples, limit_bytes=500_000)
     assert 450_000 < page.stat().st_size <= 500_000
     assert f" of {listed.suspects} suspects have a picture here" in page.read_text(encoding="utf-8")
+
+
+def test_cells_that_are_unusual_for_the_given_class_are_marked(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    kinds = np.array(["cat", "dog"])[np.arange(80) % 2]
+    weight = np.where(kinds == "cat", 4, 30) + generator.normal(0, 0.5, 80)
+    sound = np.where(kinds == "cat", "meow", "bark")
+    kinds[0], sound[2] = "dog", ""  # a cat that is labelled dog, and a cell that is missing
+    note = [f"seen by someone for the time number {n}" for n in range(80)]
+    table = pd.DataFrame({"note": note, "weight": weight, "sound": sound, "kind": kinds})
+    table.to_csv(tmp_path / "pets.csv", index=False)
+    told = np.where(np.arange(80) % 2 == 0, 0.9, 0.1)[:, None]
+    audit = labelproof.audit(
+        tmp_path / "pets.csv", "kind", probabilities=np.hstack([told, 1 - told])
+    )
+    samples = open_samples(audit)
+    looks = look_at(
+        samples, list_samples(audit, limit_bytes=10**6), limit_bytes=10**6, typical=Typical(samples)
+    )
+    first, second, *_ = looks.values()
+    assert isinstance(first, tuple)
+    assert first[0][2:] == ["meow", "dog"]
+    assert first[1] == [1, 2]
+    assert isinstance(second, tuple)
+    assert second[1] == []

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from array_audits import cards, made_audit, suspects_of, with_scores
 from audits import make_findings, make_photos
-from browser import chromium, open_page  # noqa: F401
+from browser import LEFTS, chromium, open_page  # noqa: F401
 from PIL import Image
 
 from labelproof.audit.findings import Estimate
@@ -85,14 +85,14 @@ def test_hostile_names_are_text_in_the_file(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "<script>alert" not in text
     assert "<img src=x" not in text
-    assert text.count("</script>") == 3
+    assert text.count("</script>") == 4
     assert "\u2028" not in text
     data = embedded(path, "data")
     assert data["classes"] == list(HOSTILE)
     assert set(data["names"]) == set(audit.samples)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_name_does_not_turn_the_words_around_it(tmp_path: Path) -> None:
+def test_a_name_does_not_turn_the_words_around_it(browser: Browser, tmp_path: Path) -> None:
     names = ("cat\u202e", "\u2067dog")
     audit, samples = made_audit(80, names)
     path = write_audit_page(tmp_path / "page.html", audit, samples)
@@ -100,6 +100,12 @@ def test_a_name_does_not_turn_the_words_around_it(tmp_path: Path) -> None:
     assert "cat" in words
     assert not set("\u202e\u2067") & set(words)
     assert embedded(path, "data")["classes"] == list(names)
+    with open_page(browser) as page:
+        page.goto(path.as_uri())
+        for control, label in (("#given", "0"), ("#suggested", "1")):
+            page.select_option(control, label)
+        lefts = page.locator("#status").evaluate(LEFTS)
+        assert lefts == sorted(lefts)
 
 
 def test_names_that_are_not_utf_8_do_not_stop_the_page(tmp_path: Path) -> None:
@@ -132,7 +138,7 @@ def test_the_noise_matrix_has_its_intervals(photos: tuple[Audit, Path], tmp_path
     many, samples = made_audit(400, tuple(f"class {number}" for number in range(21)))
     text = write_audit_page(tmp_path / "page.html", many, samples).read_text(encoding="utf-8")
     assert "true classes (rows) and given labels (columns), 21 by 21" in text
-    assert 'class="heat' in text
+    assert 'class="heat-grid"' in text
     assert '<table class="heat' not in text
 
 
@@ -169,14 +175,14 @@ def test_it_fits_the_window_in_light_and_dark(
 def test_it_prints_on_white_without_controls(
     browser: Browser, photos: tuple[Audit, Path], screenshots: Path
 ) -> None:
-    _, path = photos
+    audit, path = photos
     with open_page(browser, color_scheme="dark", reduced_motion="reduce") as page:
         page.goto(path.as_uri())
         assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
         page.emulate_media(media="print", color_scheme="dark")
         assert not page.locator("#controls").is_visible()
         assert not page.locator("#pager").is_visible()
-        assert page.locator(".card").count() == 60
+        assert page.locator("#gallery .card").count() == len(audit.findings.suspects)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
             "rgb(255, 255, 255)"
         )
@@ -208,11 +214,11 @@ def test_hostile_and_foreign_names_are_only_text(
         page.locator(".card").first.click()
         assert page.locator("#enlarged-name").inner_text().startswith(HOSTILE[0])
         page.keyboard.press("Escape")
-        page.get_by_role("button", name="Show all").click()
+        page.get_by_role("button", name="Reset").click()
         shown = {given for given, _, _ in cards(page)}
         assert shown <= {name.strip() for name in audit.class_names}
         assert page.locator("img[src=x]").count() == 0
-        assert page.locator("script").count() == 3
+        assert page.locator("script").count() == 4
         assert page.evaluate("document.documentElement.scrollWidth") == 360
         page.screenshot(path=screenshots / "audit-hostile.png", full_page=True)
     assert not met
@@ -228,11 +234,14 @@ def test_one_suspect_and_none(browser: Browser, tmp_path: Path) -> None:
         path = write_audit_page(tmp_path / "page.html", audit, samples)
         with open_page(browser) as page:
             page.goto(path.as_uri())
-            assert page.locator(".card").count() == 50
-            assert page.locator(".card.below").count() == 50 - suspects
+            # Suspects alone, unless there is none.
+            assert page.locator("#gallery .card").count() == (suspects or 50)
+            assert page.locator("#strip .card").count() == suspects
+            if suspects:
+                page.get_by_label("and 49 whose label is more likely right").check()
+            assert page.locator("#gallery .card.below").count() == 50 - suspects
             assert page.locator(".confusion").count() == suspects
             assert page.get_by_text("There is no suspect.").count() == 1 - suspects
-            assert page.get_by_label("less suspicious ones too").count() == suspects
 
 
 def test_a_suspect_without_a_better_label_says_so(browser: Browser, tmp_path: Path) -> None:
@@ -244,11 +253,7 @@ def test_a_suspect_without_a_better_label_says_so(browser: Browser, tmp_path: Pa
     path = write_audit_page(tmp_path / "page.html", audit, samples)
     with open_page(browser) as page:
         page.goto(path.as_uri())
-        assert [suggested for _, suggested, _ in cards(page)[:3]] == [
-            "no other label stands out",
-            "no other label stands out",
-            "",
-        ]
+        assert [suggested for _, suggested, _ in cards(page)] == ["no other label stands out"] * 2
 
 
 def test_rows_are_shown_by_their_cells(browser: Browser, tmp_path: Path, screenshots: Path) -> None:
@@ -279,11 +284,12 @@ def test_rows_are_shown_by_their_cells(browser: Browser, tmp_path: Path, screens
         first = int(findings.suspects[0])
         expected = [cell for pair in samples.cells(first)[:6] for cell in pair]
         shown = page.eval_on_selector(
-            ".card .cells", "cells => [...cells.children].map(cell => cell.textContent)"
+            "#gallery .cells", "cells => [...cells.children].map(cell => cell.textContent)"
         )
         assert shown == [*expected, "and 2 more"]
-        assert page.locator(".card").nth(1).get_by_text("the row is not there any more").count()
-        page.locator(".card").first.click()
+        gone_card = page.locator("#gallery .card").nth(1)
+        assert gone_card.get_by_text("the row is not there any more").count()
+        page.locator("#gallery .card").first.click()
         assert page.locator("#enlarged-look th[scope=row]").all_inner_texts() == [
             column for column, _ in samples.cells(first)
         ]
@@ -299,9 +305,10 @@ def test_an_image_that_has_vanished_says_so_on_its_card(browser: Browser, tmp_pa
     path = write_audit_page(tmp_path / "report.html", audit, samples)
     with open_page(browser) as page:
         page.goto(path.as_uri())
-        gone = page.get_by_text("the image cannot be read any more")
+        gone = page.locator("#gallery").get_by_text("the image cannot be read any more")
         assert gone.count() == 1
-        assert page.locator(".card").first.get_by_text("the image cannot be read").count() == 1
+        first = page.locator("#gallery .card").first
+        assert first.get_by_text("the image cannot be read").count() == 1
         assert page.get_by_text("1 sample could not be read any more").is_visible()
 
 

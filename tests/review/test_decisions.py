@@ -97,6 +97,34 @@ def test_it_is_a_stack_of_decisions(
     decisions.close()
 
 
+def test_those_taken_at_once_are_undone_at_once(path: Path, decisions: Decisions) -> None:
+    decisions.decide("1", "cat", "keep", "cat")
+    assert decisions.accept((name, "cat", "dog") for name in "1234") == 4
+    decisions.decide("5", "cat", "keep", "cat")
+    assert decisions.accept([]) == 0
+    for expected in (
+        {"5": "keep"} | dict.fromkeys("1234", "accept"),
+        dict.fromkeys("1234", "accept"),
+    ):
+        assert {one.sample: one.choice for one in decisions.latest().values() if one} == expected
+        decisions.undo()
+    assert {one.sample: one.choice for one in decisions.latest().values() if one} == {"1": "keep"}
+    assert set(decisions.latest(since=5)) == {(name, "cat") for name in "12345"}
+    decisions.undo()
+    assert decisions.latest() == {}
+    assert decisions.undo() is None
+
+
+def test_decisions_of_the_first_version_are_taken_over(path: Path) -> None:
+    with Decisions(path) as decisions:
+        decisions.decide("1", "cat", "keep", "cat")
+        decisions._file.execute("ALTER TABLE decisions DROP COLUMN batch")
+        decisions._file.execute("PRAGMA user_version = 1")
+    with Decisions(path) as decisions:
+        assert decisions.accept([("2", "cat", "dog")]) == 1
+        assert [one.sample for one in decisions.history()] == ["1", "2"]
+
+
 def test_a_label_that_has_changed_is_another_matter(decisions: Decisions) -> None:
     decisions.decide("a", "cat", "accept", "dog")
     decisions.decide("a", "dog", "keep", "dog")
@@ -161,7 +189,7 @@ def test_files_that_are_something_else_are_named(path: Path) -> None:
     later = sqlite3.connect(path)
     later.execute("PRAGMA user_version = 9")
     later.close()
-    with pytest.raises(ValueError, match="expected decisions of version 1, got version 9"):
+    with pytest.raises(ValueError, match="expected decisions of version 2, got version 9"):
         Decisions(path)
 
 
@@ -181,7 +209,7 @@ def test_a_write_that_fails_is_told_and_leaves_no_trace(path: Path, decisions: D
 def test_many_decisions_are_read_as_quickly_as_few(decisions: Decisions) -> None:
     with decisions._writing():
         for number in range(20_000):
-            decisions._add(f"{number}.jpg", "cat", "keep", "cat", None)
+            decisions._add(f"{number}.jpg", "cat", "keep", "cat")
     for query, looked_up in (
         ("SELECT * FROM latest", 2),
         ("SELECT * FROM standing WHERE sample = 'a' AND given = 'b' ORDER BY number DESC", 2),

@@ -69,16 +69,16 @@ def test_only_its_own_names_are_answered(review: Served) -> None:
 def test_decisions_come_from_its_own_page_only(review: Served) -> None:
     values = json.dumps({"place": 0, "choice": "keep", "since": 0})
     for origin in (None, "null", "http://evil.example", f"https://127.0.0.1:{review.port}"):
-        for path in ("decide", "undo"):
+        for path in ("decide", "accept", "undo"):
             asked = ask(review, f"/{TOKEN}/{path}", method="POST", origin=origin, body=values)
             assert asked[0] == 403
     assert review.decisions.revision == 0
 
 
-def decide(review: Served, body: str | bytes) -> tuple[int, str]:
+def decide(review: Served, body: str | bytes, path: str = "decide") -> tuple[int, str]:
     status, text, _ = ask(
         review,
-        f"/{TOKEN}/decide",
+        f"/{TOKEN}/{path}",
         method="POST",
         origin=f"http://127.0.0.1:{review.port}",
         body=body,
@@ -100,14 +100,25 @@ def test_nonsense_is_refused_and_keeps_nothing(review: Served) -> None:
         status, text = decide(review, json.dumps(values))
         assert status == 400, (values, text)
         assert 0 < len(text) <= 1000
+    pair = {"given": 0, "suggested": 1, "since": 0}
+    for values in [
+        *({**pair, name: n} for name in pair for n in (-1, 10**30, 1e300, None, [[[]]], {"a": {}})),
+        *({**pair, "suggested": suggested} for suggested in (0, 3)),
+        {"since": 0},
+    ]:
+        status, text = decide(review, json.dumps(values), "accept")
+        assert status == 400, (values, text)
+        assert 0 < len(text) <= 1000
     for body in ("", "{", "NaN", "[" * 100_000, '{"since":' + "9" * 5000 + "}", b"\xff\xfe\x00"):
-        status, text = decide(review, body)
-        assert status == 400, (body[:20], text)
+        for path in ("decide", "accept", "undo"):
+            status, text = decide(review, body, path)
+            assert status == 400, (body[:20], text)
     assert review.decisions.revision == before
 
 
 def test_a_body_is_bounded(review: Served) -> None:
-    assert decide(review, b" " * (1 << 20) + b"{}")[0] == 413
+    for path in ("decide", "accept", "undo"):
+        assert decide(review, b" " * (1 << 20) + b"{}", path)[0] == 413
     assert decide(review, json.dumps({"choice": "x" * 900_000}))[0] == 400
 
 
@@ -131,6 +142,7 @@ def test_a_connection_without_a_whole_request_is_closed(
 def test_what_is_not_there_is_said_to_be(review: Served) -> None:
     for path in ("sample/40", "picture/99999999999999999999", "nothing", "../store.py", "x/y"):
         assert ask(review, f"/{TOKEN}/{path}")[0] == 404
+    assert ask(review, f"/{TOKEN}/sample/{'9' * 5000}")[0] in (400, 404)
     for query in ("scope=all", "shown=x", "order=x", "given=x", "given=" + "9" * 5000):
         assert ask(review, f"/{TOKEN}/queue?{query}")[0] == 400
     assert json.loads(ask(review, f"/{TOKEN}/queue?given={10**30}")[1])["places"] == []

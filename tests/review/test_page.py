@@ -37,8 +37,12 @@ def test_each_decision_has_a_key(browser: Browser, photos: Audit, tmp_path: Path
         it.at(third)
         it.press("u")
         it.at(fourth)
-        other = ({0, 1, 2, 3} - {findings.given[fourth], findings.suggested[fourth]}).pop()
-        it.press(str(other + 1))
+        assert findings.likeliest is not None
+        likeliest = findings.likeliest[fourth].tolist()
+        other = ({*likeliest} - {findings.given[fourth], findings.suggested[fourth]}).pop()
+        # The keys 1 to 3 are those of the likeliest classes.
+        expect(it.page.locator("#classes button").first).to_contain_text("70%")
+        it.press(str(likeliest.index(other) + 1))
         it.at(fifth)
         assert it.kept() == {
             samples[first]: ("keep", it.name(findings.given[first])),
@@ -62,7 +66,7 @@ def test_each_decision_has_a_button(browser: Browser, photos: Audit, tmp_path: P
         it.page.locator("#another").tap()
         it.page.locator("#found li").nth(1).tap()
         it.at(order[4])
-        it.page.get_by_role("group", name="Give a class").get_by_role("button").nth(2).tap()
+        it.page.get_by_role("group", name="Give one of").get_by_role("button").nth(2).tap()
         it.at(order[5])
         for button, place in (("next", 6), ("previous", 5), ("undo", 4)):
             it.page.locator(f"#{button}").tap()
@@ -166,6 +170,11 @@ def test_filters(browser: Browser, photos: Audit, tmp_path: Path) -> None:
         expect(page.locator("#decided")).to_have_text("Left out as unsure")
         page.select_option("#order", "plausible")
         page.select_option("#pair", "")
+        named = photos.samples[of_pair[0]]
+        page.locator("#text").fill(named.upper())
+        expect(page.locator("#position")).to_have_text("1 of 1")
+        expect(page.locator("#name")).to_have_text(named)
+        page.locator("#text").fill("")
         page.select_option("#shown", "all")
         expect(page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
         page.select_option("#scope", "everything")
@@ -173,6 +182,61 @@ def test_filters(browser: Browser, photos: Audit, tmp_path: Path) -> None:
         page.select_option("#order", "suspicious")
         page.select_option("#shown", "undecided")
         expect(page.locator("#position")).to_contain_text(f"of {150 - len(of_pair)}")
+
+
+def test_all_of_a_confusion_are_accepted_at_once_and_taken_back(
+    browser: Browser, photos: Audit, tmp_path: Path
+) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        findings, first = photos.findings, it.suspects[0]
+        pair = (findings.given[first], findings.suggested[first])
+        alike = [n for n in it.suspects if (findings.given[n], findings.suggested[n]) == pair]
+        rest = [n for n in it.suspects if n not in alike]
+        assert len(alike) > 1
+        it.at(first)
+        it.press("g")
+        it.page.get_by_role("button", name="Cancel").click()
+        assert it.kept() == {}
+        it.page.locator("#accept-all").click()
+        words = it.page.locator("#group-words")
+        expect(words).to_contain_text(f"{len(alike)} undecided, given {it.name(pair[0])}")
+        it.page.locator("#group-accept").click()
+        it.at(rest[0])
+        expected = {photos.samples[n]: ("accept", it.name(pair[1])) for n in alike}
+        assert it.kept() == expected
+        it.press("k")
+        it.at(rest[1])
+        it.press("z")
+        it.at(rest[0])
+        assert it.kept() == expected
+        it.press("z")
+        expect(it.page.locator("#last")).to_have_text("Taken back")
+        assert it.kept() == {}
+        expect(it.page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
+
+
+def test_a_picture_is_zoomed_by_keys_and_clicks(
+    browser: Browser, photos: Audit, tmp_path: Path
+) -> None:
+    with opened(browser, photos, tmp_path) as it:
+        it.at(it.suspects[0])
+        picture = it.page.locator("#stage img")
+
+        def width() -> float:
+            box = picture.bounding_box()
+            assert box is not None
+            return box["width"]
+
+        before = width()
+        it.press("+", "+", "-")
+        assert width() == pytest.approx(2 * before, abs=2)
+        for times in (4, 8, 1):
+            picture.click()
+            assert width() == pytest.approx(times * before, abs=2)
+        it.press("+", "ArrowRight")
+        it.at(it.suspects[1])
+        assert width() == pytest.approx(before, abs=2)
+        assert it.kept() == {}
 
 
 def test_the_end_says_so_and_offers_the_rest(browser: Browser, tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from audits import make_findings, make_photos
-from browser import chromium  # noqa: F401
+from browser import LEFTS, chromium  # noqa: F401
 from review.opened import expect, opened
 
-from labelproof.audit.findings import Estimate
+from labelproof.audit.findings import Estimate, Findings
 from labelproof.audit.folder import Audit
 from labelproof.data.images import sample_names
 from labelproof.data.load import load_dataset
@@ -110,8 +110,31 @@ def test_rows_are_shown_as_cells(browser: Browser, tmp_path: Path) -> None:
         length, colour, _ = lines[place].split(",")
         expect(cells.filter(has_text="length")).to_contain_text(length)
         expect(cells.filter(has_text="colour")).to_contain_text(colour)
+        # Beside it what is typical of both classes: of a column with few values, the commonest.
+        heads = it.page.locator("#stage th[scope=col]").all_inner_texts()
+        assert heads[1:] == [
+            "this row",
+            *(f"typical {it.name(n)}" for n in labels(findings, place)),
+        ]
+        expect(cells.filter(has_text="length").locator("td")).to_have_count(3)
+        it.page.locator("#text").fill(f"{length}")
+        expect(it.page.locator("#position")).to_have_text("1 of 1")
+        it.page.locator("#main").focus()
         it.press("k")
-        it.at(it.suspects[1])
+        it.at("end")
+
+
+def labels(findings: Findings, place: int) -> tuple[int, int]:
+    return int(findings.given[place]), int(findings.suggested[place])
+
+
+def test_a_name_does_not_turn_the_words_around_it(browser: Browser, tmp_path: Path) -> None:
+    audit = unknown(("cat\u202e", "\u2067dog"))
+    with opened(browser, audit, tmp_path) as it:
+        it.at(it.suspects[0])
+        it.press("g")
+        lefts = it.page.locator("#group-words").evaluate(LEFTS)
+        assert lefts == sorted(lefts)
 
 
 def test_many_classes_and_samples(browser: Browser, tmp_path: Path) -> None:

@@ -70,6 +70,25 @@ def test_pairs_of_classes_are_all_there_and_filter(audit: Audit, decisions: Deci
         assert (findings.suggested[places] == suggested).all()
 
 
+def test_one_confusion_is_accepted_at_once_except_what_is_decided(
+    audit: Audit, decisions: Decisions
+) -> None:
+    review, findings = Review(audit, decisions), audit.findings
+    given, suggested, times = review.pairs()[0]
+    places = review.queue(given=given, suggested=suggested).tolist()
+    assert times > 2
+    review.decide(places[1], "keep")
+    assert review.accept_all(given, suggested) == times - 1
+    assert review.counts().changed == times - 1
+    assert review.decision(places[1]) == ("keep", given)
+    assert review.undo() in places
+    assert review.counts().decided == 1
+    assert findings.suspects.tolist() != places
+    for wrong in ((given, given), (given, 3), (-1, suggested)):
+        with pytest.raises(ValueError, match=r"given|suggested"):
+            review.accept_all(*wrong)
+
+
 def test_every_choice_is_counted_and_exported(audit: Audit, decisions: Decisions) -> None:
     review, findings = Review(audit, decisions), audit.findings
     kept, accepted, other, unsure = findings.suspects[:4].tolist()

@@ -51,11 +51,6 @@ def test_logits_of_the_gradient(logits: Any, message: str):
         terms(logits=logits)
 
 
-@pytest.mark.parametrize("kind", [torch.uint8, torch.int32])
-def test_small_integers_are_labels(kind: torch.dtype):
-    assert torch.equal(terms(target=LABELS.to(kind)).fitting, terms().fitting)
-
-
 @pytest.mark.parametrize("outputs", [np.full((2, 3), 1 / 3), [[0.5, 0.5]]], ids=["array", "list"])
 def test_outputs_are_tensors(outputs: Any):
     message = "outputs: expected a tensor, got .*; torch.as_tensor makes one"

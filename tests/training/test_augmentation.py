@@ -19,7 +19,6 @@ from torch.testing import assert_close
 from labelproof.training.augmentation import (
     Augmentation,
     augment_images,
-    change_hue,
     draw_augmentation,
     gather_images,
     jitter,
@@ -108,42 +107,6 @@ def test_the_seed_decides_the_draws():
         assert torch.equal(draws, drawn(augmentation, 50))
         if augmentation.columns:
             assert not torch.equal(draws, drawn(augmentation, 50, seed=2))
-
-
-def test_a_step_draws_the_same_whatever_stands_beside_it():
-    everything = parse_augmentation("resized-crop:8,crop:3,flip,rotation:20,jitter:0.4:1.5:0.3:0.1")
-    draws = drawn(everything, 30)
-    for text in str(everything).split(","):
-        alone = parse_augmentation(text)
-        (name,) = alone.columns
-        assert torch.equal(drawn(alone, 30), draws[:, everything.columns[name]])
-
-
-def test_no_augmentation_draws_nothing():
-    generator = torch.Generator().manual_seed(3)
-    before = generator.get_state()
-    assert draw_augmentation(Augmentation(), 5, generator).shape == (5, 0)
-    assert torch.equal(generator.get_state(), before)
-
-
-def test_crop_flip_and_rotation_are_those_of_single_images(images: Tensor):
-    augmentation = Augmentation(crop=3, flip=True, rotation=25)
-    draws = drawn(augmentation, len(images))
-    index = torch.randperm(len(images), generator=torch.Generator().manual_seed(4))
-    ours = gather_images(images, index, draws[index], augmentation, mean=MEAN, std=STD)
-    same = 0.0
-    for place, number in enumerate(index.tolist()):
-        down, right, mirror, cosine, sine = draws[number].tolist()
-        top, left = int(down) + 3, int(right) + 3
-        padded = np.pad(images[number].numpy(), ((3, 3), (3, 3), (0, 0)))
-        window = padded[top : top + 9, left : left + 11]
-        window = window[:, ::-1] if mirror else window
-        degrees = math.degrees(math.atan2(sine, cosine))
-        theirs = Image.fromarray(np.ascontiguousarray(window)).rotate(degrees)
-        close = (ours[place] - normalised(np.asarray(theirs))).abs() < 1e-5
-        same += float(close.float().mean()) / len(index)
-    # A pixel between two may be taken from either.
-    assert same > 0.995
 
 
 def test_without_rotation_every_pixel_is_that_of_single_images(images: Tensor):
@@ -298,17 +261,6 @@ def test_what_is_refused_is_named():
         Augmentation(flip=1)  # pyright: ignore[reportArgumentType]
 
 
-@steady
-@given(augmentations)
-def test_columns_of_the_draws_follow_each_other(augmentation: Augmentation):
-    end = 0
-    for columns in augmentation.columns.values():
-        assert columns.start == end < columns.stop
-        end = columns.stop
-    assert augmentation.num_draws == end
-    assert (end == 0) is (str(augmentation) == "none")
-
-
 GREY = np.array([0.2989, 0.587, 0.114])
 
 
@@ -316,10 +268,6 @@ def photos(count: int = 3, *, channels: int = 3) -> Tensor:
     images = torch.rand(count, 5, 7, channels, generator=torch.Generator().manual_seed(1))
     images[0, 0, :4] = torch.tensor([0.0, 1.0, 0.5, 0.25]).view(4, 1)  # black, white and greys
     return images
-
-
-def column(*factors: float) -> Tensor:
-    return torch.tensor(factors).view(-1, 1, 1, 1)
 
 
 def blended(image: NDArray[np.float64], other: object, factor: float) -> NDArray[np.float64]:
@@ -346,30 +294,6 @@ def test_jitter_is_the_formulas_in_order():
         reference(image.double().numpy(), row) for image, row in zip(images, factors, strict=True)
     ]
     assert_close(ours.double().numpy(), np.stack(theirs), rtol=0, atol=2e-5)
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_factors_of_one_change_nothing(channels: int):
-    images = photos(channels=channels)
-    neutral = torch.tensor([[1.0, 1.0, 1.0, 0.0]] * 3)
-    ours = jitter(images, neutral, strengths=(1.0, 1.0, 1.0, 0.5))
-    assert_close(ours, images, rtol=0, atol=1e-6)
-
-
-def test_a_step_of_strength_zero_is_left_out():
-    images = photos()
-    wild = torch.tensor([[3.0, 3.0, 3.0, 0.4]] * 3)
-    assert jitter(images, wild, strengths=(0, 0, 0, 0)) is images
-
-
-def test_hues_go_around_and_keep_light_and_dark():
-    images = photos()
-    third = change_hue(images, column(1 / 3, 1 / 3, 1 / 3))
-    assert_close(third, images.roll(1, dims=-1), rtol=0, atol=1e-5)
-    turned = change_hue(images, column(0.1, -0.3, 0.5))
-    assert_close(turned.amax(dim=-1), images.amax(dim=-1))
-    assert_close(turned.amin(dim=-1), images.amin(dim=-1), rtol=0, atol=1e-6)
-    assert_close(change_hue(turned, column(-0.1, 0.3, 0.5)), images, rtol=0, atol=1e-5)
 
 
 def test_one_channel_has_brightness_and_contrast_only():

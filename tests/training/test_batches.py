@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 from small_runs import small_digits
 
 from labelproof.data.dataset import Dataset, Split
-from labelproof.training import Configuration, Examples, Execution
 from labelproof.training.augmentation import (
     Augmentation,
-    gather_images,
     parse_augmentation,
-    prepare_images,
 )
 from labelproof.training.batches import (
     EpochPlan,
@@ -26,7 +23,6 @@ from labelproof.training.batches import (
     ResidentRows,
     plan_epoch,
 )
-from labelproof.training.trainer import Trainer
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 CPU = torch.device("cpu")
@@ -70,16 +66,6 @@ def test_epochs_and_seeds_have_orders_and_draws_of_their_own() -> None:
     assert torch.equal(again.draws, plans[-1].draws)
 
 
-def test_neither_batches_nor_augmentation_change_the_order() -> None:
-    used = np.arange(40)
-    orders = [
-        plan_epoch(used, 2, seed=1, batch_size=size, augmentation=augmentation).order
-        for size in (4, 10, 40)
-        for augmentation in (AUGMENTED, Augmentation())
-    ]
-    assert all(torch.equal(order, orders[0]) for order in orders)
-
-
 @steady
 @given(st.integers(6, 70), st.integers(5, 20), st.sampled_from([2, 3, 5]), st.integers(0, 3))
 def test_the_shares_of_processes_are_the_batches_of_one(
@@ -109,12 +95,6 @@ def test_the_shares_of_processes_are_the_batches_of_one(
         assert torch.equal(torch.cat(order), alone.order[position : position + whole])
         assert torch.equal(torch.cat(draws), alone.draws[position : position + whole])
         position += whole
-
-
-def test_nothing_to_learn_from_is_an_empty_plan() -> None:
-    found = plan(np.array([7]))
-    assert found.steps == []
-    assert found.order.shape == (0,)
 
 
 def feed_of(images: ResidentImages, count: int, augmentation: Augmentation) -> ResidentFeed:
@@ -158,46 +138,6 @@ def test_a_feed_gives_the_planned_examples_with_their_draws(
     assert int(feed.state["position"]) == len(found.order)
 
 
-def test_loading_a_shorter_plan_leaves_nothing_of_the_longer() -> None:
-    images = ResidentImages(small_digits(), CPU)
-    feed = feed_of(images, 40, AUGMENTED)
-    feed.load(plan(np.arange(40)))
-    short = plan(np.arange(100, 117), batch_size=8)
-    feed.load(short)
-    got = torch.cat([feed.fetch(share.local).indices for share in short.steps])
-    assert torch.equal(got, short.order)
-
-
-def test_images_lie_as_the_network_reads_them() -> None:
-    dataset = small_digits()
-    images = ResidentImages(dataset, CPU)
-    assert images.train.shape == (200, 8, 8, 1)
-    assert images.train.is_contiguous()
-    tests = torch.cat(list(images.test_batches(33)))
-    everything = torch.from_numpy(dataset.test.array).permute(0, 2, 3, 1)
-    expected = prepare_images(everything, mean=images.mean, std=images.std, dtype=torch.float32)
-    assert torch.equal(tests, expected)
-
-
-def test_batches_come_in_the_networks_numbers() -> None:
-    images = ResidentImages(small_digits(), CPU)
-    labels = Labels(*torch.zeros(2, 200, dtype=torch.int64))
-    feed = images.make_feed(FeedRequest(AUGMENTED, labels, 16, 8, torch.bfloat16))
-    found = plan(np.arange(16))
-    feed.load(found)
-    inputs = feed.fetch(8).inputs
-    assert inputs.dtype == torch.bfloat16
-    whole = gather_images(
-        images.train,
-        found.order[:8],
-        found.draws[:8],
-        AUGMENTED,
-        mean=images.mean,
-        std=images.std,
-    )
-    assert torch.equal(inputs, whole.bfloat16())
-
-
 def table(count: int = 90, width: int = 4) -> Dataset:
     draws = np.random.default_rng(0)
     rows = draws.normal(3, 2, (count, width)).astype(np.float32)
@@ -226,41 +166,3 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     assert torch.equal(fetched.weight, torch.linspace(0, 2, 90)[fetched.indices])
     with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
         rows.make_feed(FeedRequest(parse_augmentation("flip"), labels, 90, 8))
-
-
-@pytest.mark.parametrize(("loss", "stop"), [("ce", 1), ("ce+sr", 11)])
-def test_a_run_that_goes_on_from_within_an_epoch_comes_to_the_same_bytes(
-    loss: str, stop: int
-) -> None:
-    dataset = table()
-    configuration = Configuration(
-        "table",
-        loss=loss,
-        network="mlp(hidden=8,depth=1)",
-        epochs=2,
-        batch_size=8,
-        optimizer="adamw",
-        learning_rate=0.01,
-    )
-
-    def start() -> Trainer:
-        given = dataset.train.labels
-        examples = Examples(dataset, np.arange(90), given, np.roll(given, 1), 0.5)
-        return Trainer(configuration, examples, ResidentRows(dataset, CPU), Execution(CPU))
-
-    def finish(run: Trainer) -> list[dict[str, float]]:
-        found = []
-        while not run.finished:
-            run.begin()
-            while not run.advance():
-                pass
-            found.append(run.collect(run.end()))
-        return found
-
-    whole, first, second = start(), start(), start()
-    first.begin()
-    for _ in range(stop):
-        first.advance()
-    second.restore(first.checkpoint())
-    assert finish(second) == finish(whole)
-    assert torch.equal(second.optimizers[0].flat.values, whole.optimizers[0].flat.values)

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import errno
 import json
 import os
 import pickle
 import shutil
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -280,22 +278,6 @@ def test_all_is_on_the_disk_before_the_name_and_the_name_before_the_removal(
         f"sync {tmp_path.name}",
         "remove 00001.safetensors",
     ]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
-def test_a_disk_without_room_costs_no_earlier_checkpoint(tmp_path: Path) -> None:
-    import resource
-
-    save_checkpoint(tmp_path, "00001", at(1))
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-    try:
-        with pytest.raises(OSError, match=r"00002.*no room") as failure:
-            save_checkpoint(tmp_path, "00002", at(2, 500_000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert failure.value.errno == errno.EFBIG
-    assert names(tmp_path) == ["00001.safetensors"]
 
 
 def test_one_that_a_run_removes_while_it_is_read_is_looked_for_again(

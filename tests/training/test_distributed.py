@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -75,31 +73,6 @@ def test_alone_nothing_is_joined() -> None:
     execution = choose_execution("cpu")
     with taking_part(execution) as mine:
         assert mine == execution
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_a_process_whose_peer_never_arrives_ends_on_ctrl_c() -> None:
-    code = """if True:
-        from labelproof.training import StopRequest, choose_execution
-        from labelproof.training.distributed import taking_part
-        with StopRequest():
-            print("waiting", flush=True)
-            with taking_part(choose_execution("cpu")):
-                pass
-    """
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "2"}
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, **place}
-    ) as waiting:
-        assert waiting.stdout is not None
-        assert waiting.stdout.readline() == b"waiting\n"
-        time.sleep(1)
-        waiting.send_signal(signal.SIGINT)
-        try:
-            assert waiting.wait(timeout=20) == -signal.SIGINT
-        finally:
-            waiting.kill()
 
 
 @pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5, 5)])

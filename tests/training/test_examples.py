@@ -55,50 +55,10 @@ def test_noise_is_put_on_the_examples_that_are_used(noise: str, imbalance: str) 
     np.testing.assert_array_equal(examples.clean, labels)
 
 
-def test_the_seed_decides_which_labels_and_which_examples() -> None:
-    first, again, other = (
-        choose_examples(small(imbalance="step:0.3", seed=seed), small_digits())
-        for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first.used, again.used)
-    np.testing.assert_array_equal(first.given, again.given)
-    assert first.used.tolist() != other.used.tolist()
-
-
 def test_labels_that_no_one_vouches_for_are_not_called_clean() -> None:
     examples = choose_examples(small(), replace(small_digits(), clean=False))
     assert examples.clean is None
     assert examples.noise_rate > 0.2
-
-
-def test_the_dataset_is_left_as_it_was() -> None:
-    dataset = small_digits()
-    before = dataset.train.labels.copy()
-    choose_examples(small(noise="symmetric:0.6:exact"), dataset).given[:] = 0
-    np.testing.assert_array_equal(dataset.train.labels, before)
-
-
-def test_human_labels_come_from_their_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    from labelproof.noise.text import NoiseSpec
-
-    dataset = small_digits()
-    asked = {}
-
-    class Noisy:
-        noisy = (dataset.train.labels + 1) % 10
-
-    def apply(self: NoiseSpec, labels: np.ndarray, **options: object) -> type[Noisy]:
-        asked.update(options, count=len(labels))
-        return Noisy
-
-    monkeypatch.setattr(NoiseSpec, "apply", apply)
-    examples = choose_examples(
-        small(noise="human:worse", imbalance="step:0.5"), dataset, human="labels.npy"
-    )
-    assert asked["human"] == "labels.npy"
-    assert asked["count"] == 200
-    np.testing.assert_array_equal(examples.given, Noisy.noisy)
-    assert examples.noise_rate == 1
 
 
 def test_what_is_held_out_is_neither_learned_from_nor_chosen_by_the_truth() -> None:

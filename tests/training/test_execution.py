@@ -6,10 +6,7 @@ import pytest
 import torch
 
 from labelproof.training import choose_device, choose_execution
-from labelproof.training.configuration import PRECISIONS
 from labelproof.training.execution import TYPES, autocast, resolve_precision
-
-here = torch.cuda.is_available() or torch.backends.mps.is_available()
 
 
 def test_the_fastest_device_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,18 +54,6 @@ def test_cuda_is_compiled_and_recorded_unless_told(monkeypatch: pytest.MonkeyPat
     execution = choose_execution("cuda", compile=False, record=False)
     assert (execution.compile, execution.record) == (False, False)
     assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "4", "the user's own number was overwritten"
-
-
-def test_streams_get_queues_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "")
-    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS")
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
-    choose_execution("cpu")
-    assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "32"
-
-
-def test_every_precision_has_numbers() -> None:
-    assert {"auto", *TYPES} == set(PRECISIONS)
 
 
 @pytest.mark.parametrize(

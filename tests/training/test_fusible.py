@@ -8,16 +8,12 @@ from torch import Tensor, nn
 from torch._dynamo.backends.common import aot_autograd
 
 from labelproof.models import make_network
-from labelproof.training.configuration import Configuration
-from labelproof.training.execution import Execution
 from labelproof.training.kernels.fusible import (
     FusibleMaxPool2d,
     FusibleReLU,
     fusing_options,
     make_fusible,
 )
-from labelproof.training.provenance import Description
-from labelproof.training.trainer import make_networks
 
 # torch's own, while it traces any function with a gradient of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
@@ -68,14 +64,6 @@ def test_a_compiler_is_shown_no_pooling() -> None:
     assert not any("max_pool2d" in name for name in seen)
 
 
-def test_infinities_and_nans_pass_as_they_do_in_torch() -> None:
-    odd = torch.tensor([1.0, float("nan"), float("inf"), -float("inf")])
-    images = torch.cartesian_prod(odd, odd, odd, odd).view(-1, 1, 2, 2)
-    for plain in (nn.MaxPool2d(2), nn.ReLU()):
-        fusible = torch.compile(make_fusible(copy.deepcopy(plain)), backend="aot_eager")
-        torch.testing.assert_close(fusible(images), plain(images), equal_nan=True, rtol=0, atol=0)
-
-
 def test_other_layers_are_left_alone() -> None:
     for layer in (
         nn.MaxPool2d(3),
@@ -98,11 +86,3 @@ def test_the_compilers_options_are_known_to_it_and_for_these_layers_alone() -> N
     options = fusing_options([nn.Linear(2, 2), make_fusible(network)])
     assert options
     assert all(hasattr(config, name) for name in options)
-
-
-def test_only_a_compiler_for_a_gpu_gets_them() -> None:
-    configuration = Configuration(data="mnist", network="cnn4(width=4,hidden=8)")
-    description = Description(configuration.network, (1, 8, 8), ("a", "b"), (0.0,), (1.0,))
-    execution = Execution(torch.device("cpu"), compile=True)
-    (network,) = make_networks(configuration, description, execution, 1)
-    assert fusing_options([network]) == {}

@@ -12,24 +12,11 @@ from labelproof import parse_loss
 from labelproof.training.algorithms import Supervised
 from labelproof.training.algorithms.base import Batch
 from labelproof.training.batches import Fetched
-from labelproof.training.metrics import MEMORY, SEEN, Backlog, Tally
+from labelproof.training.metrics import Backlog, Tally
 from labelproof.training.step import judge
 from labelproof.training.trainer import Trainer
 
 CPU = torch.device("cpu")
-
-
-def test_sums_are_read_by_name() -> None:
-    tally = Tally(["base", "penalty"], 3, CPU)
-    for step in range(3):
-        tally.add(torch.tensor(1.0), torch.arange(8, dtype=torch.float64) * step)
-    tally.correct.fill_(41)
-    tally.held.copy_(torch.tensor([[1, 0, 4], [2, 0, 5]]))
-    sums, correct, held_correct, held_predicted, diverged = tally.read().wait()
-    assert (held_correct, held_predicted) == (5, [2, 0, 5])
-    assert list(sums) == ["train_loss", "base", "penalty", *MEMORY, *SEEN]
-    assert list(sums.values()) == [0, 3, 6, 9, 12, 15, 18, 21]
-    assert (correct, diverged) == (41, -1)
 
 
 def test_the_first_step_that_went_wrong_is_kept() -> None:
@@ -39,27 +26,6 @@ def test_the_first_step_that_went_wrong_is_kept() -> None:
             tally.add(torch.tensor(value), torch.zeros(6, dtype=torch.float64))
         assert tally.read().wait().diverged == 2
         assert int(tally.count) == 5
-
-
-def test_steps_are_counted_over_epochs_and_sums_are_not() -> None:
-    tally = Tally([], 3, CPU)
-    for _ in range(2):
-        tally.start_epoch()
-        tally.add(torch.tensor(1.0), torch.ones(6, dtype=torch.float64))
-    assert tally.sums.tolist() == [1] * 6
-    assert int(tally.count) == 2
-
-
-def test_a_reading_is_of_its_moment() -> None:
-    tally = Tally([], 3, CPU)
-    tally.add(torch.tensor(1.0), torch.ones(6, dtype=torch.float64))
-    reading = tally.read()
-    tally.start_epoch()
-    tally.correct.fill_(9)
-    tally.add(torch.tensor(torch.nan), torch.ones(6, dtype=torch.float64))
-    sums, correct, _, _, diverged = reading.wait()
-    assert list(sums.values()) == [1] * 6
-    assert (correct, diverged) == (0, -1)
 
 
 CLASSES, BATCH = 5, 11
@@ -123,21 +89,6 @@ def test_when_it_is_counted_changes_no_bit(loss: str) -> None:
         assert count(algorithm, tally_of(algorithm, places=64), reads) == whole
 
 
-def test_a_run_goes_on_where_its_tally_was_kept() -> None:
-    algorithm = algorithm_of("ce+sr")
-    whole = count(algorithm, tally_of(algorithm, places=64))
-    first, second = tally_of(algorithm, places=64), tally_of(algorithm, places=64)
-    for number, (logits, fetched) in enumerate(steps(150)):
-        tally = first if number < 100 else second
-        if number == 100:
-            for name, tensor in second.state.items():
-                tensor.copy_(first.state[name])
-        assert tally.backlog is not None
-        batch = Batch((logits,), fetched.target, fetched.indices)
-        tally.backlog.add(algorithm.losses(batch)[0], logits, fetched)
-    assert second.read().wait().sums == whole
-
-
 def test_a_loss_that_is_no_number_is_known_at_once() -> None:
     algorithm = algorithm_of("ce")
     tally = tally_of(algorithm, places=64)
@@ -149,27 +100,6 @@ def test_a_loss_that_is_no_number_is_known_at_once() -> None:
     counted = tally.read().wait()
     assert counted.diverged == 3
     assert counted.sums["clean_seen"] + counted.sums["wrong_seen"] == 5 * BATCH + 4
-
-
-def test_a_new_epoch_forgets_what_was_waiting() -> None:
-    algorithm = algorithm_of("ce")
-    tally = tally_of(algorithm, places=64)
-    count(algorithm, tally)
-    logits, fetched = steps(1)[0]
-    assert tally.backlog is not None
-    tally.backlog.add(torch.tensor(1.0), logits, fetched)
-    tally.start_epoch()
-    assert not any(tally.read().wait().sums.values())
-    assert int(tally.count) == 151
-
-
-def test_many_classes_wait_for_fewer_steps() -> None:
-    tally = tally_of(algorithm_of("ce"))
-    algorithm = algorithm_of("ce")
-    few = Backlog(tally, algorithm, batch_size=200, num_classes=10)
-    many = Backlog(tally, algorithm, batch_size=512, num_classes=1000)
-    most = Backlog(tally, algorithm, batch_size=1 << 12, num_classes=1 << 12)
-    assert (few.places, many.places, most.places) == (64, 2, 1)
 
 
 def waits(run: Trainer) -> bool:

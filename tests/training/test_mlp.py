@@ -11,7 +11,6 @@ from small_runs import CPU, small, small_digits, small_run, train_epoch
 
 from labelproof.training.batches import ResidentImages
 from labelproof.training.examples import choose_examples
-from labelproof.training.execution import Execution
 from labelproof.training.kernels.mlp import make_direct
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.trainer import Trainer
@@ -35,14 +34,6 @@ def test_runs_that_take_the_direct_way() -> None:
     assert not is_direct(precision="bf16")
     assert not is_direct(precision="fp16")
     assert not is_direct(algorithm="co-teaching")
-
-
-@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # torch's own use
-def test_a_compiled_run_does_not() -> None:
-    execution = Execution(torch.device("cpu"), compile=True, convolution="torch")
-    run = small_run(small(network=MLP), execution)
-    assert run.plain.direct is None
-    assert run.tally.backlog is None
 
 
 @pytest.mark.parametrize(
@@ -88,23 +79,6 @@ def test_examples_that_count_differently() -> None:
     losses = [train_epoch(run)["train_loss"] for run in (direct, traced, alike)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert losses[0] != pytest.approx(losses[2], rel=1e-3)
-
-
-def test_whoever_listens_to_the_network_hears_every_step() -> None:
-    run, alone = small_run(small(network=MLP)), small_run(small(network=MLP))
-    heard: list[int] = []
-    hook = run.networks[0].register_forward_hook(lambda *_: heard.append(1))
-    run.begin()
-    run.advance()
-    hook.remove()
-    run.advance()
-    assert len(heard) == 1
-    alone.begin()
-    for _ in range(2):
-        alone.advance()
-    pairs = zip(run.networks[0].parameters(), alone.networks[0].parameters(), strict=True)
-    for mine, theirs in pairs:
-        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced() -> None:

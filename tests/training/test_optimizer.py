@@ -131,23 +131,6 @@ def test_l1_is_on_all_parameters_or_on_weights_and_before_or_after_clipping() ->
                     torch.testing.assert_close(moved, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("l1_on", ["all", "weights"])
-def test_runs_of_other_l1_share_what_is_compiled(l1_on: str) -> None:
-    torch.compiler.reset()
-    counted = torch._dynamo.testing.CompileCounter()  # pyright: ignore
-    compiled = torch.compile(Optimizer.update, dynamic=False, backend=counted)
-    for l1 in (1e-5, 1e-4, 1e-3):
-        network, plain = Odd(), Odd()
-        for each, change in ((network, compiled), (plain, Optimizer.update)):
-            optimizer = Optimizer(small(l1=l1, l1_on=l1_on), each)
-            names = {id(parameter): name for name, parameter in each.named_parameters()}
-            given = gradients(each, 0)
-            change(optimizer, [given[names[id(parameter)]] for parameter in optimizer.parameters])
-        for name, parameter in network.named_parameters():
-            assert torch.equal(parameter, plain.get_parameter(name))
-    assert counted.frame_count == 1
-
-
 def test_parameters_are_views_with_their_names_shapes_strides_and_values() -> None:
     before, network = Odd(), Odd()
     flat = FlatParameters(network)
@@ -164,33 +147,6 @@ def test_parameters_are_views_with_their_names_shapes_strides_and_values() -> No
         assert parameter.data_ptr() % 16 == flat.values.data_ptr() % 16
     count = sum(parameter.numel() for parameter in network.parameters())
     assert count <= len(flat.values) < count + 4 * len(flat.parameters)
-
-
-def test_gathering_undoes_the_layout_whatever_the_gradients_is() -> None:
-    network = Odd()
-    flat = FlatParameters(network)
-    plain = [parameter.detach().clone() for parameter in flat.parameters]
-    other = [
-        each.contiguous(memory_format=torch.channels_last) if each.ndim == 4 else each
-        for each in plain
-    ]
-    contiguous = [each.contiguous() for each in plain]
-    for given in (plain, other, contiguous):
-        assert torch.equal(flat.gather(given), flat.values)
-
-
-def test_gaps_between_parameters_stay_zero() -> None:
-    network = Odd()
-    optimizer = Optimizer(small(optimizer="adamw", weight_decay=0.1), network)
-    for step in range(5):
-        update(optimizer, network, gradients(network, step))
-    used = torch.zeros_like(optimizer.flat.values, dtype=torch.bool)
-    start = optimizer.flat.values.data_ptr()
-    for parameter in optimizer.parameters:
-        first = (parameter.data_ptr() - start) // 4
-        used[first : first + parameter.numel()] = True
-    assert not used.all()
-    assert not optimizer.flat.values[~used].any()
 
 
 def test_frozen_parameters_stay() -> None:

@@ -79,34 +79,6 @@ def test_files_are_the_same_wherever_their_folder_is() -> None:
     assert there != of_files("dog/2.png", "cat/1.png")
 
 
-def test_letters_that_names_begin_with_are_kept() -> None:
-    assert of_files("photos/cat1.png", "photos/cat2.png") != of_files(
-        "photos/1.png", "photos/2.png"
-    )
-    assert of_files("photos/1.png") == of_files("elsewhere/1.png") != of_files("photos/2.png")
-
-
-def test_stored_images_are_told_by_their_names() -> None:
-    one, two = (StoredImage(name, b"") for name in ("row 1", "row 2"))
-    assert of_files(one, two) == of_files(one, two) != of_files(two, one)
-
-
-def test_images_whose_names_are_known_are_not_read() -> None:
-    class Costly:
-        def __len__(self) -> int:
-            return 2
-
-        def __getitem__(self, index: int, /) -> StoredImage:
-            raise AssertionError("read")
-
-        def name_of(self, index: int) -> str:
-            return f"row {index}"
-
-    split = Split(ImageFiles(Costly()), np.array([0, 1]))
-    dataset = Dataset("rows", {"train": split}, ("cat", "dog"), (0.5,), (0.5,))
-    assert fingerprint(dataset) == of_files(*(StoredImage(f"row {i}", b"") for i in range(2)))
-
-
 def test_no_file_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_images(tmp_path / "photos", NAMES)
     photos = load_dataset(tmp_path / "photos")

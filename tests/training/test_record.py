@@ -29,11 +29,6 @@ def test_a_record_keeps_six_digits_of_a_curve_and_a_line_for_each(tmp_path: Path
     assert saved.final_accuracy == 66.6667
 
 
-def test_a_runs_folder_can_be_given_as_text(tmp_path: Path) -> None:
-    assert read_record(str(write(tmp_path, record()))) == record()
-    assert read_record(str(tmp_path / "nowhere")) is None
-
-
 def test_a_run_that_was_not_tested_says_so_and_what_there_is_instead() -> None:
     held = RunRecord("mine", {}, 0.0, {"validation_accuracy": [50.0, 71.25]}, 1.5, {})
     with pytest.raises(ValueError, match=r"mine: .* no test part .* 71\.25% of the held-out"):
@@ -44,14 +39,6 @@ def test_a_run_that_was_not_tested_says_so_and_what_there_is_instead() -> None:
 
 def test_accuracy_is_the_last_epochs_not_the_best() -> None:
     assert record().final_accuracy == 90.0
-
-
-def test_a_record_can_be_written_again(tmp_path: Path) -> None:
-    write(tmp_path, record())
-    saved = read_record(write(tmp_path, record(accuracy=80.0)))
-    assert saved is not None
-    assert saved.final_accuracy == 80.0
-    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", json.dumps({"name": "x"}), "[" * 100_000])

@@ -10,11 +10,9 @@ import pytest
 from small_runs import CPU, StopAfter, kinds, load_small, small, small_run, train
 
 from labelproof.training import Job, train_runs
-from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.provenance import read_description
 from labelproof.training.run_folder import (
     FolderInUseError,
-    History,
     OtherConfigurationError,
     RunFolder,
     check_removable,
@@ -47,14 +45,6 @@ def test_the_record_is_written_last(tmp_path: Path) -> None:
         assert (tmp_path / "record.json").exists() == (event.kind == "finished")
 
 
-def test_every_epochs_line_is_there_when_it_is_told(tmp_path: Path) -> None:
-    job = Job(small(), tmp_path)
-    for event in train_runs([job], CPU, load=load_small, checkpoint_seconds=1000):
-        if event.kind == "epoch":
-            lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
-            assert json.loads(lines[-1])["epoch"] == event.value["epoch"] == len(lines) - 1
-
-
 def test_a_record_is_asked_for_by_its_configuration(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert folder.record(small()) is None
@@ -77,40 +67,6 @@ def test_a_setting_that_an_older_version_did_not_have_was_at_its_default(tmp_pat
         RunFolder(tmp_path).record(small(average=0.9))
 
 
-def test_an_epoch_that_was_cut_short_keeps_the_time_it_took(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("labelproof.training.runner.time.perf_counter", Ticks())
-    train(Job(small(), tmp_path), stop=StopAfter(5))
-    checkpoint = load_checkpoint(tmp_path / "checkpoint", on_problem=pytest.fail)
-    assert checkpoint is not None
-    assert checkpoint.values["begun"] == 100
-    events = train(Job(small(), tmp_path))
-    assert next(event for event in events if event.kind == "epoch").value["seconds"] >= 200
-    record = RunFolder(tmp_path).record(small())
-    assert record is not None
-    assert record.seconds >= 200
-
-
-class Ticks:
-    """A clock that is a hundred seconds later whenever it is looked at."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 100
-        return self.now
-
-
-def test_resuming_where_there_is_nothing_is_a_beginning(tmp_path: Path) -> None:
-    run = small_run(small())
-    history = RunFolder(tmp_path / "none").resume(run, on_problem=pytest.fail)
-    assert history == History()
-    assert (run.epoch, run.step) == (0, 0)
-    assert not (tmp_path / "none").exists()
-
-
 def test_a_process_that_does_not_write_resumes_without_writing(tmp_path: Path) -> None:
     train(Job(small(), tmp_path), stop=StopAfter(9))
     for name in ("metrics.jsonl", "timing.jsonl"):
@@ -119,16 +75,6 @@ def test_a_process_that_does_not_write_resumes_without_writing(tmp_path: Path) -
     history = RunFolder(tmp_path).resume(run, on_problem=pytest.fail, writes=False)
     assert (run.epoch, run.step, len(history.metrics)) == (1, 2, 1)
     assert not (tmp_path / "metrics.jsonl").exists()
-
-
-def test_a_history_is_a_curve_for_each_metric() -> None:
-    history = History(
-        [{"epoch": 0, "loss": 2.0}, {"epoch": 1, "loss": 1.0}],
-        [{"seconds": 1.5}, {"seconds": 0.25}],
-    )
-    assert history.curve == {"epoch": [0, 1], "loss": [2.0, 1.0]}
-    assert history.seconds == 1.75
-    assert History().curve == {}
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

@@ -22,13 +22,10 @@ from torch import Tensor, nn
 
 from labelproof.models.text import make_network
 from labelproof.training import (
-    Configuration,
     DeviceMemoryError,
     Event,
-    Examples,
     Job,
     StopRequest,
-    choose_examples,
     read_record,
     train_runs,
 )
@@ -170,16 +167,6 @@ def test_a_stop_saves_every_run_and_starts_no_other(tmp_path: Path) -> None:
     assert not (tmp_path / "2").exists()
 
 
-def test_a_stop_that_comes_while_runs_are_made_ready_starts_no_more(tmp_path: Path) -> None:
-    stop = StopRequest()
-    seen: list[str] = []
-    for event in train_runs(jobs_in(tmp_path), CPU, load=load_small, at_once=3, stop=stop):
-        seen.append(event.kind)
-        if event.kind == "started":
-            stop.signal = 15
-    assert seen == ["started", "stopped"]
-
-
 class Greedy(nn.Module):
     """Asks for more memory than there is, at its third call."""
 
@@ -215,14 +202,6 @@ def test_too_little_memory_says_what_to_lower(
     assert kinds(train(jobs[3]))[-1] == "finished"
 
 
-def test_a_run_given_up_in_the_middle_frees_its_folder(tmp_path: Path) -> None:
-    job = Job(small(), tmp_path)
-    events = train_runs([job], CPU, load=load_small)
-    next(events)
-    events.close()  # pyright: ignore[reportAttributeAccessIssue]
-    assert kinds(train(job))[-1] == "finished"
-
-
 def test_what_the_folder_holds_is_what_the_events_said(tmp_path: Path) -> None:
     events = train(Job(small(network="cnn4(width=4)"), tmp_path))
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
@@ -245,18 +224,6 @@ def test_what_the_folder_holds_is_what_the_events_said(tmp_path: Path) -> None:
     with torch.no_grad():
         found = network((images - dataset.mean[0]) / dataset.std[0])
     torch.testing.assert_close(found, logits, rtol=2e-3, atol=2e-3)
-
-
-def test_the_examples_are_asked_for_by_configuration() -> None:
-    asked: list[Configuration] = []
-
-    def load(configuration: Configuration) -> Examples:
-        asked.append(configuration)
-        return choose_examples(configuration, small_digits())
-
-    jobs = [Job(small(seed=seed, epochs=1)) for seed in range(4)]
-    train(jobs, load=load, at_once=2)
-    assert asked == [job.configuration for job in jobs]
 
 
 def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:

@@ -38,16 +38,6 @@ def test_what_handled_signals_before_does_so_after() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_requests_may_stand_inside_each_other() -> None:
-    with StopRequest() as outer:
-        with StopRequest() as inner:
-            signal.raise_signal(signal.SIGTERM)
-            assert inner.wanted
-            assert not outer.wanted
-        signal.raise_signal(signal.SIGTERM)
-        assert outer.wanted
-
-
 def test_outside_the_main_thread_nothing_is_caught() -> None:
     handlers = []
 
@@ -60,13 +50,6 @@ def test_outside_the_main_thread_nothing_is_caught() -> None:
     thread.start()
     thread.join()
     assert handlers == [(before, False)]
-
-
-def test_a_request_without_a_block_is_only_a_wish() -> None:
-    stop = StopRequest()
-    stop.signal = signal.SIGTERM
-    assert stop.wanted
-    assert stop.exit_code == 143
 
 
 def test_time_that_is_over_is_a_wish_of_its_own() -> None:

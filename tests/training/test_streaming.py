@@ -121,13 +121,6 @@ def test_an_unreadable_image_is_named_and_the_next_epoch_goes_on(
     assert len(list(two_processes.batches([0, 1, 2], 2))) == 2
 
 
-def test_batches_left_early_do_not_come_later(photos: Photos, two_processes: StreamedImages):
-    started = two_processes.batches(ORDER, 1)
-    next(started)
-    again = torch.cat(list(two_processes.batches([3, 1], 1)))
-    assert torch.equal(again, torch.cat(list(StreamedImages(photos, CUT).batches([3, 1], 2))))
-
-
 def test_evaluation_shows_the_centre(photos: Photos):
     (batch,) = StreamedImages(photos, CUT).batches([4, 0], 2)
     for shown, number in zip(batch, [4, 0], strict=True):
@@ -166,12 +159,6 @@ def test_images_of_several_shapes_need_a_resized_crop(tmp_path: Path):
         r"got 8x9 with 3 channels; bring all to one with --augmentation resized-crop:SIZE",
     ):
         list(stream.batches([0, 1, 2], 2))
-
-
-def test_nothing_is_no_batch_and_no_images_are_refused(photos: Photos):
-    assert list(StreamedImages(photos, CUT).batches([], 2)) == []
-    with pytest.raises(ValueError, match="images: expected at least one"):
-        StreamedImages(np.zeros((0, 1, 2, 2), np.uint8))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -240,14 +227,6 @@ def test_files_give_the_bytes_of_arrays(tmp_path: Path, digits: tuple[Dataset, D
     arrays, lazy = digits
     expected = trained(tmp_path / "arrays", arrays, CONFIGURATION, workers=0)
     assert trained(tmp_path / "here", lazy, CONFIGURATION, workers=0) == expected
-
-
-@pytest.mark.slow
-def test_other_processes_decode_the_same(tmp_path: Path, digits: tuple[Dataset, Dataset]) -> None:
-    _, lazy = digits
-    resized = replace(CONFIGURATION, augmentation="resized-crop:12,flip,jitter:0.4:0.4:0:0")
-    expected = trained(tmp_path / "here", lazy, resized, workers=0)
-    assert trained(tmp_path / "workers", lazy, resized, workers=1) == expected
 
 
 def test_what_lies_in_memory_is_brought_to_the_device(digits: tuple[Dataset, Dataset]) -> None:

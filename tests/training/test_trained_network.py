@@ -8,7 +8,6 @@ import torch
 from trained import train_digits
 
 from labelproof.data import load_digits
-from labelproof.training.checkpoint import LaterFormatError
 from labelproof.training.run_folder import check_removable, remove_run
 from labelproof.training.trained_network import load_network
 
@@ -67,11 +66,6 @@ def test_images_of_another_shape_or_type_are_refused(
         load_network(finished).fit_image(np.zeros((3, 8, 8), np.uint8))
 
 
-def test_a_run_under_way_has_a_network_and_no_record(copy: Path) -> None:
-    (copy / "record.json").unlink()
-    assert load_network(copy).record is None
-
-
 def test_a_run_without_a_checkpoint_is_refused(copy: Path) -> None:
     shutil.rmtree(copy / "checkpoint")
     with pytest.raises(FileNotFoundError, match="has no checkpoint to load weights from; it is"):
@@ -88,17 +82,6 @@ def test_broken_weights_are_refused_with_the_reason(copy: Path) -> None:
     assert "starts anew" not in str(caught.value)
 
 
-def test_a_checkpoint_of_a_later_version_is_the_users_to_solve(
-    finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def newest_whole(*_: object) -> None:
-        raise LaterFormatError("expected a checkpoint of format 1, got 2; update labelproof")
-
-    monkeypatch.setattr("labelproof.training.trained_network.newest_whole", newest_whole)
-    with pytest.raises(ValueError, match="update labelproof"):
-        load_network(finished)
-
-
 @pytest.mark.parametrize("network", ["cnn4", "mlp"])
 def test_weights_of_another_network_are_refused_in_one_line(copy: Path, network: str) -> None:
     description = json.loads((copy / "model.json").read_text())
@@ -106,14 +89,6 @@ def test_weights_of_another_network_are_refused_in_one_line(copy: Path, network:
     with pytest.raises(ValueError, match=f"do not fit the network {network}: ") as caught:
         load_network(copy)
     assert "\n" not in str(caught.value)
-
-
-def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="is not the folder of a run"):
-        load_network(tmp_path)
-    (tmp_path / "model.json").write_text("[]")
-    with pytest.raises(ValueError, match="not a description of a network"):
-        load_network(tmp_path)
 
 
 def test_only_what_a_run_wrote_is_removed(copy: Path) -> None:

@@ -15,13 +15,13 @@ from labelproof import CrossEntropy
 from labelproof.data.dataset import Dataset
 from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
 from labelproof.models.text import make_network
-from labelproof.training import DivergedError, Execution
-from labelproof.training.algorithms import Batch, CoTeaching, Supervised
+from labelproof.training import DivergedError
+from labelproof.training.algorithms import Supervised
 from labelproof.training.augmentation import gather_images, parse_augmentation
 from labelproof.training.batches import Fetched
 from labelproof.training.metrics import MEMORY, Tally
 from labelproof.training.randomness import derive_seed, generator_for
-from labelproof.training.step import Average, judge
+from labelproof.training.step import judge
 from labelproof.training.trainer import Trainer
 
 
@@ -193,11 +193,6 @@ def test_an_epoch_is_what_a_plain_loop_makes_of_it(changes: dict[str, Any]) -> N
     assert_equal_training(small_run(small(**changes)))
 
 
-def test_the_devices_own_convolutions_come_to_the_same() -> None:
-    execution = Execution(torch.device("cpu"))
-    assert_equal_training(small_run(small(network="cnn4(width=8)", epochs=1), execution), epochs=1)
-
-
 @pytest.mark.parametrize("count", [193, 194])
 def test_a_last_batch_of_two_counts_and_one_of_one_does_not(count: int) -> None:
     run = small_run(small(), CPU, small_digits(count))
@@ -208,13 +203,6 @@ def test_a_last_batch_of_two_counts_and_one_of_one_does_not(count: int) -> None:
         network="mlp(hidden=16,depth=1)"
     )  # a batch norm of two magnifies rounding
     assert_equal_training(small_run(configuration, CPU, small_digits(count)), left_out=MEMORY)
-
-
-def test_an_example_left_over_does_not_count_as_one_that_is_not_fitted() -> None:
-    run = small_run(small(epochs=1), CPU, small_digits(193))
-    found, expected = train_epoch(run), Reference(run).epoch(0)
-    for name in MEMORY:
-        assert found[name] == pytest.approx(expected[name]), name
 
 
 def test_learning_rate_and_lambda_follow_the_papers_formulas() -> None:
@@ -326,51 +314,6 @@ def test_a_loss_that_is_no_number_is_told_with_its_step(changes: dict[str, Any])
         assert "lambda 1e+30" in str(no.value)
 
 
-def test_divergence_in_a_later_epoch_has_that_epochs_numbers() -> None:
-    run = small_run(small(epochs=4, loss="ce+sr(lambda0=1,rho=2,r=1)"))
-    train_epoch(run)
-    train_epoch(run)
-    run.begin()
-    run.advance()
-    with torch.no_grad():
-        next(run.networks[0].parameters()).fill_(torch.nan)
-    with pytest.raises(DivergedError) as no:
-        run.advance()
-    assert "since step 2 of epoch 3 (learning rate 0.05, lambda 4, tau 0.5)" in str(no.value)
-
-
-def test_a_checkpoint_is_a_copy() -> None:
-    run = small_run(small())
-    train_epoch(run)
-    checkpoint = run.checkpoint()
-    kept = {name: each.clone() for name, each in checkpoint.weights.items()}
-    moments = {name: each.clone() for name, each in checkpoint.state.items()}
-    train_epoch(run)
-    assert all(torch.equal(checkpoint.weights[name], each) for name, each in kept.items())
-    assert all(torch.equal(checkpoint.state[name], each) for name, each in moments.items())
-
-
-def test_a_restored_run_goes_on_as_the_one_it_was_taken_from() -> None:
-    first = small_run(small())
-    train_epoch(first)
-    first.begin()
-    first.advance()
-    first.advance()
-    checkpoint = first.checkpoint()
-    second = small_run(small())
-    train_epoch(second)  # whatever it did before is forgotten
-    second.restore(checkpoint)
-    assert (second.epoch, second.step) == (1, 2)
-    second.begin()
-    outcomes = []
-    for run in (first, second):
-        while not run.advance():
-            pass
-        outcomes.append((run.collect(run.end()), weights(run)))
-    assert outcomes[0][0] == outcomes[1][0]
-    assert torch.equal(outcomes[0][1], outcomes[1][1])
-
-
 def test_between_two_epochs_a_run_may_move_to_another_kind_of_device() -> None:
     first = small_run(small())
     train_epoch(first)
@@ -418,30 +361,6 @@ def test_memory_is_counted_as_it_is_defined() -> None:
     assert sums["wrong_fitted"] == sum(p == g != c for p, g, c in rows)
     assert sums["wrong_corrected"] == sum(p == c != g for p, g, c in rows)
     assert sums["train_loss"] == pytest.approx(7 * float(total))
-
-
-def test_two_networks_cost_their_sum_and_log_their_mean() -> None:
-    draws = torch.Generator().manual_seed(0)
-    logits = tuple(torch.randn(8, 3, generator=draws) for _ in range(2))
-    target = torch.arange(8) % 3
-    tally = Tally(["kept", "first_loss", "second_loss"], 3, torch.device("cpu"))
-    algorithm = CoTeaching(CrossEntropy(), num_classes=3, num_examples=8, noise_rate=0.0)
-    total = judge(
-        algorithm, tally, logits, Fetched(torch.zeros(8), torch.arange(8), target, target)
-    )
-    losses = algorithm.objectives(Batch(logits, target, torch.arange(8))).losses
-    torch.testing.assert_close(total, losses[0] + losses[1])
-    assert tally.read().wait().sums["train_loss"] == pytest.approx(8 * float(total) / 2)
-
-
-def test_an_average_follows_by_its_decay() -> None:
-    mine, theirs = [torch.zeros(3), torch.ones(2)], [torch.ones(3), torch.zeros(2)]
-    average = Average(mine, theirs, 0.9)
-    for step in range(1, 5):
-        average.update()
-        torch.testing.assert_close(mine[0], torch.full((3,), 1 - 0.9**step))
-        torch.testing.assert_close(mine[1], torch.full((2,), 0.9**step))
-    assert torch.equal(theirs[0], torch.ones(3))
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.99])

@@ -21,7 +21,7 @@ from small_runs import CPU, load_small, small
 from labelproof.training import Configuration, Job, StopRequest, train_runs
 from labelproof.training.checkpoint import load_checkpoint
 
-CONFIGURATION = small(epochs=12, loss="nl+sr", augmentation="crop:1,flip")
+CONFIGURATION = small(epochs=8, loss="nl+sr", augmentation="crop:1,flip")
 
 
 def train(
@@ -91,7 +91,7 @@ def kill(folder: Path, rounds: int, took: float) -> list[list[Any]]:
 def ask(folder: Path) -> list[list[Any]]:
     """Ask a run to end, by either signal, and let it finish later."""
     said: list[list[Any]] = []
-    for asked, epochs in ((signal.SIGTERM, 2), (signal.SIGINT, 6)):
+    for asked, epochs in ((signal.SIGTERM, 2), (signal.SIGINT, 4)):
         mine = folder / asked.name
         child, heard = fork(mine)
         with os.fdopen(heard) as stream:
@@ -125,6 +125,7 @@ def both(folder: Path) -> list[Any]:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     folder = Path(sys.argv[1])
+    load_small(CONFIGURATION)  # what it imports, no child has to import again
     took = whole(folder)
     found = {"kill": kill(folder, 6, took), "ask": ask(folder), "both": both(folder / "both")}
     print(json.dumps(found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from made_trials import made
 
-from labelproof.tuning.collapse import hopeless, warm_up
+from labelproof.tuning.collapse import hopeless
 
 EPOCHS = 20
 
@@ -21,8 +21,8 @@ OTHERS = [steady_at(accuracy, number=index) for index, accuracy in enumerate([50
 
 
 def test_a_trial_that_is_clearly_behind_is_let_go_after_its_warm_up() -> None:
-    assert hopeless(begun([40.0] * (warm_up(EPOCHS) - 1)), OTHERS) is None
-    why = hopeless(begun([40.0] * warm_up(EPOCHS)), OTHERS)
+    assert hopeless(begun([40.0] * 12), OTHERS) is None
+    why = hopeless(begun([40.0] * 13), OTHERS)
     assert why == "40.0% after 13 epochs, where the best had 58.0%"
 
 

@@ -127,7 +127,7 @@ def test_when_time_is_up_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("trials", 0), ("at_once", 0), ("seconds", -1), ("seed", -1), ("folds", 0)]
+    ("name", "value"), [("trials", 0), ("at_once", 0), ("seconds", -1), ("folds", 0)]
 )
 def test_what_cannot_be_meant_is_refused(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"^{name}: expected"):

@@ -65,7 +65,7 @@ def test_the_first_trials_are_different_losses_within_the_ranges(classes: int, e
         assert place.pop("kind") in KINDS
         for name, value in place.items():
             if name in RANGES:
-                assert RANGES[name].low <= value <= RANGES[name].high
+                assert RANGES[name][0] <= value <= RANGES[name][1]
             else:
                 assert value in CHOICES[name]
 
@@ -83,7 +83,7 @@ def test_many_classes_begin_with_weak_regularizers() -> None:
 @given(st.integers(2, 1000), st.none() | st.floats(0, 100))
 def test_hard_data_is_never_allowed_more_than_easy_data(classes: int, plain: float | None) -> None:
     limit = strongest(classes=classes, plain=plain)
-    assert RANGES["pull"].low < limit <= strongest(classes=2, plain=None)
+    assert RANGES["pull"][0] < limit <= strongest(classes=2, plain=None)
 
 
 @pytest.mark.parametrize(

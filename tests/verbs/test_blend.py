@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import labelproof
 from labelproof.audit.folder import Audit
 from labelproof.data import load_dataset
 from labelproof.models.blend import Blend
+from labelproof.tabular import candidates
 from labelproof.tabular.run import blend_configuration
 
 WRONG = np.arange(0, 240, 8)
@@ -34,6 +36,13 @@ def plants() -> pd.DataFrame:
     table = pd.DataFrame(sizes, columns=["height", "width"])
     colours = np.array(["red", "green", None])[generator.integers(3, size=240)]
     return table.assign(colour=colours, kind=np.array(["fig", "oak", "pear"])[given])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidates, "TREES", 10)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +158,9 @@ def test_files_that_are_not_a_blend_are_refused_and_run_nothing(made: Path, tmp_
 KILL = """
 import os, signal
 import labelproof
+from labelproof.tabular import candidates
 from labelproof.training import run_folder
+candidates.TREES = 10
 write = run_folder.write_text
 
 def kill(path, *arguments, **options):

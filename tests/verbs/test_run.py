@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -98,12 +97,6 @@ def test_a_run_audits_the_labels_it_was_trained_on(table: Path) -> None:
     assert audit.findings.agreement.value > 0.7
 
 
-def test_metrics_have_a_row_for_each_epoch(digits: labelproof.Run) -> None:
-    assert digits.metrics.index.tolist() == [1, 2, 3]
-    assert "3 of 3" in repr(digits)
-    assert "mlp(depth=1,hidden=32)" in digits._repr_html_()
-
-
 def test_the_format_of_an_export_is_that_of_its_ending(
     digits: labelproof.Run, tmp_path: Path
 ) -> None:
@@ -111,11 +104,3 @@ def test_the_format_of_an_export_is_that_of_its_ending(
     assert file.stat().st_size
     with pytest.raises(ValueError, match="format"):
         digits.export(file, format="pt2")
-
-
-def test_an_unfinished_run_is_warned_of(digits: labelproof.Run, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(digits.folder, run)
-    (run / "record.json").unlink()
-    with pytest.warns(UserWarning, match="not finished"):
-        labelproof.load_run(run)

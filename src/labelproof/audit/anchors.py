@@ -20,24 +20,21 @@ Reference:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.noise_model import Groups, NoiseModel, as_transition, shift, warmest
-
-__all__ = [
-    "Anchors",
-    "anchor_temperature",
-    "find_anchors",
-    "read_through",
-    "read_word",
-    "share_of_doubts",
-    "surest",
-    "trust_in_model",
-]
+from labelproof.audit.noise_model import (
+    Groups,
+    NoiseModel,
+    as_transition,
+    count_pairs,
+    shift,
+    warmest,
+)
 
 _ANCHORS = 0.1
 """Share of the samples of each predicted class that are beyond doubt, where there are such."""
@@ -64,21 +61,11 @@ def anchor_temperature(logits: NDArray[np.float32]) -> float:
     return warmest(shifted[chosen], _BEYOND_DOUBT)
 
 
-@dataclass(frozen=True)
-class Anchors:
+class Anchors(NamedTuple):
     """Which samples are anchors, `(N)`, and the predicted class of each sample, `(N)`."""
 
     chosen: NDArray[np.bool_]
     predicted: NDArray[np.int64]
-
-    def count(
-        self, given: NDArray[np.int64], classes: int, weight: NDArray[np.float32] | None = None
-    ) -> NDArray[np.float64]:
-        """How many anchors of each class (row) have each label (column)."""
-        counts = np.zeros((classes, classes))
-        each = 1.0 if weight is None else weight[self.chosen]
-        np.add.at(counts, (self.predicted[self.chosen], given[self.chosen]), each)
-        return counts
 
 
 def find_anchors(logits: NDArray[np.float32]) -> Anchors:
@@ -124,16 +111,16 @@ def read_through(
         'wrong 18%, 1%, 18%'
     """
     anchors = find_anchors(logits) if anchors is None else anchors
-    counts = anchors.count(given, logits.shape[1], weight)
+    weight = np.ones(len(given), np.float32) if weight is None else weight
+    counts = count_pairs(anchors.predicted, given, logits.shape[1], weight * anchors.chosen)
     matrix = _raised(model.transition, counts, by_chance)
-    inverse = None if matrix is None else _inverse(matrix)
-    if matrix is None or inverse is None:
+    # By the norm that costs least: this is done for every draw, with a thousand classes too.
+    if matrix is None or np.linalg.cond(matrix, 1) > _TANGLED:
         return model
-    reading = model.transition @ inverse
+    reading = model.transition @ np.linalg.inv(matrix)
     groups = Groups(shift(logits), given)
     word = read_word(groups.probabilities(model.temperature), reading)
-    weights = None if weight is None else weight[groups.order]
-    read = replace(model, transition=matrix)
+    read, weights = replace(model, transition=matrix), weight[groups.order]
     joint = groups.fit(1.0, start=read, steps=1, weight=weights, probabilities=word).joint
     differing = float(np.average(anchors.predicted != given, weights=weight))
     if 1 - np.trace(joint) > _MORE_THAN_DIFFER * differing:
@@ -145,17 +132,6 @@ def read_word(word: NDArray[np.floating], reading: NDArray[np.float64]) -> NDArr
     """What a network would say that had not learned the noise, `(N, C)`."""
     read = np.maximum(word @ reading, _LEAST)
     return (read / read.sum(axis=1, keepdims=True)).astype(np.float32)
-
-
-def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """What takes a matrix back; `None` where it cannot be."""
-    try:
-        inverse = np.asarray(np.linalg.inv(matrix), np.float64)
-    except np.linalg.LinAlgError:
-        return None
-    # Of the norm that costs nothing: this is done again for every draw, of a thousand classes too.
-    condition = np.abs(matrix).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max()
-    return inverse if condition <= _TANGLED else None
 
 
 def _raised(
@@ -198,7 +174,8 @@ def trust_in_model(logits: NDArray[np.float32], given: NDArray[np.int64]) -> flo
         >>> [trust_in_model(logits, np.where(wrong, other, true)) for other in (1, 1 - true)]
         [0.5, 0.0]
     """
-    counts = find_anchors(logits).count(given, logits.shape[1])
+    chosen, predicted = find_anchors(logits)
+    counts = count_pairs(predicted[chosen], given[chosen], logits.shape[1])
     either, apart = np.triu(counts + counts.T, 1), np.triu(counts - counts.T, 1)
     excess = max(float((apart**2 - either).sum()), 0.0) / max(float((either**2).sum()), 1.0)
     return 0.5 * min(max((excess**0.5 - 0.5) / 0.2, 0.0), 1.0)
@@ -233,12 +210,10 @@ def share_of_doubts(
     classes = logits.shape[1]
     if classes < 3:  # where every mistake is the second choice
         return 0.0
-    places, rest = np.arange(len(logits)), logits.copy()
-    first = logits.argmax(axis=1)
-    rest[places, first] = -np.inf
+    rest, first = shift(logits), logits.argmax(axis=1)
+    differing = surest(first, _margins(rest), _SUREST) & (given != first)
+    rest[np.arange(len(rest)), first] = -np.inf
     second = rest.argmax(axis=1)
-    margin = logits[places, first] - rest[places, second]
-    differing = surest(first, margin, _SUREST) & (given != first)
     weight = score[differing].astype(np.float64)
     if not weight.sum() > 0:
         return 0.0

@@ -19,20 +19,16 @@ from numpy.typing import NDArray
 from labelproof.audit.findings import FEWEST
 from labelproof.audit.predictions import Predictions
 from labelproof.data.dataset import Dataset
+from labelproof.fitting.attempts import Attempts, train_robustly
 from labelproof.fitting.recipe import Inputs
-from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
 from labelproof.training.files import read_arrays
-from labelproof.training.record import RunRecord
-from labelproof.training.run_folder import PREDICTIONS, RunFolder, owning, remove_run
-from labelproof.training.runner import Event, Job, train_runs
+from labelproof.training.run_folder import PREDICTIONS, RunFolder
+from labelproof.training.runner import Event, Job
 from labelproof.training.stop_request import StopRequest
-from labelproof.tuning.collapse import Watch, back_off
-from labelproof.tuning.validation import Validation, choose_validation
-
-__all__ = ["CrossValidation", "audit_loss"]
+from labelproof.tuning.validation import choose_validation
 
 
 class CrossValidation:
@@ -44,9 +40,9 @@ class CrossValidation:
             own share to validate on is not used.
         folds: Number of parts.
         folder: Where the runs are kept, each in a folder of its own.
-        weaken: Whether the penalty may be weakened where a network collapses.
         human: The file of human labels, for noise such as `human:worse`.
-        on_weaker: Told the loss that all parts start over with, before they do.
+        attempts: The loss to use, and those that collapsed; the configuration's loss unless given.
+        note: Writes the attempts down, when a run starts and after each collapse.
     """
 
     def __init__(
@@ -56,28 +52,30 @@ class CrossValidation:
         *,
         folds: int,
         folder: Path,
-        weaken: bool = True,
         human: str | os.PathLike[str] | None = None,
-        on_weaker: Callable[[str], None] | None = None,
+        attempts: Attempts | None = None,
+        note: Callable[[], None] = lambda: None,
     ):
-        self.configuration = replace(configuration, validation=0.0)
-        self.folder = folder
-        self.weaken = weaken
-        self.validation: Validation = choose_validation(
-            dataset, self.configuration, parts=folds, human=human
-        )
-        self.on_weaker = on_weaker
+        self.setting = replace(configuration, validation=0.0)
+        self.folder, self.note = folder, note
+        self.attempts = attempts or Attempts({}, configuration.loss)
+        self.validation = choose_validation(dataset, self.setting, parts=folds, human=human)
         self.failure: Exception | None = None
 
     @property
-    def folds(self) -> int:
-        """Number of parts."""
-        return len(self.validation.parts)
+    def configuration(self) -> Configuration:
+        """How each network is trained, with a weaker penalty after a collapse."""
+        return replace(self.setting, loss=self.attempts.loss)
 
     @property
     def jobs(self) -> list[Job]:
         """The run of each part."""
-        return [self._job(fold) for fold in range(self.folds)]
+        plain = self.configuration
+        # The seed tells the parts apart, for the loader and for whoever looks into the folder.
+        return [
+            Job(replace(plain, seed=plain.seed + fold), self.folder / f"{fold + 1}")
+            for fold in range(len(self.validation.parts))
+        ]
 
     def run(
         self, execution: Execution, *, at_once: int = 1, stop: StopRequest | None = None
@@ -87,110 +85,41 @@ class CrossValidation:
         A network that collapses under its penalty is abandoned, and all parts start over with a
         weaker one: what they predict is compared, so they have to be trained alike.
         """
-        for job in self.jobs:
-            # Whoever was killed between the note of a weaker loss and the removal goes on here.
-            if self._let_go(job):
-                self._remove(job)
-        while True:
-            collapsed = False
-            for event in self._train(execution, at_once, stop):
-                yield event
-                collapsed |= event.kind == "abandoned"
-                if event.kind == "failed":
-                    self.failure = event.value
-            if not collapsed:
-                return
-            weaker = back_off(self.configuration.loss)
-            assert weaker is not None  # noqa: S101
-            if self.on_weaker is not None:
-                self.on_weaker(weaker)
-            for job in self.jobs:
-                self._remove(job)
-            self.configuration = replace(self.configuration, loss=weaker)
-            yield Event(self._job(0), "notice", f"Starting over with a weaker penalty: {weaker}")
-
-    @property
-    def finished(self) -> bool:
-        """Whether the runs of all parts are."""
-        return all(self._record(job) is not None for job in self.jobs)
+        for event in train_robustly(
+            self.jobs,
+            execution,
+            load=self.load,
+            attempts=self.attempts,
+            note=self.note,
+            at_once=at_once,
+            stop=stop,
+        ):
+            if event.kind == "failed":
+                self.failure = event.value
+            yield event
 
     def predictions(self) -> Predictions:
         """What the networks say about the parts they have not seen, put together."""
-        size = len(self.validation.dataset.train)
-        logits = np.zeros((size, self.validation.dataset.num_classes), dtype=np.float32)
-        seen = np.zeros(size, dtype=np.bool_)
+        dataset = self.validation.dataset
+        logits = np.full((len(dataset.train), dataset.num_classes), np.nan, dtype=np.float32)
         curves = []
-        for fold, job in enumerate(self.jobs):
-            record = self._record(job)
-            assert record is not None  # noqa: S101
-            arrays = read_arrays(_folder(job) / PREDICTIONS, ["held", "held_logits"])
-            if not np.array_equal(arrays["held"], self.validation.parts[fold].validation):
+        for job, part in zip(self.jobs, self.validation.parts, strict=True):
+            assert job.folder is not None  # noqa: S101
+            record = RunFolder(job.folder).record(job.configuration)
+            arrays = read_arrays(job.folder / PREDICTIONS, ["held", "held_logits"])
+            if record is None or not np.array_equal(arrays["held"], part.validation):
                 raise ValueError(
                     f"{self.folder}: the parts that are there were cut in another way, by an "
                     "earlier version or other groups; train them anew with --fresh"
                 )
             logits[arrays["held"]] = arrays["held_logits"]
-            seen[arrays["held"]] = True
             curves.append(record.curve)
-        index = np.flatnonzero(seen)
-        given = self.validation.dataset.train.labels[index]
-        return Predictions(logits[index], index, given, curves)
-
-    def _train(
-        self, execution: Execution, at_once: int, stop: StopRequest | None
-    ) -> Iterator[Event]:
-        watches: dict[Job, Watch] = {}
-        weaker = back_off(self.configuration.loss) if self.weaken else None
-        todo = [job for job in self.jobs if self._record(job) is None]
-
-        def give_up(event: Event) -> bool:
-            return watches[event.job](event) and weaker is not None
-
-        for event in train_runs(
-            todo, execution, load=self.load, at_once=at_once, stop=stop, give_up=give_up
-        ):
-            if event.kind == "started":
-                configuration = event.job.configuration
-                watch = watches[event.job] = Watch(self.load(configuration), configuration)
-                watch.remember(_folder(event.job), event.value)
-            yield event
-            watch = watches.get(event.job)
-            if watch is not None and watch.news:
-                yield Event(event.job, "notice", watch.news)
-                watch.news = ""
-            if event.kind == "abandoned":
-                return
-
-    def _let_go(self, job: Job) -> bool:
-        """Whether the run in a job's folder is of a stronger loss, which this one came from."""
-        checkpoint = load_checkpoint(_folder(job) / "checkpoint", on_problem=lambda _: None)
-        loss = None if checkpoint is None else checkpoint.values["configuration"]["loss"]
-        stronger = loss != self.configuration.loss
-        while loss is not None and loss != self.configuration.loss:
-            loss = back_off(loss)
-        return stronger and loss is not None
-
-    def _remove(self, job: Job) -> None:
-        if _folder(job).exists():
-            with owning(_folder(job)):
-                remove_run(_folder(job))
-
-    def _job(self, fold: int) -> Job:
-        # The seed tells the parts apart, for the loader and for whoever looks into the folder.
-        seed = self.configuration.seed + fold
-        return Job(replace(self.configuration, seed=seed), self.folder / f"{fold + 1}")
-
-    def _record(self, job: Job) -> RunRecord | None:
-        return RunFolder(_folder(job)).record(job.configuration)
+        index = np.sort(np.concatenate([part.validation for part in self.validation.parts]))
+        return Predictions(logits[index], index, dataset.train.labels[index], curves)
 
     def load(self, configuration: Configuration) -> Examples:
         """What the run of a part learns from, and is asked about."""
-        return self.validation.examples(configuration.seed - self.configuration.seed)
-
-
-def _folder(job: Job) -> Path:
-    assert job.folder is not None  # noqa: S101
-    return job.folder
+        return self.validation.examples(configuration.seed - self.setting.seed)
 
 
 _ROBUST = 0.7

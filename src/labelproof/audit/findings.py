@@ -11,17 +11,18 @@ import torch
 from numpy.typing import NDArray
 
 from labelproof.audit.anchors import read_word
-from labelproof.audit.noise_model import NoiseModel
+from labelproof.audit.noise_model import NoiseModel, count_pairs
 from labelproof.audit.predictions import Table
 from labelproof.intervals import wilson_interval
-
-__all__ = ["DOUBTFUL", "FEWEST", "Estimate", "Findings", "Suspicion", "reorder", "suspect"]
 
 DOUBTFUL = 0.5
 """The probability to be wrong from which on a label is a suspect."""
 
 FEWEST = 10
 """Samples of a class from which on it can be judged: smaller ones are hardly learned."""
+
+LIKELIEST = 3
+"""Classes of each sample that are kept with their probabilities."""
 
 _TRUSTED, _OF_RIGHT = 0.7, 0.85
 """Shares of all labels, and of the right ones, from which on predictions that agree are trusted."""
@@ -47,6 +48,9 @@ class Findings:
         agreed: How many labels are what the network predicts.
         predicted: How many samples each class is predicted for, `(C)`; none where that is not
             known.
+        likeliest: The classes that the network finds most probable, at most three, the likeliest
+            first, `(N, 3)`; `None` where that is not known.
+        probability: Their probabilities.
     """
 
     given: NDArray[np.int64]
@@ -60,16 +64,16 @@ class Findings:
     shared_doubts: float = 0.0
     agreed: int = 0
     predicted: tuple[int, ...] = ()
+    likeliest: NDArray[np.int32] | None = None
+    probability: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.given)
 
     def __repr__(self) -> str:
-        # Counted along with what is predicted; without, nothing is known of it.
-        agreed = f", {self.agreement.value:.0%} predicted" if self.predicted else ""
         return (
             f"Findings({len(self):,} labels, {len(self.suspects):,} suspects, "
-            f"wrong: {self.noise_rate.as_percent()}{agreed})"
+            f"wrong: {self.noise_rate.as_percent()}, {self.agreement.value:.0%} predicted)"
         )
 
     @property
@@ -141,13 +145,16 @@ class Suspicion(NamedTuple):
 
     `score` is as in `Findings`; `other` is the most probable class besides the label; `unlike` is
     the mean of the label's margin and of the log odds against it, by the network alone;
-    `confusion` is how often each class is predicted (row) for each label (column).
+    `confusion` is how often each class is predicted (row) for each label (column); `likeliest` and
+    `probability` are as in `Findings`.
     """
 
     score: NDArray[np.float32]
     other: NDArray[np.int64]
     unlike: NDArray[np.float32]
-    confusion: NDArray[np.int64]
+    confusion: NDArray[np.float64]
+    likeliest: NDArray[np.int32]
+    probability: NDArray[np.float32]
 
 
 def suspect(
@@ -173,21 +180,29 @@ def suspect(
     size, classes = logits.shape
     score, unlike = np.empty((2, size), np.float32)
     other = np.empty(size, np.int64)
-    confusion = torch.zeros(classes * classes, dtype=torch.int64)
+    likeliest = np.empty((size, min(classes, LIKELIEST)), np.int32)
+    probability = np.empty(likeliest.shape, np.float32)
+    predicted = np.empty(size, np.int64)
     columns = torch.from_numpy(np.ascontiguousarray(model.transition.T, np.float32))
     rows = max(_CHUNK // classes, 1)
     for begin in range(0, size, rows):
         part = slice(begin, begin + rows)
         word = torch.from_numpy(np.array(logits[part], dtype=np.float32))
         labels = torch.from_numpy(given[part])
-        predicted = torch.from_numpy(word.numpy().argmax(axis=1))
+        predicted[part] = word.numpy().argmax(axis=1)
+        first = torch.from_numpy(predicted[part])[:, None]
         # First, so that no logit is too large a number once it is divided.
-        word.sub_(word.gather(1, predicted[:, None])).div_(model.temperature)
+        word.sub_(word.gather(1, first)).div_(model.temperature)
         own = word.gather(1, labels[:, None])
         rest = word.exp_().scatter_(1, labels[:, None], 0.0)
         both = (rest.amax(dim=1) * rest.sum(dim=1)).clamp_(min=1e-30)
         unlike[part] = (both.log_() / 2 - own[:, 0]).numpy()
         word.scatter_(1, labels[:, None], own.exp())
+        left, whole = word.numpy().copy(), word.sum(dim=1).numpy()
+        for rank in range(likeliest.shape[1]):  # twice as fast as torch.topk
+            likeliest[part, rank] = best = left.argmax(axis=1)
+            probability[part, rank] = left[np.arange(len(left)), best] / whole
+            left[np.arange(len(left)), best] = -1
         if model.reading is not None:
             word /= word.sum(dim=1, keepdim=True)
             word = torch.from_numpy(read_word(word.numpy(), model.reading))
@@ -195,11 +210,11 @@ def suspect(
         # A label that no class can have by the matrix is wrong, whatever the true one is.
         joint.mul_((1 - shared) / joint.sum(dim=1, keepdim=True).clamp_(min=1e-30))
         if shared:
-            joint.scatter_add_(1, predicted[:, None], torch.full_like(own, shared))
+            joint.scatter_add_(1, first, torch.full_like(own, shared))
         score[part] = (1 - joint.gather(1, labels[:, None])[:, 0]).clamp_(0, 1).numpy()
         other[part] = joint.scatter_(1, labels[:, None], -1.0).numpy().argmax(axis=1)
-        confusion += torch.bincount(predicted * classes + labels, minlength=classes * classes)
-    return Suspicion(score, other, unlike, confusion.reshape(classes, classes).numpy())
+    counts = count_pairs(predicted, given, classes)
+    return Suspicion(score, other, unlike, counts, likeliest, probability)
 
 
 def reorder(found: Suspicion, trust: float) -> Suspicion:

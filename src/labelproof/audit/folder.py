@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.audit.findings import Estimate, Findings
+from labelproof.audit.findings import LIKELIEST, Estimate, Findings
 from labelproof.data.dataset import Dataset
 from labelproof.models.blend import BLEND
 from labelproof.training.checkpoint import LaterFormatError
@@ -34,20 +34,6 @@ from labelproof.training.files import (
     write_bytes,
     write_text,
 )
-
-__all__ = [
-    "AUDIT",
-    "INSIDE",
-    "PAGE",
-    "REVIEW",
-    "RUNS",
-    "SAMPLES",
-    "SETTINGS",
-    "SUSPECTS",
-    "Audit",
-    "find_audit",
-    "remove_audit",
-]
 
 AUDIT = "audit.json"
 SAMPLES = "samples.npz"
@@ -67,6 +53,7 @@ _VERSION = 1
 _LABELS = ("given", "suggested", "score")
 _MATRICES = ("transition", "transition_low", "transition_high")
 """Arrays of the findings; in `samples.npz`, since a thousand classes have millions of numbers."""
+_LIKELIEST = ("likeliest", "probability")
 _OPTIONAL = ("marks", "duplicate_of", "outlier")
 _PLAIN = ("name", "data", "kind", "method", "options")
 
@@ -171,8 +158,7 @@ class Audit:
         from labelproof.audit.samples import Samples, open_samples
         from labelproof.report.audit import write_audit_page
 
-        known = self.dataset is not None
-        samples = Samples(self, self.dataset) if known else open_samples(self)
+        samples = open_samples(self) if self.dataset is None else Samples(self, self.dataset)
         return write_audit_page(Path(path), self, samples)
 
     def _repr_html_(self) -> str:
@@ -203,6 +189,7 @@ class Audit:
         arrays |= {"index": self.index}
         arrays |= {"ids": _packed(self.ids)} if len(self.ids) else {}
         optional = {name: getattr(self, name) for name in _OPTIONAL}
+        optional |= {name: getattr(findings, name) for name in _LIKELIEST}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         write_arrays(folder / SAMPLES, arrays)
         values = {
@@ -246,6 +233,8 @@ class Audit:
                 shared_doubts=float(values["shared_doubts"]),
                 agreed=round(values["agreement"]["value"] * len(arrays["given"])),
                 predicted=tuple(values.get("predicted", ())),
+                likeliest=arrays.get("likeliest"),
+                probability=arrays.get("probability"),
             )
             return cls(
                 **{name: values[name] for name in (*_PLAIN, "curves", *_OPTIONAL)},
@@ -300,16 +289,14 @@ def remove_audit(folder: Path) -> None:
 def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     """The arrays of `samples.npz`, which fit each other and the classes."""
     arrays = read_arrays(path)
-    lacking = {*_LABELS, *_MATRICES, "samples", "left_out", "index"} - arrays.keys()
-    if lacking:
-        raise ValueError(f"{path.name}: it lacks {', '.join(sorted(lacking))}")
     shape = (len(_unpacked(arrays["samples"])),)
     shapes = dict.fromkeys((*_LABELS, "index", *_OPTIONAL), shape)
     shapes |= dict.fromkeys(_MATRICES, (classes, classes))
+    shapes |= dict.fromkeys(_LIKELIEST, (*shape, min(classes, LIKELIEST)))
     for name, expected in shapes.items():
         if name in arrays and arrays[name].shape != expected:
             raise ValueError(f"{path.name}: {name}: expected {expected}, got {arrays[name].shape}")
-    for name in ("given", "suggested"):
+    for name in {"given", "suggested", "likeliest"} & arrays.keys():
         if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():
             raise ValueError(f"{path.name}: {name}: expected classes from 0 to {classes - 1}")
     return arrays

@@ -27,10 +27,11 @@ from labelproof.audit.noise_model import (
     Groups,
     NoiseModel,
     as_transition,
+    count_pairs,
     fit_noise_model,
     log_posterior,
     shift,
-    sure_temperature,
+    warmest,
 )
 from labelproof.audit.predictions import (
     LogProbabilities,
@@ -39,18 +40,19 @@ from labelproof.audit.predictions import (
     match_predictions,
     name_samples,
 )
-from labelproof.audit.samples import marks_of, read_ids
+from labelproof.audit.samples import mark_rows, read_cells
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
-
-__all__ = ["audit_given", "audit_labels", "audit_logits", "conclude", "resample", "settle_copies"]
 
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
 _RESAMPLED = 400_000
 """Probabilities that the draws behind the intervals are from, at most; of 4,000 samples or more."""
 _TIMES = 40
+_SURE = 0.999
+"""How sure a network is that has seen the labels, on average, of what it says: its temperature
+cannot be estimated from them, since it says more about them than about the samples."""
 _COULD_BE = 1.0
 """In how many classes anchors may say more by chance, where it is about the most there could be."""
 
@@ -138,8 +140,8 @@ def _describe(
     dataset = labels if isinstance(labels, Dataset) else None
     samples = name_samples(labels, data)
     index = np.arange(len(samples)) if index is None else index
-    if len(index) < len(samples):
-        samples = [samples[place] for place in index.tolist()]
+    samples = [samples[place] for place in index.tolist()]
+    cells = read_cells(labels, data)
     if dataset is not None:
         findings = settle_copies(findings, copies_of(dataset.train)[index])
         if (features := features_of(dataset.train, index)) is not None:
@@ -153,8 +155,8 @@ def _describe(
         index=index,
         findings=findings,
         agreement=findings.agreement,
-        marks=None if dataset is None else marks_of(dataset, data, samples),
-        ids=read_ids(labels, data, samples, id),
+        marks=mark_rows(cells, samples),
+        ids=list(cells.loc[samples, id]) if id in cells else (),
         dataset=dataset,
         left_out=() if dataset is None else dataset.left_out,
         **described,
@@ -188,11 +190,12 @@ def audit_logits(
         seed: Of the draws behind the intervals.
     """
     table, codes = admit_logits(logits, given)
-    size, generator = len(table), np.random.default_rng(seed)
+    size, generator = table.shape[0], np.random.default_rng(seed)
     chosen = np.sort(generator.choice(size, min(size, _FITTED), replace=False))
     with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
         part, labels = np.asarray(table[chosen], np.float32), codes[chosen]
-    plain = fit_noise_model(part, labels, temperature=sure_temperature(part) if seen else None)
+    sure = warmest(shift(part), _SURE) if seen else None
+    plain = fit_noise_model(part, labels, temperature=sure)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
@@ -237,17 +240,19 @@ def audit_logits(
         temperature=model.temperature,
         shared_doubts=shared,
         agreed=agreed,
-        predicted=tuple(suspicion.confusion.sum(axis=1).tolist()),
+        predicted=tuple(suspicion.confusion.sum(axis=1).astype(int).tolist()),
+        likeliest=suspicion.likeliest,
+        probability=suspicion.probability,
     )
 
 
 def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseModel) -> float:
     """What the share of wrong labels would be if the surest samples were beyond doubt."""
     read = read_through(part, labels, model, by_chance=_COULD_BE).noise_rate
-    warmest = anchor_temperature(part)
-    if warmest >= model.temperature:
-        return max(model.noise_rate, read)
-    return max(fit_noise_model(part, labels, temperature=warmest).noise_rate, read)
+    highest = anchor_temperature(part)
+    if highest < model.temperature:
+        model = fit_noise_model(part, labels, temperature=highest)
+    return max(model.noise_rate, read)
 
 
 def _rate(
@@ -328,8 +333,7 @@ def resample(
         best = max(fits, key=lambda fit: log_posterior(fit, samples or len(given)))
         if read:
             best = read_through(groups.logits, labels, best, anchors=anchors, weight=weight)
-        counted = np.zeros_like(best.joint)
-        np.add.at(counted, (said, labels), weight)
+        counted = count_pairs(said, labels, len(best.joint), weight)
         yield (1 - shared) * best.joint + shared * counted / weight.sum()
 
 

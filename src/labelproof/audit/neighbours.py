@@ -17,8 +17,6 @@ from labelproof.data.dataset import Split
 from labelproof.data.duplicates import find_duplicate_rows, find_duplicates
 from labelproof.data.images import UnreadableImageError
 
-__all__ = ["Neighbours", "copies_of", "features_of", "find_neighbours"]
-
 _MOST = 20_000
 """Samples that are compared, each with all others."""
 _DECODED = 3_000

@@ -25,24 +25,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.predictions import admit_logits
 from labelproof.ranges import within
-
-__all__ = [
-    "Groups",
-    "NoiseModel",
-    "as_transition",
-    "fit_noise_model",
-    "log_posterior",
-    "log_prior",
-    "shift",
-    "sure_temperature",
-    "warmest",
-]
 
 _STEPS = 60
 _TOLERANCE = 1e-6
@@ -54,8 +43,8 @@ _SEARCHED = 10_000
 _PROBES, _CLOSE = 9, 0.03
 """Temperatures that the search starts from, and how closely it finds the logarithm of the best."""
 
-_SURE = 0.999
-"""How sure a network is that has seen the labels, on average, of what it says."""
+_FEW = 5_000
+"""Samples from which on no temperature is more probable beforehand."""
 
 _IMPOSSIBLE = -1e6
 """As far below the largest as a logit counts: no temperature divides the most negative number."""
@@ -115,9 +104,8 @@ def fit_noise_model(
         shifted = shift(np.asarray(table[:], np.float32))
     groups = Groups(shifted, labels)
     if temperature is not None:
-        # As float32, in which logits are divided, a smaller one would be 0.
-        smallest = float(np.finfo(np.float32).tiny)
-        return groups.fit(within("temperature", temperature, smallest), steps=_STEPS)
+        # In float32, in which logits are divided, a smaller one would be 0.
+        return groups.fit(within("temperature", temperature, 1e-37), steps=_STEPS)
     step = max(-(-len(labels) // _SEARCHED), 1)
     best = _search(shifted[::step], labels[::step], samples=len(labels))
     return groups.fit(best.temperature, start=best, steps=_STEPS)
@@ -143,17 +131,12 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: 
 
 
 def log_posterior(fit: NoiseModel, samples: int) -> float:
-    """How probable a temperature is by the labels and beforehand: its logarithm, of one sample."""
-    return fit.likelihood + log_prior(fit.temperature, samples) / samples
+    r"""How probable a temperature is by the labels and beforehand: its logarithm, of one sample.
 
-
-def sure_temperature(logits: NDArray[np.float32]) -> float:
-    """The highest temperature at which a network is sure of what it says, on average.
-
-    How sure a network that has seen the labels is says more about them than about the sample, so
-    its temperature cannot be estimated from them.
+    Beforehand it is \(-\tfrac12 (\log T)^2\), less with more samples, and 0 from 5,000 on.
     """
-    return warmest(shift(logits), _SURE)
+    prior = -0.5 * max(1 - samples / _FEW, 0.0) * math.log(fit.temperature) ** 2
+    return fit.likelihood + prior / samples
 
 
 def warmest(shifted: NDArray[np.float32], wanted: float) -> float:
@@ -183,6 +166,17 @@ def as_transition(joint: NDArray[np.float64], samples: float) -> NDArray[np.floa
     return counts / counts.sum(axis=1, keepdims=True)
 
 
+def count_pairs(
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    classes: int,
+    weight: NDArray[Any] | None = None,
+) -> NDArray[np.float64]:
+    """How often each class of `rows` meets each class of `columns`, `(C, C)`."""
+    counts = np.bincount(rows * classes + columns, weight, classes**2)
+    return counts.reshape(classes, classes).astype(np.float64)
+
+
 class Groups:
     """Samples sorted by their given label, so that a step of the fit is a few matrix products."""
 
@@ -208,11 +202,15 @@ class Groups:
         weight: NDArray[np.float32] | None = None,
         probabilities: NDArray[np.float32] | None = None,
     ) -> NoiseModel:
-        """Expectation maximisation at one temperature."""
+        """Expectation maximisation at one temperature; `weight` says how often samples count."""
         if probabilities is None:
             probabilities = self.probabilities(temperature)
-        transition = self._begin() if start is None else start.transition
-        total = len(self.logits) if weight is None else float(weight.sum())
+        if weight is None:
+            weight = np.ones(len(self.logits), np.float32)
+        same = np.eye(self.classes)
+        begun = 0.8 * same + 0.2 / max(self.classes - 1, 1) * (1 - same)
+        transition = begun if start is None else start.transition
+        total = float(weight.sum(dtype=np.float64))
         before = likelihood = -np.inf
         joint = transition / self.classes
         for _ in range(steps):
@@ -225,15 +223,11 @@ class Groups:
             before = likelihood
         return NoiseModel(transition, temperature, float(likelihood), joint)
 
-    def _begin(self) -> NDArray[np.float64]:
-        same = np.eye(self.classes)
-        return 0.8 * same + 0.2 / max(self.classes - 1, 1) * (1 - same)
-
     def _step(
         self,
         probabilities: NDArray[np.float32],
         transition: NDArray[np.float64],
-        weight: NDArray[np.float32] | None,
+        weight: NDArray[np.float32],
     ) -> tuple[NDArray[np.float64], float]:
         """How many samples of each true class have each label, and the log-likelihood."""
         columns = np.ascontiguousarray(transition.T, np.float32)
@@ -243,24 +237,9 @@ class Groups:
         for label, (begin, end) in enumerate(blocks):
             np.matmul(probabilities[begin:end], columns[label], out=told[begin:end])
         np.maximum(told, np.float32(1e-30), out=told)
-        share = 1 / told if weight is None else weight / told
+        share = weight / told
         for label, (begin, end) in enumerate(blocks):
             np.matmul(share[begin:end], probabilities[begin:end], out=expected[label])
         expected *= columns
-        np.log(told, out=told)
-        told *= 1 if weight is None else weight
+        told = np.log(told, out=told) * weight
         return expected.T.astype(np.float64), float(told.sum(dtype=np.float64))
-
-
-_FEW = 5_000
-"""Samples from which on nothing is thought beforehand."""
-
-
-def log_prior(temperature: float, samples: int) -> float:
-    r"""\(-\tfrac12 (\log T)^2\), less of it the more samples there are, and from 5,000 on nothing.
-
-    Example:
-        >>> round(log_prior(0.05, 100), 1), log_prior(1.0, 100), log_prior(0.05, 5_000)
-        (-4.4, 0.0, 0.0)
-    """
-    return -0.5 * max(1 - samples / _FEW, 0.0) * math.log(temperature) ** 2 or 0.0

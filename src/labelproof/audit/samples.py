@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,7 @@ from labelproof.data.images import (
 )
 from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning, few
-from labelproof.data.table import read_table, row_names
-
-__all__ = ["Samples", "mark_rows", "marks_of", "open_samples", "read_cells", "read_ids"]
+from labelproof.data.table import as_text, read_table, row_names
 
 _EXACT = 64
 """Sides up to which an image is kept exactly; larger ones are photos."""
@@ -47,8 +44,7 @@ class Samples:
     def __init__(self, audit: Audit, dataset: Dataset | None):
         self.audit = audit
         self.dataset = dataset
-        table = None if dataset is None else table_of(dataset, audit.data)
-        self._cells = pd.DataFrame() if table is None else read_cells(table)
+        self._cells = read_cells(dataset, audit.data)
 
     @property
     def kind(self) -> str:
@@ -79,59 +75,41 @@ class Samples:
 
     def cells(self, place: int) -> list[tuple[str, str]]:
         """A row's columns and what is written in them; nothing where the row has vanished."""
-        name = self.audit.samples[place]
         if self.audit.index[place] < 0:
             return []
-        if name in self._cells.index:
-            return list(self._cells.loc[name].items())
+        row = self.table(np.array([place])).iloc[0].items()
+        return [(f"{name}", cell if isinstance(cell, str) else f"{cell:g}") for name, cell in row]
+
+    def table(self, places: NDArray[np.int64]) -> pd.DataFrame:
+        """Rows as `cells` shows them."""
+        if len(self._cells):
+            return self._cells.loc[[self.audit.samples[place] for place in places.tolist()]]
         assert self.dataset is not None  # noqa: S101
-        row = self.dataset.train.array[int(self.audit.index[place])]
-        return [(f"{column}", f"{value:g}") for column, value in enumerate(row.tolist())]
+        return pd.DataFrame(self.dataset.train.array[self.audit.index[places]])
 
 
-def read_cells(table: Path) -> pd.DataFrame:
-    r"""The cells of a table as text, as they are written; its index names each row.
+def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
+    """The cells of a dataset's table as they are written; its index names each row.
 
-    >>> file = getfixture("tmp_path") / "t.csv"
-    >>> _ = file.write_text("zip,kind\n01234,x\n,y\n")
-    >>> read_cells(file).loc["line 2"].to_dict()
-    {'zip': '01234', 'kind': 'x'}
+    It is empty where the data are no table.
     """
+    if (table := table_of(labels, data)) is None:
+        return pd.DataFrame()
     with warnings.catch_warnings():
         # Whoever read the data before has been told about them.
         warnings.simplefilter("ignore", DataWarning)
         columns = read_table(table, on_error="skip").columns
         cells = read_table(table, text=columns, on_error="skip")
-    texts = cells.apply(lambda column: column.map(_written, na_action="ignore")).fillna("")
-    return texts.astype(object).set_axis(list(row_names(cells)), axis=0)
+    texts = pd.DataFrame({name: as_text(column) for name, column in cells.items()})
+    return texts.set_axis(list(row_names(cells)), axis=0)
 
 
-def _written(cell: Any) -> str:
-    # Of a typed table: a whole number is written the same in a column with fractions.
-    return f"{cell:.15g}" if isinstance(cell, float) else str(cell).strip()
-
-
-def mark_rows(table: Path, places: Sequence[str]) -> NDArray[np.uint32]:
+def mark_rows(cells: pd.DataFrame, places: Sequence[str]) -> NDArray[np.uint32] | None:
     """A checksum of each row, by which it is known again after the table was sorted."""
-    cells = read_cells(table)
+    if cells.empty:
+        return None
     marks = hash_pandas_object(cells, index=False)  # pyright: ignore[reportCallIssue]
     return marks.reindex(places, fill_value=0).to_numpy().astype(np.uint32)
-
-
-def marks_of(
-    dataset: Dataset, data: str | os.PathLike[str], samples: Sequence[str]
-) -> NDArray[np.uint32] | None:
-    """The marks of a dataset's rows; `None` where they are not rows of a table's file."""
-    return None if (table := table_of(dataset, data)) is None else mark_rows(table, samples)
-
-
-def read_ids(
-    labels: Any, data: str | os.PathLike[str], samples: Sequence[str], id: str | None
-) -> Sequence[str]:
-    """The ids of rows of a table's file, by the column that holds them; none without one."""
-    table = None if id is None else table_of(labels, data)
-    cells = pd.DataFrame() if table is None else read_cells(table)
-    return list(cells.loc[list(samples), id]) if id in cells else ()
 
 
 def open_samples(audit: Audit) -> Samples:
@@ -175,7 +153,7 @@ def _found_again(audit: Audit, dataset: Dataset) -> Audit:
         known = np.array([numbers[name] for name in dataset.class_names])
         index[known[dataset.train.labels[index]] != audit.findings.given] = -1
     if audit.marks is not None:
-        marks = mark_rows(Path(audit.data).expanduser(), audit.samples)
+        marks = mark_rows(read_cells(dataset, audit.data), audit.samples)
         index[marks != audit.marks] = -1
     if (index < 0).all():
         raise ValueError(f"{audit.data}: none of the audit's samples is there any more")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
 from labelproof.training.files import read_json, write_text
 from labelproof.training.provenance import OtherDataError
-from labelproof.training.run_folder import ATTEMPTS, SEARCH, owning, remove_run
+from labelproof.training.run_folder import ATTEMPTS, SEARCH, RunFolder, owning, remove_run
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import Watch, back_off
@@ -111,76 +112,93 @@ def _moved(name: str, kept: Attempts, now: object) -> bool:
 
 
 def train_robustly(
-    job: Job,
+    jobs: Sequence[Job],
     execution: Execution,
     *,
     load: Callable[[Configuration], Examples],
     attempts: Attempts,
+    note: Callable[[], None],
     weaken: bool = True,
-    checkpoint_seconds: float = 30.0,
+    at_once: int = 1,
     stop: StopRequest | None = None,
 ) -> Iterator[Event]:
-    """Train a run, and yield its events.
+    """Train runs with the loss of the attempts, and yield their events.
 
     Sparse regularization that is too strong for the data makes a network predict the same class for
-    everything. Held-out examples show that within a few epochs. The run is then abandoned and
-    starts over with a weaker penalty; the folder keeps what was tried.
+    everything. Held-out examples show that within a few epochs. The run is then abandoned, and all
+    runs start over with a weaker penalty, so that they stay comparable.
 
     Args:
-        job: The run, with a folder.
+        jobs: The runs, each with a folder; those that are finished are not trained again.
         execution: On which device, and how.
         load: Gives the examples of a configuration, some of them held out.
         attempts: What was tried before; new attempts are added.
+        note: Writes the attempts down; called when a run starts and after each collapse.
         weaken: Whether the penalty may be weakened; if not, a notice names a weaker loss.
-        checkpoint_seconds: Time between two checkpoints.
+        at_once: Runs at a time.
         stop: Asked between steps.
     """
-    folder = job.folder
-    assert folder is not None  # noqa: S101
-    _remove_given_up(folder, attempts)
+    load = functools.cache(load)
     while True:
-        examples = load(job.configuration)
-        watch = Watch(examples, job.configuration)
-        possible = back_off(job.configuration.loss)
+        runs = [_with_loss(job, attempts.loss) for job in jobs]
+        for run in runs:
+            _remove_given_up(_folder(run), attempts)
+        possible = back_off(attempts.loss)
         weaker = possible if weaken else None
-        abandoned = False
+        watches: dict[Job, Watch] = {}
+        reason = ""
         for event in train_runs(
-            [job],
+            [run for run in runs if RunFolder(_folder(run)).record(run.configuration) is None],
             execution,
-            load=lambda _, examples=examples: examples,
-            checkpoint_seconds=checkpoint_seconds,
+            load=load,
+            at_once=at_once,
             stop=stop,
-            give_up=lambda event, watch=watch, weaker=weaker: watch(event) and weaker is not None,
+            give_up=lambda event, watches=watches, weaker=weaker: (
+                watches[event.job](event) and weaker is not None
+            ),
         ):
-            abandoned |= event.kind == "abandoned"
             if event.kind == "started":
                 # Not before: what cannot be trained at all must not stand in a folder's way.
-                attempts.write(folder)
-                watch.remember(folder, event.value)
+                note()
+                configuration = event.job.configuration
+                watches[event.job] = Watch(load(configuration), configuration)
+                watches[event.job].remember(_folder(event.job), event.value)
             yield event
-            if watch.news:
+            watch = watches.get(event.job)
+            if watch is not None and watch.news:
                 # A loss that the user chose is the user's to change.
                 left = possible is not None and not weaken
                 advice = f"; a weaker penalty may help: {possible}" if left else ""
-                yield Event(job, "notice", watch.news + advice)
+                yield Event(event.job, "notice", watch.news + advice)
                 watch.news = ""
-        if not abandoned:
+            if event.kind == "abandoned":
+                reason = watches[event.job].reason
+                break
+        if not reason or weaker is None:
             return
-        assert weaker is not None  # noqa: S101
-        attempts.given_up.append({"loss": job.configuration.loss, "reason": watch.reason})
+        attempts.given_up.append({"loss": attempts.loss, "reason": reason})
         attempts.loss = weaker
-        # First the note, then the removal: whoever is killed in between goes on with the new loss.
-        attempts.write(folder)
-        _remove_given_up(folder, attempts)
-        job = replace(job, configuration=replace(job.configuration, loss=weaker))
-        yield Event(job, "notice", f"Starting over with a weaker penalty: {weaker}")
+        # Noted before the runs are removed: whoever is killed in between resumes with the new loss.
+        note()
+        told = f"Starting over with a weaker penalty: {weaker}"
+        yield Event(_with_loss(jobs[0], weaker), "notice", told)
+
+
+def _with_loss(job: Job, loss: str) -> Job:
+    return replace(job, configuration=replace(job.configuration, loss=loss))
+
+
+def _folder(job: Job) -> Path:
+    assert job.folder is not None  # noqa: S101
+    return job.folder
 
 
 def _remove_given_up(folder: Path, attempts: Attempts) -> None:
     """Remove the run in a folder if it is of a loss that was given up."""
+    if not attempts.given_up or not folder.exists():
+        return
     checkpoint = load_checkpoint(folder / "checkpoint", on_problem=lambda _: None)
-    given_up = {each["loss"] for each in attempts.given_up}
-    begun = attempts.given_up and checkpoint is None
-    if begun or (checkpoint is not None and checkpoint.values["configuration"]["loss"] in given_up):
+    given_up = [each["loss"] for each in attempts.given_up]
+    if checkpoint is None or checkpoint.values["configuration"]["loss"] in given_up:
         with owning(folder):
             remove_run(folder, keep=(ATTEMPTS, SEARCH))

@@ -68,7 +68,7 @@ def frozen_settings(dataset: Dataset, network: str) -> dict[str, Any]:
     crop = 224 if is_pretrained(network) else parse_augmentation(usual).resized_crop
     number = len(dataset.train)
     batch = choose_batch_size(number)
-    epochs = choose_epochs(number, batch, images=False)
+    epochs = choose_epochs(number, batch)
     return {
         "augmentation": f"resized-crop:{crop}" if crop else "none",
         "batch_size": batch,
@@ -108,9 +108,11 @@ def train_frozen(
     assert job.folder is not None  # noqa: S101
     started, configuration = time.perf_counter(), job.configuration
     examples = choose_examples(configuration, dataset)
-    body, head = _load_body(configuration, dataset, weights, execution)
+    body, place, head = _load_body(configuration, dataset, weights, execution)
     yield Event(job, "notice", f"Passing {len(dataset.train):,} images through the network, once")
-    rows = _as_rows(body, head, dataset, stop)
+    body.network.set_submodule(place, nn.Identity())
+    rows = _as_rows(body, dataset, stop)
+    body.network.set_submodule(place, head)
     if rows is None:
         return
     learner = replace(
@@ -119,10 +121,11 @@ def train_frozen(
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name) / "head"
         for event in train_robustly(
-            Job(learner, scratch),
+            [Job(learner, scratch)],
             Execution(torch.device("cpu")),
             load=lambda _: replace(examples, dataset=rows),
             attempts=attempts,
+            note=lambda: None,
             weaken=weaken,
             stop=stop,
         ):
@@ -161,8 +164,8 @@ def _load_body(
     dataset: Dataset,
     weights: str | os.PathLike[str] | None,
     execution: Execution,
-) -> tuple[TrainedNetwork, nn.Linear]:
-    """The network with the weights that it keeps, and its last layer."""
+) -> tuple[TrainedNetwork, str, nn.Linear]:
+    """The network with the weights that it keeps, the name of its last layer, and that layer."""
     description = describe(configuration, dataset)
     if is_pretrained(configuration.network) and description.input_shape[0] == 3:
         description = replace(description, **_IMAGENET)
@@ -183,7 +186,8 @@ def _load_body(
     if weights is not None:
         load_body_weights(network, Path(weights), place)
     device, network = execution.device, network.to(execution.device).eval()
-    return TrainedNetwork(Path(), configuration, description, network, None, 0, device), head
+    body = TrainedNetwork(Path(), configuration, description, network, None, 0, device)
+    return body, place, head
 
 
 def load_body_weights(network: nn.Module, path: Path, head: str) -> None:
@@ -210,24 +214,15 @@ def load_body_weights(network: nn.Module, path: Path, head: str) -> None:
     network.load_state_dict({name: found[name] for name in wanted}, strict=False)
 
 
-def _as_rows(
-    body: TrainedNetwork, head: nn.Linear, dataset: Dataset, stop: StopRequest
-) -> Dataset | None:
-    """What the last layer is given, for each image of a dataset; `None` where it is stopped."""
+def _as_rows(body: TrainedNetwork, dataset: Dataset, stop: StopRequest) -> Dataset | None:
+    """What a network says about each image of a dataset, as rows; `None` where it is stopped."""
     splits = {}
     for name in {"train", "test"} & {*dataset.splits}:
         found: list[Tensor] = []
-
-        def note(_: nn.Module, inputs: tuple[Tensor, ...], found: list[Tensor] = found) -> None:
-            found.append(inputs[0].flatten(1).float().cpu())
-
-        hook = head.register_forward_pre_hook(note)
-        try:
-            for _ in body.logits(dataset.splits[name].images, 100):
-                if stop.wanted:
-                    return None
-        finally:
-            hook.remove()
+        for batch in body.logits(dataset.splits[name].images, 100):
+            found.append(batch.flatten(1))
+            if stop.wanted:
+                return None
         splits[name] = replace(dataset.splits[name], images=torch.cat(found).numpy())
     train = splits["train"].array
     spread = train.std(axis=0, dtype=np.float64)

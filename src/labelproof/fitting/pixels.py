@@ -24,7 +24,6 @@ from labelproof.data.images import ImageFiles
 _ROUND = 256
 
 Progress: TypeAlias = Callable[[int, int], None]
-Cut: TypeAlias = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 
 
 def square_side(crop: int) -> int:
@@ -55,7 +54,7 @@ def bring_to_size(
     shapes = {name: (len(source), channels, side, side) for name, source in smaller.items()}
     if sum(math.prod(shape) for shape in shapes.values()) > memory:
         return _with_images(dataset, smaller)
-    return _decode(dataset, smaller, shapes, lambda image: _middle(image, side), progress)
+    return _decode(dataset, smaller, shapes, progress)
 
 
 def bring_to_memory(dataset: Dataset, *, memory: int, progress: Progress | None = None) -> Dataset:
@@ -66,7 +65,7 @@ def bring_to_memory(dataset: Dataset, *, memory: int, progress: Progress | None 
     # One size is asked for last, since that opens every file.
     if not fits or not all(source.one_size for source in sources.values()):
         return dataset
-    return _decode(dataset, sources, shapes, lambda image: image, progress)
+    return _decode(dataset, sources, shapes, progress)
 
 
 def _sources(dataset: Dataset) -> dict[str, ImageFiles]:
@@ -86,7 +85,6 @@ def _decode(
     dataset: Dataset,
     sources: Mapping[str, ImageFiles],
     shapes: Mapping[str, tuple[int, ...]],
-    cut: Cut,
     progress: Progress | None,
 ) -> Dataset:
     total, done = sum(len(source) for source in sources.values()), 0
@@ -97,16 +95,14 @@ def _decode(
             # In rounds, since a pool takes in all of its work at once and keeps all results.
             for start in range(0, len(source), _ROUND):
                 part = range(start, min(start + _ROUND, len(source)))
-                images = pool.map(lambda index, source=source: cut(source[index]), part)
-                for index, image in zip(part, images, strict=True):
-                    pixels[name][index] = image
+                for index, image in zip(part, pool.map(source.__getitem__, part), strict=True):
+                    pixels[name][index] = _middle(image, *shapes[name][2:])
                 done += len(part)
                 if progress is not None:
                     progress(done, total)
     return _with_images(dataset, pixels)
 
 
-def _middle(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    _, height, width = image.shape
-    top, left = (height - side) // 2, (width - side) // 2
-    return image[:, top : top + side, left : left + side]
+def _middle(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    top, left = (image.shape[1] - height) // 2, (image.shape[2] - width) // 2
+    return image[:, top : top + height, left : left + width]

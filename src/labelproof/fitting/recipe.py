@@ -87,15 +87,6 @@ def complete_loss(text: str, *, epochs: int, sparse: Sparse = ROWS) -> str:
     return _BARE.sub(f"sr({written})", text)
 
 
-def is_bare(text: str) -> bool:
-    """Whether a loss has an `sr` without arguments.
-
-    >>> is_bare("ce + SR"), is_bare("ce+sr(tau=1)"), is_bare("ce")
-    (True, False, False)
-    """
-    return _BARE.search(text) is not None
-
-
 def choose_weight_decay(input_shape: Sequence[int], num_examples: int) -> float:
     """For rows the share of features to examples: what has many features fits noise by chance.
 
@@ -117,14 +108,12 @@ def choose_batch_size(num_examples: int) -> int:
     return int(min(max(wanted, 32), 256))
 
 
-def choose_epochs(num_examples: int, batch_size: int, *, images: bool) -> int:
-    """Enough for some hundred steps, but not less than 20 (50 for images).
+def choose_epochs(num_examples: int, batch_size: int) -> int:
+    """Enough for some hundred steps on rows, but not less than 20.
 
-    >>> choose_epochs(150, 32, images=False), choose_epochs(100_000, 256, images=False)
+    >>> choose_epochs(150, 32), choose_epochs(100_000, 256)
     (80, 20)
     """
-    if images:
-        return 50
     return max(20, math.ceil(STEPS / math.ceil(num_examples / batch_size)))
 
 
@@ -145,56 +134,34 @@ def choose_network(input_shape: Sequence[int]) -> str:
 
 
 def choose_setting(
-    input_shape: Sequence[int],
-    num_examples: int,
-    *,
-    network: Any,
-    epochs: Any,
-    batch_size: Any,
-    optimizer: Any,
-    learning_rate: Any,
-    weight_decay: Any,
-    seed: int,
+    input_shape: Sequence[int], num_examples: int, *, optimizer: str = "sgd", **given: Any
 ) -> Configuration:
-    """The configuration of a run, but for its loss, with every `auto` resolved.
+    """The configuration of an estimator's run, but for its loss.
 
     Args:
         input_shape: `(F,)` of rows, or `(C, H, W)` of images.
         num_examples: How many are learned from.
-        network: A text, or `auto`, like those below.
-        epochs: Passes over the examples.
-        batch_size: Examples in a step.
         optimizer: `sgd` or `adamw`.
-        learning_rate: Of the first epoch.
-        weight_decay: Of all parameters.
-        seed: Of the weights and the order of the examples.
+        given: Other settings of `Configuration`; one that is `"auto"` is chosen.
 
     Example:
-        >>> given = dict.fromkeys(("network", "epochs", "learning_rate", "weight_decay"), "auto")
-        >>> setting = choose_setting((4,), 150, batch_size=50, optimizer="sgd", seed=1, **given)
+        >>> setting = choose_setting((4,), 150, batch_size=50, epochs="auto")
         >>> setting.network, setting.epochs, setting.weight_decay
         ('mlp(depth=1,hidden=100)', 134, 0.016)
     """
     images = len(input_shape) > 1
     choose("optimizer", optimizer, OPTIMIZERS)
-    if batch_size == "auto":
-        batch_size = choose_batch_size(num_examples)
-    batch_size = whole("batch_size", batch_size, 2)
-    if epochs == "auto":
-        epochs = choose_epochs(num_examples, batch_size, images=images)
-    if weight_decay == "auto":
-        weight_decay = choose_weight_decay(input_shape, num_examples)
-    return Configuration(
-        "X",
-        network=choose_network(input_shape) if network == "auto" else network,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimizer=optimizer,
-        learning_rate=_LEARNING_RATES[optimizer] if learning_rate == "auto" else learning_rate,
-        weight_decay=weight_decay,
-        seed=seed,
-        precision="auto" if images else "float32",
-    )
+    settings = {name: value for name, value in given.items() if value != "auto"}
+    batch_size = whole("batch_size", settings.get("batch_size", choose_batch_size(num_examples)), 2)
+    chosen: dict[str, Any] = {
+        "network": choose_network(input_shape),
+        "epochs": 50 if images else choose_epochs(num_examples, batch_size),
+        "learning_rate": _LEARNING_RATES[optimizer],
+        "weight_decay": choose_weight_decay(input_shape, num_examples),
+        "precision": "auto" if images else "float32",
+    }
+    chosen |= {**settings, "optimizer": optimizer, "batch_size": batch_size}
+    return Configuration("X", **chosen)
 
 
 ROBUST = "ce+sr"
@@ -217,9 +184,6 @@ _MANY = Sparse(first=4, growth=52, p=0.01, normalize=True)
 
 _PASSES = {False: 250_000, True: 3_000_000}
 """Images seen in a whole training without and with a GPU, for sets that are not tiny or huge."""
-
-_EPOCHS = (20, 120)
-"""Fewest and most epochs for images."""
 
 _SMALL = 40
 """Pixels up to which an image is looked at whole."""
@@ -253,16 +217,11 @@ def look_at(dataset: Dataset) -> Inputs:
     Inputs(kind='images', shape=(1, 8, 8), examples=1347, classes=10, lazy=False)
     """
     images, shape = dataset.train.images, dataset.input_shape
-    return Inputs(
-        "rows" if dataset.tabular else "images",
-        shape,
-        len(dataset.train),
-        dataset.num_classes,
-        not isinstance(images, np.ndarray)
-        and not (
-            isinstance(images, ImageFiles) and max(shape[1:]) <= _SMALL and _one_size(dataset)
-        ),
-    )
+    lazy = not isinstance(images, np.ndarray)
+    if lazy and isinstance(images, ImageFiles) and max(shape[1:]) <= _SMALL:
+        lazy = not _one_size(dataset)
+    kind = "rows" if dataset.tabular else "images"
+    return Inputs(kind, shape, len(dataset.train), dataset.num_classes, lazy)
 
 
 def choose_recipe(
@@ -287,7 +246,11 @@ def choose_recipe(
         5
     """
     inputs = look_at(dataset)
-    settings: dict[str, Any] = {"validation": 0.1, **_descent(inputs)}
+    settings: dict[str, Any] = {
+        "validation": 0.1,
+        "learning_rate": 0.02 if inputs.kind == "rows" else 0.01,
+        "weight_decay": choose_weight_decay(inputs.shape, inputs.examples),
+    }
     settings |= _length(inputs, fast=fast) | network_for(inputs, fast=fast)
     settings |= _from_pretrained(given.get("network"), inputs)
     settings |= {name: value for name, value in given.items() if value is not None}
@@ -309,8 +272,8 @@ def default_loss(inputs: Inputs, *, epochs: int) -> str:
     >>> default_loss(Inputs("images", (3, 32, 32), 50_000, 10), epochs=12)
     'gce(q=0.7)'
     """
-    short = epochs < _SHORT
-    return "gce(q=0.7)" if sparse_for(inputs) in (_HARD, _MANY) and short else ROBUST
+    hard = sparse_for(inputs) in (_HARD, _MANY)
+    return "gce(q=0.7)" if hard and epochs < _SHORT else ROBUST
 
 
 def sparse_for(inputs: Inputs) -> Sparse:
@@ -391,18 +354,11 @@ def _length(inputs: Inputs, *, fast: bool) -> dict[str, int]:
     """Epochs so that small sets are seen often enough and large ones end; batches that fit."""
     if inputs.kind == "rows":
         batch = choose_batch_size(inputs.examples)
-        return {"batch_size": batch, "epochs": choose_epochs(inputs.examples, batch, images=False)}
-    fewest, most = _EPOCHS
+        return {"batch_size": batch, "epochs": choose_epochs(inputs.examples, batch)}
     epochs = round(_PASSES[fast] / max(inputs.examples, 1))
     # About fifty steps an epoch at least, since it is steps that a network learns in.
     batch = 2 ** max((inputs.examples // 50).bit_length() - 1, 0)
-    return {"epochs": min(max(epochs, fewest), most), "batch_size": min(max(batch, 16), 128)}
-
-
-def _descent(inputs: Inputs) -> dict[str, Any]:
-    rate = 0.02 if inputs.kind == "rows" else 0.01
-    decay = choose_weight_decay(inputs.shape, inputs.examples)
-    return {"learning_rate": rate, "weight_decay": decay}
+    return {"epochs": min(max(epochs, 20), 120), "batch_size": min(max(batch, 16), 128)}
 
 
 def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
@@ -420,26 +376,17 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
         >>> check_feasible(load_digits(), Configuration("digits", noise="human:worse"))
         Traceback (most recent call last):
             ...
-        ValueError: noise: expected one that is made here, got human:worse, which needs a file: ...
+        ValueError: human: expected the file with human:worse labels, got None
     """
     augmentation = parse_augmentation(configuration.augmentation)
     shape = dataset.input_shape if dataset.tabular else describe(configuration, dataset).input_shape
-    try:
-        # Without pretrained weights, which may have to be downloaded.
-        make_network(
-            configuration.network,
-            num_classes=dataset.num_classes,
-            input_shape=shape,
-            generator=torch.Generator(),
-            pretrained=False,
-        )
-    except ValueError as error:
-        if not dataset.tabular or not str(error).startswith("image_shape"):
-            raise
-        raise ValueError(
-            "network: expected one for the rows of a table, such as mlp(hidden=100,depth=1), got "
-            f"{configuration.network}, which is for images"
-        ) from None
+    make_network(
+        configuration.network,
+        num_classes=dataset.num_classes,
+        input_shape=shape,
+        generator=torch.Generator(),
+        pretrained=False,  # or weights may be downloaded
+    )
     if dataset.tabular and augmentation.columns:
         raise ValueError(f"augmentation: expected none for the rows of a table, got {augmentation}")
     if not augmentation.resized_crop and not _one_size(dataset):
@@ -447,12 +394,6 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
             f"augmentation: expected resized-crop:SIDE for images of different sizes, got "
             f"{augmentation}"
         )
-    noise = parse_noise(configuration.noise)
-    if noise.kind == "human":
-        raise ValueError(
-            f"noise: expected one that is made here, got {noise}, which needs a file: 'labelproof "
-            "train' takes it with --human-labels"
-        )
     # Instance noise looks at pixels, which are not decoded yet, and is for any labels.
-    if noise.kind != "instance":
+    if parse_noise(configuration.noise).kind != "instance":
         choose_examples(configuration, dataset)

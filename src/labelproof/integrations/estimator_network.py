@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.notices import count
 from labelproof.data.splits import hold_out
-from labelproof.fitting.recipe import complete_loss, is_bare
+from labelproof.fitting.recipe import complete_loss
 from labelproof.integrations.estimator_inputs import Admitted
 from labelproof.losses import Loss, SparseRegularized, format_loss
 from labelproof.models.text import make_network
@@ -203,7 +203,7 @@ def train_backing_off(
     make_inputs = ResidentRows if examples.dataset.tabular else ResidentImages
     inputs = make_inputs(examples.dataset, execution.device)
     first, module = _written(loss, setting.epochs)
-    bare = isinstance(loss, str) and is_bare(loss)
+    bare = isinstance(loss, str) and complete_loss(loss, epochs=1) != loss
     chosen = replace(setting, loss=first)
     before = chosen.loss
     while True:

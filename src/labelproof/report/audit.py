@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
+from labelproof.audit.findings import Findings
 from labelproof.audit.folder import SUSPECTS, Audit
 from labelproof.audit.samples import Samples
 from labelproof.data.notices import readable
@@ -36,6 +38,7 @@ from labelproof.report.audit_words import (
     off_diagonal,
 )
 from labelproof.report.page import heat_picture, render_page
+from labelproof.report.typical import Typical
 from labelproof.training.files import write_text
 from labelproof.training.metrics import MEMORY
 
@@ -45,6 +48,11 @@ NUMBERED_CLASSES = 20
 """Classes up to which a matrix is shown with a number in each cell."""
 INTERVAL_CLASSES = 10
 """Classes up to which the intervals stand in the cells too."""
+CLUSTERED_CLASSES = 30
+"""Classes from which on a matrix is ordered by clusters."""
+DRAWN_CLASSES = 100
+"""Classes of the largest matrix that is drawn: those with most suspects."""
+_TYPICAL_VALUES = 20_000
 _NAMES_SHARE = 0.4
 """The part of the page that names may take, so that there is room for pictures."""
 _SENTENCES = 1_000
@@ -102,17 +110,18 @@ def write_audit_page(
         raise ValueError(f"limit_bytes: expected at least 1, got {limit_bytes}")
     path = Path(path)
     listed = list_samples(audit, limit_bytes=int(_NAMES_SHARE * limit_bytes))
+    typical = Typical(samples) if samples.kind == "rows" else None
     values = {
         **_finding(path, audit),
         **_matrices(audit),
         **_alike(audit),
-        **_gallery(audit, samples, listed),
+        **_gallery(audit, samples, listed, typical),
         "curves": _curves(audit.curves),
     }
     # Rendered twice: how much room there is for pictures is known once all the rest is there.
     plain = render_page("audit.html", looks=as_json({}), seen=0, vanished=0, **values)
     room = limit_bytes - len(plain.encode()) - _SENTENCES
-    looks = look_at(samples, listed, limit_bytes=room)
+    looks = look_at(samples, listed, limit_bytes=room, typical=typical)
     page = render_page(
         "audit.html", looks=as_json(looks), **_counts(looks, listed.suspects), **values
     )
@@ -177,6 +186,10 @@ def _matrices(audit: Audit) -> dict[str, object]:
     names = [readable(name) for name in audit.class_names]
     longest = max(len(name) for name in names)
     pairs = confusions(findings, counts)
+    order = [] if numbered else _order(findings, off)
+    within = np.ix_(order, order)
+    # A class that is seldom taken for another is a pale row beside one that often is.
+    strength = off[within] / max(int(off.max()), 1)
     return {
         "names": names,
         "short_names": longest <= 3,
@@ -187,14 +200,58 @@ def _matrices(audit: Audit) -> dict[str, object]:
         "confused": confusion_rows(findings, counts) if numbered else [],
         "noise": noise_rows(findings, counts) if numbered else [],
         "intervals": findings.num_classes <= INTERVAL_CLASSES,
-        "confused_picture": "" if numbered else heat_picture(off / max(int(off.max()), 1)),
-        "noise_picture": "" if numbered else heat_picture(findings.transition),
+        "order": order,
+        "drawn_words": _drawn_words(findings.num_classes),
+        "pictures": {}
+        if numbered
+        else {
+            "confusion": heat_picture(strength),
+            "noise": heat_picture(findings.transition[within]),
+        },
+        "matrices": as_json(
+            {
+                "order": order,
+                "confusion": counts[within].tolist(),
+                "noise": findings.transition[within].round(4).tolist(),
+            }
+        ),
         "any_suspects": bool(off.any()),
     }
 
 
-def _gallery(audit: Audit, samples: Samples, listed: Listed) -> dict[str, object]:
+def _drawn_words(classes: int) -> str:
+    words = ["Classes that are confused with one another lie together."] * (
+        classes > CLUSTERED_CLASSES
+    )
+    if classes > DRAWN_CLASSES:
+        words += [f"Only the {DRAWN_CLASSES} of {classes:,} classes with most suspects are drawn."]
+    return " ".join(words)
+
+
+def _order(findings: Findings, off: NDArray[np.int64]) -> list[int]:
+    """The classes of a large matrix, those that are confused with one another side by side."""
+    most = np.argsort(-(off.sum(axis=0) + off.sum(axis=1)), kind="stable")[:DRAWN_CLASSES]
+    order = np.sort(most)
+    if findings.num_classes > CLUSTERED_CLASSES:
+        from scipy.cluster.hierarchy import leaves_list, linkage
+        from scipy.spatial.distance import squareform
+
+        shares = findings.transition[np.ix_(order, order)]
+        # From 0 to 1; the root, so that rare confusions bring classes together too.
+        apart = 1 - np.sqrt(np.clip((shares + shares.T) / 2, 0, 1))
+        np.fill_diagonal(apart, 0)
+        tree = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
+        order = order[leaves_list(tree)]
+    return order.tolist()
+
+
+def _gallery(
+    audit: Audit, samples: Samples, listed: Listed, typical: Typical | None
+) -> dict[str, object]:
     findings, places = audit.findings, listed.places
+    columns = column_names(samples, listed)
+    classes = range(findings.num_classes)
+    few = typical is not None and len(classes) * len(columns) <= _TYPICAL_VALUES
     data = {
         "kind": samples.kind,
         "classes": list(audit.class_names),
@@ -203,7 +260,14 @@ def _gallery(audit: Audit, samples: Samples, listed: Listed) -> dict[str, object
         "given": findings.given[places].tolist(),
         "suggested": findings.suggested[places].tolist(),
         "score": [round(score, 4) for score in findings.score[places].tolist()],
-        "columns": column_names(samples, listed),
+        "likeliest": [] if findings.likeliest is None else findings.likeliest[places].tolist(),
+        "probability": []
+        if findings.probability is None
+        else [[round(p, 3) for p in row] for row in findings.probability[places].tolist()],
+        "columns": columns,
+        "typical": [typical.values(label)[: len(columns)] for label in classes]
+        if typical and few
+        else [],
     }
     return {"data": as_json(data), "listed": listed, "kind": samples.kind}
 

@@ -20,6 +20,7 @@ from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
 from labelproof.data.images import UnreadableImageError
+from labelproof.report.typical import Typical
 
 __all__ = ["Listed", "Look", "as_json", "column_names", "list_samples", "look_at", "seen_first"]
 
@@ -34,8 +35,8 @@ _SIDES = (320, 160)
 """Pixels of a photo's longer side, where there are few and where there are many."""
 _ROUND = 64
 
-Look = str | Sequence[str] | None
-"""How a sample looks: an image as a data address, a row's cells, or `None` if it has vanished."""
+Look = str | tuple[Sequence[str], Sequence[int]] | None
+"""An image as a data address, a row's cells and which are unusual, or `None` if it has vanished."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def list_samples(audit: Audit, *, limit_bytes: int) -> Listed:
     findings = audit.findings
     suspects = len(findings.suspects)
     places = findings.order[: max(suspects, ENOUGH)]
-    numbers = 2 * len(str(findings.num_classes)) + 12
+    numbers = 5 * (len(str(findings.num_classes)) + 1) + 30
     sizes = [len(as_json(audit.samples[place]).encode()) + numbers for place in places.tolist()]
     places = places[: int(np.searchsorted(np.cumsum(sizes), limit_bytes, side="right"))]
     return Listed(places, min(suspects, len(places)), suspects)
@@ -104,12 +105,15 @@ def seen_first(findings: Findings, listed: Listed) -> list[int]:
     return early + late
 
 
-def look_at(samples: Samples, listed: Listed, *, limit_bytes: int) -> dict[int, Look]:
+def look_at(
+    samples: Samples, listed: Listed, *, limit_bytes: int, typical: Typical | None = None
+) -> dict[int, Look]:
     """Render as many of the listed samples as fit, by their place in the list.
 
     Args:
         samples: Where they are seen.
         listed: The samples of the gallery.
+        typical: Which cells of rows are unusual.
         limit_bytes: Most bytes of all together, as they stand in the page.
     """
     order = seen_first(samples.audit.findings, listed)
@@ -117,7 +121,7 @@ def look_at(samples: Samples, listed: Listed, *, limit_bytes: int) -> dict[int, 
         side = _SIDES[len(order) > _FEW]
         looks = _in_rounds(partial(_image, samples, side=side), listed.places[order].tolist())
     elif samples.kind == "rows":
-        looks = (_row(samples, place) for place in listed.places[order].tolist())
+        looks = (_row(samples, typical, place) for place in listed.places[order].tolist())
     else:
         return {}
     kept: dict[int, Look] = {}
@@ -163,10 +167,13 @@ def _image(samples: Samples, place: int, *, side: int) -> Look:
     return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def _row(samples: Samples, place: int) -> Look:
+def _row(samples: Samples, typical: Typical | None, place: int) -> Look:
     if samples.audit.index[place] < 0:
         return None
-    return [_shortened(value) for _, value in samples.cells(place)[:SHOWN_COLUMNS]]
+    cells = [value for _, value in samples.cells(place)[:SHOWN_COLUMNS]]
+    given = int(samples.audit.findings.given[place])
+    unusual = typical.unusual(given, cells) if typical else []
+    return [_shortened(cell) for cell in cells], unusual
 
 
 def _shortened(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "DATASETS",
     "TABLES",
     "heat_picture",
+    "keep_direction",
     "picture",
     "render_page",
     "templates",
@@ -50,18 +52,17 @@ def templates(package: str) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_keep_direction,
+        finalize=keep_direction,
     )
 
 
 _TURNS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
-"""Characters that change the direction of the text after them, too."""
 
 
-def _keep_direction(value: object) -> object:
-    """A class may be called anything; its name must not turn the sentence that it stands in.
+def keep_direction(value: Any) -> Any:
+    """A text without characters that turn the text after them, too; anything else as it is.
 
-    >>> _keep_direction("cat\u202e")
+    >>> keep_direction("cat\u202e")
     'cat'
     """
     return value.translate(_TURNS) if type(value) is str else value

@@ -6,6 +6,7 @@ It needs the extra `review`; what does not (decisions, their export) is in files
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import secrets
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ from dataclasses import asdict
 from importlib import resources
 from typing import Any
 
+import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -28,15 +30,16 @@ from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
 from labelproof.ranges import whole
 from labelproof.report.audit_words import caution, export_name
-from labelproof.report.page import templates
+from labelproof.report.page import keep_direction, templates
+from labelproof.report.typical import Typical
 from labelproof.review.decisions import Decisions
 from labelproof.review.export import export_csv
 from labelproof.review.standing import Review
 
 __all__ = ["Guard", "ImpatientProtocol", "make_application"]
 
-_SIDE = 1024
-"""Pixels of a picture's longer side: a screen's height, and quick to make."""
+_SIDE, _ZOOMED = 1024, 4096
+"""Pixels of a picture's longer side: a screen's height, quick to make; and to look closely."""
 
 LARGEST = 1 << 20
 """Bytes of a request's body."""
@@ -74,6 +77,7 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
         Route("/sample/{place:int}", pages.sample),
         Route("/picture/{place:int}", pages.picture),
         Route("/decide", pages.decide, methods=["POST"]),
+        Route("/accept", pages.accept, methods=["POST"]),
         Route("/undo", pages.undo, methods=["POST"]),
         Route("/reviewed.csv", pages.export),
         Route("/{file}", _static),
@@ -113,7 +117,7 @@ class _Pages:
         return _json(
             {
                 "kind": self.samples.kind,
-                "classes": [readable(name) for name in self.audit.class_names],
+                "classes": [keep_direction(readable(name)) for name in self.audit.class_names],
                 "samples": len(self.audit.samples),
                 **self._state(0),
             }
@@ -128,23 +132,25 @@ class _Pages:
             order=asked.get("order", "suspicious"),
             given=_number(asked.get("given")),
             suggested=_number(asked.get("suggested")),
-        )
-        return _json({"places": places.tolist(), "pairs": self.review.pairs(scope)})
+        ).tolist()
+        if text := asked.get("text", "").strip().lower():
+            places = [place for place in places if text in self._texts[place]]
+        return _json({"places": places, "pairs": self.review.pairs(scope)})
 
     def state(self, request: Request) -> Response:
         return _json(self._state(_revision(_number(request.query_params.get("since")) or 0)))
 
-    async def sample(self, request: Request) -> Response:
-        # All of it is in memory: a thread would take longer to start than this to answer.
+    def sample(self, request: Request) -> Response:
         place = self._place(request)
         findings = self.audit.findings
         return _json(
             {
                 "place": place,
-                "name": readable(self.audit.samples[place]),
+                "name": keep_direction(readable(self.audit.samples[place])),
                 "given": int(findings.given[place]),
                 "suggested": int(findings.suggested[place]),
                 "score": round(float(findings.score[place]), 4),
+                "likeliest": self._likeliest(place),
                 "cells": self._cells(place),
             }
         )
@@ -154,7 +160,8 @@ class _Pages:
         if self.samples.kind != "images":
             raise HTTPException(404, "These samples have no pictures.")
         try:
-            content, kind = self.samples.picture(place, side=_SIDE)
+            side = _ZOOMED if "zoomed" in request.query_params else _SIDE
+            content, kind = self.samples.picture(place, side=side)
         except UnreadableImageError as error:
             return PlainTextResponse(readable(str(error)), status_code=404)
         return Response(content, media_type=kind)
@@ -171,6 +178,16 @@ class _Pages:
             None if label is None else whole("label", label),
         )
         return _json(await run_in_threadpool(self._state, since))
+
+    async def accept(self, request: Request) -> Response:
+        asked = await _asked(request)
+        since = _revision(asked["since"])
+        accepted = await run_in_threadpool(
+            self.review.accept_all,
+            whole("given", asked["given"]),
+            whole("suggested", asked["suggested"]),
+        )
+        return _json({"accepted": accepted, **await run_in_threadpool(self._state, since)})
 
     async def undo(self, request: Request) -> Response:
         since = _revision((await _asked(request))["since"])
@@ -189,11 +206,49 @@ class _Pages:
             raise HTTPException(404, "There is no such sample.")
         return place
 
-    def _cells(self, place: int) -> list[tuple[str, str]] | None:
-        """A row's cells; none for what is not a row, or not there any more."""
+    def _likeliest(self, place: int) -> list[tuple[int, float]]:
+        classes, shares = self.audit.findings.likeliest, self.audit.findings.probability
+        if classes is None or shares is None:
+            return []
+        return list(zip(classes[place].tolist(), shares[place].tolist(), strict=True))
+
+    @functools.cached_property
+    def _typical(self) -> Typical:
+        return Typical(self.samples)
+
+    @functools.cached_property
+    def _texts(self) -> list[str]:
+        """What is searched of each sample: its name, its labels, and the cells of a row."""
+        audit, findings = self.audit, self.audit.findings
+        labels = zip(findings.given.tolist(), findings.suggested.tolist(), strict=True)
+        texts = [
+            "\n".join((name, *(audit.class_names[label] for label in pair))).lower()
+            for name, pair in zip(audit.samples, labels, strict=True)
+        ]
+        if self.samples.kind == "rows":
+            there = np.flatnonzero(self.samples.audit.index >= 0)
+            rows = self.samples.table(there).astype(str).to_numpy().tolist()
+            for place, cells in zip(there.tolist(), rows, strict=True):
+                texts[place] += "\n" + "\n".join(cells).lower()
+        return texts
+
+    def _cells(self, place: int) -> list[tuple[str, str, bool, str, str]] | None:
+        """A row's cells: column, value, whether it is unusual, and what is typical of both classes.
+
+        `None` for what is not a row, or not there any more.
+        """
         if self.samples.kind != "rows" or self.samples.audit.index[place] < 0:
             return None
-        return [(readable(column), readable(cell)) for column, cell in self.samples.cells(place)]
+        findings, cells = self.audit.findings, self.samples.cells(place)
+        given, suggested = int(findings.given[place]), int(findings.suggested[place])
+        unusual = self._typical.unusual(given, [cell for _, cell in cells])
+        typical = zip(self._typical.values(given), self._typical.values(suggested), strict=True)
+        return [
+            (readable(column), readable(cell), number in unusual, readable(own), readable(other))
+            for number, ((column, cell), (own, other)) in enumerate(
+                zip(cells, typical, strict=True)
+            )
+        ]
 
     def _state(self, since: int) -> dict[str, Any]:
         """What has changed since a revision, so that all tabs come to show the same."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -54,10 +54,11 @@ def plain_choice(
     return ("accept" if wanted == suggested else "another"), wanted
 
 
-_VERSION = 1
+_VERSION = 2
 
 # A row that takes another back has that one's number in `undoes`; rows are only ever added, so that
-# the last number is also the revision of the whole.
+# the last number is also the revision of the whole. Of those taken at once, all but the first have
+# its number in `batch`.
 _TABLES = """
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -66,7 +67,8 @@ CREATE TABLE decisions (
     given NOT NULL,
     choice TEXT NOT NULL,
     label,
-    undoes INTEGER REFERENCES decisions (number)
+    undoes INTEGER REFERENCES decisions (number),
+    batch INTEGER REFERENCES decisions (number)
 );
 CREATE INDEX of_sample ON decisions (sample, given);
 -- Only of rows that have one: else rows without one would be looked up here, which are most.
@@ -81,7 +83,7 @@ CREATE VIEW latest AS
         WHERE later.sample = one.sample AND later.given = one.given AND later.number > one.number
     );
 """
-_COLUMNS = "number, time, sample, given, choice, label, undoes"
+_COLUMNS = "number, time, sample, given, choice, label, undoes, batch"
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class Decision:
         choice: One of `keep`, `accept`, `another`, `unsure`; or `undo`.
         label: The name of the class that it is to have; `None` where that is left open.
         undoes: The number of the decision that this one undoes.
+        batch: The number of the first of the decisions that were taken at once with this one.
     """
 
     number: int
@@ -105,6 +108,7 @@ class Decision:
     choice: str
     label: str | None
     undoes: int | None = None
+    batch: int | None = None
 
 
 class Decisions:
@@ -157,14 +161,39 @@ class Decisions:
         if (label is None) != (choice == "unsure"):
             raise ValueError(f"label: expected a class, and none for 'unsure', got {label!r}")
         with self._writing():
-            return self._add(sample, given, choice, label, None)
+            return self._add(sample, given, choice, label)
+
+    def accept(self, samples: Iterable[tuple[str, str, str]]) -> int:
+        """Store acceptances of several suggestions, which `undo` takes back at once.
+
+        Args:
+            samples: Of each the sample's name, the class it was given, and the one it is to have.
+
+        Returns:
+            How many there were.
+        """
+        first, times = None, 0
+        with self._writing():
+            for sample, given, label in samples:
+                one = self._add(sample, given, "accept", label, batch=first)
+                first, times = first or one.number, times + 1
+        return times
 
     def undo(self) -> Decision | None:
-        """Undo the last standing decision and return it; `None` if there is none."""
+        """Undo the last standing decision and return it; `None` if there is none.
+
+        All decisions that were taken at once with it are undone as well.
+        """
         with self._writing():
             last = self._last()
             if last is not None:
-                self._add(last.sample, last.given, "undo", None, last.number)
+                first = last.batch or last.number
+                together = self._file.execute(
+                    f"SELECT {_COLUMNS} FROM standing WHERE number = ? OR batch = ?",  # noqa: S608
+                    (first, first),
+                )
+                for one in map(_decision, together.fetchall()):
+                    self._add(one.sample, one.given, "undo", None, undoes=one.number)
         return last
 
     def last(self) -> Decision | None:
@@ -233,18 +262,30 @@ class Decisions:
             self._file.executescript(
                 f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
             )
+        elif version == 1:  # nobody is to decide again
+            self._file.executescript(
+                "BEGIN IMMEDIATE; ALTER TABLE decisions ADD COLUMN batch INTEGER; "
+                f"PRAGMA user_version = {_VERSION}; COMMIT;"
+            )
 
     def _add(
-        self, sample: str, given: str, choice: str, label: str | None, undoes: int | None
+        self,
+        sample: str,
+        given: str,
+        choice: str,
+        label: str | None,
+        *,
+        undoes: int | None = None,
+        batch: int | None = None,
     ) -> Decision:
         time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         cursor = self._file.execute(
-            "INSERT INTO decisions (time, sample, given, choice, label, undoes) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            (time, _stored(sample), _stored(given), choice, _stored(label), undoes),
+            "INSERT INTO decisions (time, sample, given, choice, label, undoes, batch) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (time, _stored(sample), _stored(given), choice, _stored(label), undoes, batch),
         )
         assert cursor.lastrowid is not None  # noqa: S101
-        return Decision(cursor.lastrowid, time, sample, given, choice, label, undoes)
+        return Decision(cursor.lastrowid, time, sample, given, choice, label, undoes, batch)
 
     def _last(self) -> Decision | None:
         row = self._file.execute(
@@ -280,8 +321,8 @@ class Decisions:
 
 
 def _decision(row: tuple[Any, ...]) -> Decision:
-    number, time, sample, given, choice, label, undoes = row
-    return Decision(number, time, _text(sample), _text(given), choice, _text(label), undoes)
+    number, time, sample, given, choice, label, *others = row
+    return Decision(number, time, _text(sample), _text(given), choice, _text(label), *others)
 
 
 def _stored(name: str | None) -> str | bytes | None:

@@ -110,8 +110,32 @@ class Review:
             self.decisions.decide(audit.samples[place], given, plain, wanted)
             self._refresh()
 
+    def accept_all(self, given: int, suggested: int) -> int:
+        """Accept the suggestion of all undecided suspects of one confusion; how many there were.
+
+        Args:
+            given: The class that they are labelled with.
+            suggested: The class that is suggested for them.
+        """
+        audit, names = self.audit, self.audit.class_names
+        for name, label in (("given", given), ("suggested", suggested)):
+            if not 0 <= label < len(names):
+                raise ValueError(f"{name}: expected one of {len(names):,} classes, got {label}")
+        if given == suggested:
+            raise ValueError(f"suggested: expected another class than the given one, got {given}")
+        with self._turn:
+            self._refresh()
+            places: list[int] = self.queue(given=given, suggested=suggested).tolist()
+            # A file that is listed twice with one label is decided about once.
+            samples = dict.fromkeys(audit.samples[place] for place in places)
+            self.decisions.accept((one, names[given], names[suggested]) for one in samples)
+            self._refresh()
+        return len(places)
+
     def undo(self) -> int | None:
-        """Take the last decision back; the sample's place, or `None` where there is none to take.
+        """Take the last decision back, or the last that were taken at once.
+
+        Returns its sample's place, or `None` where there is none to take.
 
         One about samples that are not in this audit stays: nobody would see what is undone.
         """

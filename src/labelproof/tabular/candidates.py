@@ -373,7 +373,7 @@ class Network(Candidate):
             [inputs.shape[1], *[self.hidden] * self.depth, classes], count, generator
         )
         batch = choose_batch_size(total)
-        epochs = choose_epochs(total, batch, images=False)
+        epochs = choose_epochs(total, batch)
         steps = epochs * -(-total // batch)
         loss = parse_loss(complete_loss(self.loss, epochs=epochs), reduction="none")
         optimizer = torch.optim.SGD(

@@ -35,16 +35,6 @@ _RISE = 1.15
 """A run whose predictions come to spread by this factor is on its way, however slow."""
 
 
-def few_classes(classes: float) -> float:
-    """Over how many classes predictions spread when they leave out nearly all that there are.
-
-    Example:
-        >>> round(few_classes(10), 2), round(few_classes(2), 2)
-        (2.35, 1.15)
-    """
-    return 1 + 0.15 * (classes - 1)
-
-
 def collapse(
     curve: Mapping[str, Sequence[float]], *, classes: float, patience: int = 5
 ) -> str | None:
@@ -78,7 +68,7 @@ def collapse(
     spread = list(curve["predicted_classes"])[-patience:]
     accuracy = list(curve["validation_accuracy"])[-patience:]
     # Where almost all labels are of one class, giving it to everything is what there is to learn.
-    if len(spread) < patience or classes < 1.5 or max(spread) > few_classes(classes):
+    if len(spread) < patience or classes < 1.5 or max(spread) > 1 + 0.15 * (classes - 1):
         return None
     # From the lowest point on: a fall is no rise, but what comes up again after it is.
     if spread[-1] > _RISE * min(spread) or accuracy[-1] > _RISE * min(accuracy) + 1:
@@ -133,17 +123,9 @@ def _halve(found: re.Match[str]) -> str:
 _FREE = 5
 """Complete trials before any is abandoned: with fewer, half of them may simply be bad."""
 
-
-def warm_up(epochs: int) -> int:
-    """Epochs that every run is given.
-
-    The penalty's weight grows over the run, and what it is for comes late: a setting that ends best
-    is often among the worst for the first half.
-
-    >>> warm_up(20)
-    13
-    """
-    return math.ceil(0.65 * epochs)
+_WARM_UP = 0.65
+"""Share of its epochs that every run is given: the penalty's weight grows over the run, and a
+setting that ends best is often among the worst for the first half."""
 
 
 def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
@@ -154,14 +136,14 @@ def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
     below the best of them by more than the standard error of a difference on so few examples.
     """
     curve = trial.curves.get(0, {}).get("validation_accuracy", [])
-    at = len(curve)
     complete = [
         other.curves[0]["validation_accuracy"]
         for other in others
         if other.state == "complete" and 0 in other.curves
     ]
+    at = len(curve)
     through = at == trial.epochs and len(trial.rows) == 1  # nothing is left to save
-    if at < warm_up(trial.epochs) or through or len(complete) < _FREE:
+    if at < _WARM_UP * trial.epochs or through or len(complete) < _FREE:
         return None
     mine = settled(curve, epochs=trial.epochs)
     theirs = [settled(values[:at], epochs=trial.epochs) for values in complete]

@@ -15,7 +15,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
 from labelproof.training.configuration import Configuration
-from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
@@ -71,7 +70,6 @@ def tune(
     at_once: int = 1,
     seconds: float | None = None,
     execution: Execution | None = None,
-    seed: int | None = None,
     folds: int | str = "auto",
     losses: Sequence[str] = (),
     prune: bool = True,
@@ -92,7 +90,6 @@ def tune(
         seconds: After so long nothing more is started, and what is under way is abandoned as soon
             as one setting is through; no limit unless given.
         execution: On which device, and how; the fastest there is unless given.
-        seed: Of the search; the configuration's unless given.
         folds: Each setting is trained so many times, each time validated on another part of the
             examples; 1 holds out a single part. `auto` takes 3 for fewer than 10,000 examples.
         losses: Settings of one's own to try first, as text.
@@ -122,7 +119,6 @@ def tune(
         choose_validation(dataset, configuration, parts=folds),
         wanted=trials,
         deadline=seconds,
-        seed=configuration.seed if seed is None else whole("seed", seed, 0),
         asked=[format_loss(parse_loss(loss)) for loss in losses],
         prune=prune,
         file=file,
@@ -147,7 +143,6 @@ class Course:
     validation: Validation
     wanted: int
     deadline: float | None
-    seed: int
     asked: Sequence[str]
     prune: bool
     file: Path | None
@@ -161,13 +156,8 @@ class Course:
         self.waiting += [(loss, "start") for loss in known if loss not in self.asked]
         steps = len(self.validation.parts[0].train) // self.configuration.batch_size
         self.patience = patience_for(epochs=self.configuration.epochs, steps=steps)
-        values = self.configuration.as_values()
-        del values["loss"]
-        self.about = {
-            "configuration": values,
-            "seed": self.seed,
-            "validation": self.validation.fingerprint(),
-        }
+        self.about = self.configuration.as_values() | self.validation.fingerprint()
+        del self.about["loss"]
         if self.file is not None:
             self.trials = read_journal(self.file, self.about)
         for trial in self.trials:
@@ -179,18 +169,13 @@ class Course:
         """Train until all trials are over, the time is, or someone wants it to stop."""
         # A trial's later folds are known to be wanted only when its first is through, by when the
         # jobs may have come to an end: so there may be several rounds.
-        while (
-            not stop.wanted
-            and not self._late()
-            and (
-                len(self.trials) < self.wanted
-                or any(trial.state == "waiting" for trial in self.trials)
-            )
+        while not (stop.wanted or self._late()) and (
+            len(self.trials) < self.wanted or "waiting" in [trial.state for trial in self.trials]
         ):
             for event in train_runs(
                 self._jobs(),
                 execution,
-                load=self._load,
+                load=lambda each: self.validation.examples(each.seed - self.configuration.seed),
                 at_once=at_once,
                 stop=stop,
                 give_up=lambda event: event.job in self.let_go,
@@ -199,9 +184,6 @@ class Course:
                 yield event
                 if trial is not None:
                     yield trial
-
-    def _load(self, configuration: Configuration) -> Examples:
-        return self.validation.examples(configuration.seed - self.configuration.seed)
 
     def _jobs(self) -> Iterator[Job]:
         while (turn := self._next()) is not None:
@@ -220,7 +202,7 @@ class Course:
         for trial in self.trials:
             # One fold at a time, so that what is abandoned in its first costs no more than that.
             if trial.state == "waiting" and id(trial) not in busy:
-                return trial, self._remaining(trial)[0]
+                return trial, len(trial.finished)
         if len(self.trials) >= self.wanted:
             return None
         loss, origin = self._propose()
@@ -235,14 +217,11 @@ class Course:
             loss, origin = self.waiting.pop(0)
             if loss not in tried:
                 return loss, origin
-        epochs = self.configuration.epochs
-        return propose(self.trials, epochs=epochs, classes=self.classes, seed=self.seed), "search"
+        epochs, seed = self.configuration.epochs, self.configuration.seed
+        return propose(self.trials, epochs=epochs, classes=self.classes, seed=seed), "search"
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def _remaining(self, trial: Trial) -> list[int]:
-        return [fold for fold in range(len(trial.rows)) if fold not in trial.finished]
 
     def _take(self, event: Event) -> Trial | None:
         """Take in what happened to a run; the trial, when it is over with that."""
@@ -258,7 +237,7 @@ class Course:
             trial.state, trial.why = "failed", str(event.value)
         elif event.kind == "finished":
             trial.finished.append(fold)
-            if trial.state == "waiting" and not self._remaining(trial):
+            if trial.state == "waiting" and len(trial.finished) == len(trial.rows):
                 trial.state = "complete"
         trial.forget_begun()
         self._follow(trial)

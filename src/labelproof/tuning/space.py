@@ -12,7 +12,7 @@ stopped proposes what it would have proposed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,23 +31,16 @@ from labelproof.tuning.trial import Trial, rank
 Coordinates = dict[str, Any]
 
 
-class Range(NamedTuple):
-    """Bounds of a number that is searched by its logarithm."""
-
-    low: float
-    high: float
-
-
-RANGES: dict[str, Range] = {
-    "q": Range(0.2, 1.0),
-    "sparse_q": Range(0.01, 0.7),
-    "pull": Range(0.02, 0.6),
-    "tau": Range(0.1, 1.0),
-    "growth": Range(5.0, 1024.0),
+RANGES = {
+    "q": (0.2, 1.0),
+    "sparse_q": (0.01, 0.7),
+    "pull": (0.02, 0.6),
+    "tau": (0.1, 1.0),
+    "growth": (5.0, 1024.0),
 }
-"""`q` of generalised cross entropy alone and under the regularizer, where the paper has other ones;
-`pull`, the first weight times p, of which the paper has 0.02 to 0.4; the temperature; by how much
-the weight grows over the run."""
+"""Bounds, searched by their logarithms: `q` of generalised cross entropy alone and under the
+regularizer, where the paper has other ones; `pull`, the first weight times p, of which the paper
+has 0.02 to 0.4; the temperature; by how much the weight grows over the run."""
 
 CHOICES: dict[str, tuple[Any, ...]] = {"p": (0.01, 0.1), "normalize": (False, True)}
 
@@ -163,7 +156,7 @@ def strongest(*, classes: int, plain: float | None) -> float:
         >>> strongest(classes=10, plain=55.0), strongest(classes=100, plain=8.0)
         (0.6, 0.15)
     """
-    limit = RANGES["pull"].high
+    limit = RANGES["pull"][1]
     if classes > _MANY:
         limit /= 2
     # Against chance, since with many wrong labels no accuracy is high.
@@ -173,12 +166,7 @@ def strongest(*, classes: int, plain: float | None) -> float:
 
 
 def draw_coordinates(generator: np.random.Generator, kind: str, *, limit: float) -> Coordinates:
-    """A place drawn anew.
-
-    Example:
-        >>> sorted(draw_coordinates(np.random.default_rng(0), "ce+sr", limit=0.6))
-        ['growth', 'kind', 'normalize', 'p', 'pull', 'tau']
-    """
+    """A place drawn anew, with a `pull` of at most `limit`."""
     numbers = ["q"] if kind == "gce" else ["pull", "tau", "growth"]
     if kind == "gce+sr":
         numbers.append("sparse_q")
@@ -193,13 +181,7 @@ def draw_coordinates(generator: np.random.Generator, kind: str, *, limit: float)
 
 
 def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) -> Coordinates:
-    """A place not far from another: every number up to a factor of two off, seldom a choice.
-
-    Example:
-        >>> there = nearby({"kind": "gce", "q": 0.5}, np.random.default_rng(1), limit=0.6)
-        >>> 0.25 < there["q"] < 1
-        True
-    """
+    """A place not far from another: every number up to a factor of two off, seldom a choice."""
     near = dict(place)
     for name, value in place.items():
         drawn = generator.random()

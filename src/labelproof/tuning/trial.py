@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from labelproof.training.files import read_json, write_text
 from labelproof.version import __version__
@@ -16,24 +18,17 @@ from labelproof.version import __version__
 STATES = ("complete", "waiting", "pruned", "collapsed", "failed")
 """All folds are trained; not all are; abandoned as too far behind, or as collapsed; diverged."""
 
-
-def last_epochs(epochs: int) -> int:
-    """Over how many of the last epochs an accuracy is averaged, which is less chance than one.
-
-    >>> [last_epochs(epochs) for epochs in (1, 10, 40, 120)]
-    [1, 1, 4, 5]
-    """
-    return min(max(epochs // 10, 1), 5)
+_FOLLOWING = ("accuracy", "standard_error", "trained")
 
 
 def settled(accuracies: Sequence[float], *, epochs: int) -> float:
-    """The accuracy that a run has come to: the mean over its last few epochs.
+    """The accuracy that a run has come to: the mean over a tenth of its epochs, at most five.
 
     Example:
         >>> settled([10, 50, 54, 56], epochs=20)
         55.0
     """
-    return fmean(accuracies[-last_epochs(epochs) :])
+    return fmean(accuracies[-min(max(epochs // 10, 1), 5) :])
 
 
 @dataclass
@@ -75,21 +70,13 @@ class Trial:
         return sum(len(curve["validation_accuracy"]) for curve in self.curves.values())
 
     @property
-    def scores(self) -> dict[int, float]:
-        """The accuracy that each finished fold came to, by the noisy labels, in percent."""
-        return {
-            fold: settled(self.curves[fold]["validation_accuracy"], epochs=self.epochs)
-            for fold in self.finished
-        }
-
-    @property
     def accuracy(self) -> float | None:
-        """Over the finished folds, each counting by its examples; `None` before the first."""
-        scores = self.scores
-        rows = sum(self.rows[fold] for fold in scores)
-        return (
-            sum(self.rows[fold] * score for fold, score in scores.items()) / rows if rows else None
-        )
+        """By the noisy labels of all finished folds, in percent; `None` before the first."""
+        if not self.finished:
+            return None
+        curves = [self.curves[fold]["validation_accuracy"] for fold in self.finished]
+        scores = [settled(curve, epochs=self.epochs) for curve in curves]
+        return float(np.average(scores, weights=[self.rows[fold] for fold in self.finished]))
 
     @property
     def standard_error(self) -> float | None:
@@ -117,30 +104,14 @@ class Trial:
 
     def as_values(self) -> dict[str, Any]:
         """Plain values for JSON, with what follows from them for whoever reads the file."""
-        names = (
-            "number",
-            "loss",
-            "origin",
-            "state",
-            "why",
-            "accuracy",
-            "standard_error",
-            "trained",
-        )
-        return {
-            **{name: getattr(self, name) for name in names},
-            "finished": sorted(self.finished),
-            "curves": {str(fold): curve for fold, curve in sorted(self.curves.items())},
-        }
+        return asdict(self) | {name: getattr(self, name) for name in _FOLLOWING}
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any], *, rows: Sequence[int], epochs: int) -> Trial:
+    def from_values(cls, values: Mapping[str, Any]) -> Trial:
         """The trial that `as_values` describes."""
-        plain = {name: values[name] for name in ("number", "loss", "origin", "state", "why")}
-        curves = {int(fold): dict(curve) for fold, curve in values["curves"].items()}
-        return cls(
-            **plain, rows=rows, epochs=epochs, curves=curves, finished=list(values["finished"])
-        )
+        plain = {name: value for name, value in values.items() if name not in _FOLLOWING}
+        plain["curves"] = {int(fold): dict(curve) for fold, curve in values["curves"].items()}
+        return cls(**plain)
 
 
 def rank(trials: Sequence[Trial]) -> list[Trial]:
@@ -170,7 +141,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial | None:
     return rank(able)[0] if able else None
 
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class OtherSearchError(ValueError):
@@ -182,7 +153,7 @@ def write_journal(path: Path, trials: Sequence[Trial], about: Mapping[str, Any])
 
     Example:
         >>> file = getfixture("tmp_path") / "tuning.json"
-        >>> about = {"configuration": {"epochs": 1}, "validation": {"rows": [9]}}
+        >>> about = {"epochs": 1, "rows": [9]}
         >>> write_journal(file, [Trial(0, "ce", "start", rows=[9], epochs=1)], about)
         >>> [trial.loss for trial in read_journal(file, about)]
         ['ce']
@@ -207,21 +178,19 @@ def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
     values = _journal(path)
     if values is None:
         return []
-    if values["format"] != _FORMAT:
-        raise OtherSearchError(
-            f"{path} was written in another format ({values['format']}); choose another file"
-        )
-    found = values["about"]
-    wanted = json.loads(json.dumps(about))
-    different = [name for name in wanted if found.get(name) != wanted[name]]
+    found = values["about"] | {"format": values["format"]}
+    wanted = json.loads(json.dumps(about)) | {"format": _FORMAT}
+    different = [
+        f"{name}: {found.get(name)!r} there, {value!r} here"
+        for name, value in wanted.items()
+        if found.get(name) != value
+    ]
     if different:
-        told = "; ".join(_difference(name, found.get(name), wanted[name]) for name in different)
         raise OtherSearchError(
-            f"{path} holds a search of something else ({told}); choose another file with --output "
-            "(file=), or start anew with --fresh"
+            f"{path} holds a search of something else ({'; '.join(different)}); choose another "
+            "file with --output (file=), or start anew with --fresh"
         )
-    rows, epochs = wanted["validation"]["rows"], wanted["configuration"]["epochs"]
-    trials = [Trial.from_values(entry, rows=rows, epochs=epochs) for entry in values["trials"]]
+    trials = [Trial.from_values(entry) for entry in values["trials"]]
     for trial in trials:
         trial.forget_begun()
     return trials
@@ -243,10 +212,3 @@ def _journal(path: Path) -> dict[str, Any] | None:
     except (ValueError, TypeError):
         pass
     raise OtherSearchError(f"{path} is not the file of a search; choose another file")
-
-
-def _difference(name: str, found: Any, wanted: Any) -> str:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        keys = [key for key in wanted if found.get(key) != wanted[key]]
-        return "; ".join(f"{key}: {found.get(key)!r} there, {wanted[key]!r} here" for key in keys)
-    return f"{name}: {found!r} there, {wanted!r} here"

@@ -111,6 +111,4 @@ def count_folds(parts: int | str, examples: int) -> int:
     """
     if parts == "auto":
         return _FOLDS if examples < _SMALL else 1
-    if isinstance(parts, str):
-        raise ValueError(f"folds: expected a whole number or 'auto', got {parts!r}")
     return whole("folds", parts, 1)

@@ -178,12 +178,6 @@ class CrossValidationPlan:
     ) -> Audit:
         """Ask networks, each of which is trained without one of the parts."""
         folder, folds, execution = self.folder, self.folds, self.execution
-
-        def note_weaker(loss: str) -> None:
-            attempts.given_up.append({"loss": attempts.loss, "reason": "collapsed"})
-            attempts.loss = loss
-            attempts.write(folder, SETTINGS)
-
         validation = CrossValidation(
             decode_images(
                 self.dataset,
@@ -196,14 +190,12 @@ class CrossValidationPlan:
             folds=folds,
             folder=folder / RUNS,
             human=self.human,
-            on_weaker=note_weaker,
+            attempts=attempts,
+            note=lambda: attempts.write(folder, SETTINGS),
         )
         at_once = min(folds, _AT_ONCE) if execution.device.type == "cuda" else 1
         with reporter.display(runs=folds, epochs=folds * configuration.epochs) as display:
             for event in validation.run(execution, at_once=at_once, stop=stop):
-                if event.kind == "started":
-                    # Not before: what cannot be trained at all must not stand in a folder's way.
-                    attempts.write(folder, SETTINGS)
                 display.show(event)
         if stop.wanted:
             raise StoppedError(f"Stopped; the same command resumes from {folder}.", stop.exit_code)

@@ -250,7 +250,11 @@ class FitPlan:
                 events = train_frozen(job, prepared, execution, weights=self.weights, **more)
             else:
                 events = train_robustly(
-                    job, execution, load=lambda chosen: choose_examples(chosen, prepared), **more
+                    [job],
+                    execution,
+                    load=lambda chosen: choose_examples(chosen, prepared),
+                    note=lambda: attempts.write(folder),
+                    **more,
                 )
             return follow(events, job, reporter=reporter, stop=stop, fresh=fresh), prepared
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from labelproof import CrossEntropy, parse_loss
-from labelproof.losses import NegativeLearning
 from labelproof.training.algorithms import (
     ALGORITHMS,
     Algorithm,
@@ -102,20 +101,6 @@ def test_an_epoch_moves_without_a_new_graph(text: str, loss: str):
     assert graphs == 1
 
 
-@pytest.mark.parametrize(("text", "loss"), [("supervised", "gce+sr"), ("co-teaching", "ce")])
-def test_gradients_survive_compilation(text: str, loss: str):
-    algorithm, twin = made(text, loss), made(text, loss)
-    for each in (algorithm, twin):
-        each.set_epoch(7)
-    torch._dynamo.reset()
-    compiled = torch.compile(algorithm.objectives, backend="aot_eager", fullgraph=True)
-    batch, again = batch_for(algorithm), batch_for(algorithm)
-    torch.stack(compiled(batch).losses).sum().backward()
-    torch.stack(twin.objectives(again).losses).sum().backward()
-    for found, expected in zip(batch.logits, again.logits, strict=True):
-        torch.testing.assert_close(found.grad, expected.grad)
-
-
 @pytest.mark.parametrize("text", ["supervised", "co-teaching(rate=estimate)", "nlnl", "elr"])
 def test_a_state_dict_goes_round(text: str):
     algorithm, other = made(text), made(text)
@@ -150,22 +135,6 @@ def test_draws_come_from_the_generator_of_the_run(text: str, loss: str):
     assert len(set(values(1, 1))) == 3
 
 
-def test_every_negative_learning_inside_gets_the_generator():
-    loss = parse_loss("nl+mae+sr")
-    algorithm = made("supervised")
-    algorithm.loss = loss
-    generator = torch.Generator()
-    algorithm.use_generator(generator)
-    inside = [each for each in loss.modules() if isinstance(each, NegativeLearning)]
-    assert [each.generator for each in inside] == [generator]
-
-
-def test_what_does_not_draw_says_so():
-    assert not made("supervised").draws
-    assert not made("supervised", "nl(expected=true)").draws
-    assert not made("co-teaching").draws
-
-
 def test_the_mean_of_nothing_is_zero_with_a_gradient_of_zero():
     values = torch.tensor([1.0, torch.inf], requires_grad=True)
     mean = selected_mean(values, torch.tensor([False, False]))
@@ -173,12 +142,6 @@ def test_the_mean_of_nothing_is_zero_with_a_gradient_of_zero():
     assert mean == 0
     assert values.grad is not None
     assert values.grad.tolist() == [0, 0]
-
-
-def test_a_summary_is_one_line():
-    for family in ALGORITHMS.values():
-        assert 0 < len(family.summary) < 80
-        assert "\n" not in family.summary
 
 
 def test_what_cannot_be_trained_is_refused():

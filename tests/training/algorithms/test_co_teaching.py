@@ -45,19 +45,6 @@ def test_it_is_the_plain_loop(loss: str):
         assert found.parts["second_loss"] == found.losses[1]
 
 
-@pytest.mark.parametrize("own", [0, 1])
-def test_each_loss_reaches_its_own_network_and_its_peers_choice(own: int):
-    algorithm = co_teaching(noise_rate=0.5, ramp_epochs=0)
-    batch = random_batch()
-    algorithm.objectives(batch).losses[own].backward()
-    mine, peers = batch.logits[own], batch.logits[1 - own]
-    assert peers.grad is None
-    assert mine.grad is not None
-    cost = CrossEntropy().per_example(peers, batch.target)
-    chosen = cost <= cost.sort().values[15]
-    assert torch.equal(mine.grad.abs().sum(1) > 0, chosen)
-
-
 @steady
 @given(
     costs=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=40),
@@ -68,18 +55,6 @@ def test_the_cheapest_are_kept_and_ties_go_to_the_first(costs: list[float], shar
     count = max(1, math.floor(np.float32(share) * len(costs) * (1 + 1e-6)))
     expected = sorted(range(len(costs)), key=lambda place: (costs[place], place))[:count]
     assert sorted(np.flatnonzero(marks)) == sorted(expected)
-
-
-def test_rounding_drops_no_example_too_many():
-    for size, percent in itertools.product([1, 3, 10, 60, 128, 1000], range(101)):
-        rate = torch.tensor(percent / 100)
-        marks = smallest(torch.arange(size) * 1.0, 1 - rate)
-        assert int(marks.sum()) == max(1, (100 - percent) * size // 100)
-
-
-def test_what_is_not_a_number_is_dropped_first():
-    marks = smallest(torch.tensor([math.nan, 5.0, math.inf, 1.0]), torch.tensor(0.75))
-    assert marks.tolist() == [False, True, True, True]
 
 
 @pytest.mark.parametrize(
@@ -128,15 +103,6 @@ def test_estimates_are_averaged_from_the_second_epoch_to_the_end_of_the_ramp():
     assert float(algorithm.forget_rate) == pytest.approx(0.2, abs=1e-4)
 
 
-def test_a_given_rate_is_never_estimated():
-    algorithm = co_teaching(noise_rate=0.3)
-    assert algorithm.example_losses is None
-    algorithm.objectives(random_batch())
-    for epoch in range(4):
-        algorithm.after_epoch(epoch)
-    assert float(algorithm.noise_rate) == pytest.approx(0.3)
-
-
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.6])
 def test_two_heaps_are_told_apart(rate: float):
     draw = np.random.Generator(np.random.PCG64(0))
@@ -147,20 +113,9 @@ def test_two_heaps_are_told_apart(rate: float):
     assert estimate_noise_rate(losses) == pytest.approx(rate, abs=0.03)
 
 
-def test_the_estimate_is_a_value_of_the_losses_alone():
-    losses = np.random.Generator(np.random.PCG64(1)).gamma(1, size=500)
-    before = np.random.get_state()[1].copy()  # pyright: ignore
-    assert estimate_noise_rate(losses) == estimate_noise_rate(7 * losses + 2)
-    assert (np.random.get_state()[1] == before).all()  # pyright: ignore
-
-
 @pytest.mark.parametrize("losses", [[], [1.0], [2.0] * 9, [math.nan] * 3, [math.inf, 1.0]])
 def test_nothing_can_be_said_of_equal_losses(losses: list[float]):
     assert estimate_noise_rate(losses) == 0
-
-
-def test_an_estimate_leaves_something_to_learn_from():
-    assert estimate_noise_rate([0.0] + [5.0] * 99) == 0.9
 
 
 def test_what_cannot_be_meant_is_refused():

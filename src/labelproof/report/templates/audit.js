@@ -1,12 +1,31 @@
 // The page's controls: pages of cards, one sample enlarged, pairs of classes, a file to save.
 
 const PAGE_SIZE = 60;
+const STRIP = 10;
 let current = 0;
 let enlarged = 0;
 
 // The page of cards
 
 const cards = () => [...find("gallery").querySelectorAll(".card")];
+
+function listCard(sample, position) {
+  const card = cardOf(sample, () => enlarge(position));
+  card.tabIndex = -1;
+  card.addEventListener("focus", () => setCurrent(position));
+  return make("li", {}, card);
+}
+
+// The first suspects, above all words.
+function showStrip() {
+  const samples = [...Array(Math.min(STRIP, data.suspects)).keys()];
+  const open = (sample) => () => {
+    if (!shown.includes(sample)) reset();
+    enlarge(shown.indexOf(sample));
+  };
+  find("strip")?.append(...samples.map((sample) => make("li", {}, cardOf(sample, open(sample), true))));
+}
+
 const firstOfPage = () => state.page * PAGE_SIZE;
 const lastPage = () => Math.max(Math.ceil(shown.length / PAGE_SIZE) - 1, 0);
 
@@ -21,7 +40,7 @@ function showPage(page) {
   state.page = Math.min(Math.max(page, 0), lastPage());
   const start = firstOfPage();
   const samples = shown.slice(start, start + PAGE_SIZE);
-  find("gallery").replaceChildren(...samples.map((sample, offset) => cardOf(sample, start + offset)));
+  find("gallery").replaceChildren(...samples.map((sample, offset) => listCard(sample, start + offset)));
   setCurrent(start);
   find("pager").hidden = lastPage() === 0;
   find("page").textContent = `Page ${number(state.page + 1)} of ${number(lastPage() + 1)}`;
@@ -32,10 +51,10 @@ function showPage(page) {
 
 function statusWords(start, count) {
   const pair = [
-    state.given === "" ? "" : ` labelled ${data.classes[Number(state.given)]}`,
+    state.given === "" ? "" : ` labelled ${classNames[Number(state.given)]}`,
     state.suggested === "" || state.suggested === "none"
       ? ""
-      : `, suggested ${data.classes[Number(state.suggested)]}`,
+      : `, suggested ${classNames[Number(state.suggested)]}`,
   ].join("").replace(/^,/, "");
   if (!shown.length) return `No sample${pair} fits.`;
   const what = shown.length === 1 ? "sample" : "samples";
@@ -97,6 +116,7 @@ function enlarge(position) {
     ...fact("labelled", givenName(sample)),
     ...fact("suggested", suggestionWords(sample)),
     ...fact("label is wrong", `${percent(data.score[sample])} probable`),
+    ...fact("likeliest", likelyOf(sample)),
     ...fact("place", `${number(position + 1)} of ${number(shown.length)}`),
   );
   find("enlarged-previous").disabled = position === 0;
@@ -121,23 +141,47 @@ function choosePair(given, suggested) {
   find("controls").scrollIntoView({ block: "start" });
 }
 
-// Which classes a point of the confusion's picture stands for.
-function pairAt(event) {
-  const picture = event.currentTarget;
-  const classAt = (distance, length) =>
-    Math.min(Math.max(Math.floor((distance / length) * data.classes.length), 0), data.classes.length - 1);
-  const given = classAt(event.offsetX, picture.clientWidth);
-  return [given, classAt(event.offsetY, picture.clientHeight)];
-}
+// A matrix that is a picture: the cell under the pointer is named below it.
 
-function choosePoint(event) {
-  const [given, suggested] = pairAt(event);
-  if (given !== suggested) choosePair(String(given), String(suggested));
-}
-
-function namePoint(event) {
-  const [given, suggested] = pairAt(event);
-  event.currentTarget.title = `${data.classes[suggested]} labelled ${data.classes[given]}`;
+function listenToMatrix(grid) {
+  const cells = grid.querySelector(".heat-cells");
+  const [words, button] = grid.closest(".matrix").querySelector(".readout").children;
+  const heads = [".heat-rows", ".heat-columns"].map((part) => grid.querySelector(part).children);
+  const values = matrices[grid.dataset.matrix];
+  let at = [0, 0];
+  const point = (event) => {
+    const box = cells.getBoundingClientRect();
+    const side = matrices.order.length;
+    const within = (share) => Math.min(Math.max(Math.floor(share * side), 0), side - 1);
+    at = [within((event.clientY - box.top) / box.height), within((event.clientX - box.left) / box.width)];
+    cells.classList.add("on");
+    cells.style.setProperty("--row", at[0]);
+    cells.style.setProperty("--column", at[1]);
+    heads.forEach((names, axis) => {
+      [...names].forEach((name, place) => name.classList.toggle("at", place === at[axis]));
+    });
+    words.textContent = wordsAt(...at);
+    button.hidden = true;
+  };
+  const wordsAt = (row, column) => {
+    const [first, given] = [row, column].map((place) => classNames[matrices.order[place]]);
+    const value = values[row][column];
+    if (values === matrices.noise) {
+      return `${first} labelled ${given}: ${(100 * value).toFixed(1)}% of ${first}.`;
+    }
+    if (row === column) return `${given}: ${number(value)} labels for which no other is suggested.`;
+    return `${first} labelled ${given}: ${number(value)} ${value === 1 ? "suspect" : "suspects"}.`;
+  };
+  const choose = () => choosePair(...[at[1], at[0]].map((place) => String(matrices.order[place])));
+  cells.addEventListener("pointermove", point);
+  cells.addEventListener("click", (event) => {
+    point(event);
+    if (values === matrices.noise || at[0] === at[1] || !values[at[0]][at[1]]) return;
+    // A finger hides what it points at: first the names, and the samples at a second tap.
+    if (event.pointerType === "touch") button.hidden = false;
+    else choose();
+  });
+  button.addEventListener("click", choose);
 }
 
 // One stop of the Tab key for the whole matrix; arrow keys go to the next number that way.
@@ -178,7 +222,7 @@ function fillClasses(select, labels, isCounted) {
   });
   const present = [...counts.keys()].sort((first, second) => classRanks()[first] - classRanks()[second]);
   for (const label of present) {
-    const name = `${data.classes[label]} (${number(counts.get(label))})`;
+    const name = `${classNames[label]} (${number(counts.get(label))})`;
     select.append(make("option", { value: String(label) }, name));
   }
 }
@@ -210,8 +254,7 @@ function listen() {
   find("enlarged-previous").addEventListener("click", () => enlarge(enlarged - 1));
   find("enlarged-next").addEventListener("click", () => enlarge(enlarged + 1));
   find("enlarged-close").addEventListener("click", () => find("enlarged").close());
-  find("confusion-picture")?.addEventListener("click", choosePoint);
-  find("confusion-picture")?.addEventListener("pointermove", namePoint);
+  document.querySelectorAll(".heat-grid").forEach(listenToMatrix);
   document.querySelector(".confusion")?.addEventListener("keydown", moveInMatrix);
   for (const button of document.querySelectorAll(".pair")) {
     button.addEventListener("click", () => choosePair(button.dataset.given, button.dataset.suggested));
@@ -227,7 +270,7 @@ function turnTo(page) {
 }
 
 function reset() {
-  Object.assign(state, { given: "", suggested: "", sort: "score", text: "", below: true });
+  Object.assign(state, defaults);
   find("controls").reset();
   update();
 }
@@ -241,4 +284,5 @@ if (data.given.some((_, sample) => !hasSuggestion(sample))) {
 find("controls").reset();
 listen();
 update();
+showStrip();
 find("controls").hidden = false;

@@ -1,9 +1,11 @@
 // How a sample looks: on a card, and enlarged.
 
 const CARD_CELLS = 6;
+const BRIEF_CELLS = 3;
 const EXACT_PIXELS = 64;
 const LONG_WORDS = 30;
-const valueClass = (value) => (value.length > LONG_WORDS ? "value prose" : "value");
+const isProse = (value) => value.length > LONG_WORDS;
+const UNUSUAL = "unusual for the given class";
 
 // Text is only ever set as text: class names and file names may hold anything.
 function make(tag, properties, ...children) {
@@ -12,11 +14,11 @@ function make(tag, properties, ...children) {
   return element;
 }
 
-function lookOf(sample) {
+function lookOf(sample, brief) {
   const look = looks[sample];
   if (look === null) return make("span", { className: "look words" }, goneWords());
   if (look === undefined) return make("span", { className: "look words" }, "no picture in this page");
-  if (data.kind === "rows") return cellsOf(look);
+  if (data.kind === "rows") return cellsOf(look, brief ? BRIEF_CELLS : CARD_CELLS);
   return make("span", { className: "look" }, imageOf(sample));
 }
 
@@ -33,15 +35,23 @@ function imageOf(sample) {
   return image;
 }
 
-function cellsOf(values) {
+function valueOf(tag, value, unusual) {
+  const names = ["value", isProse(value) ? "prose" : "", unusual ? "unusual" : ""];
+  return make(tag, { className: names.filter(Boolean).join(" "), title: unusual ? UNUSUAL : "" }, value);
+}
+
+// As many columns as there is room for, in their order: unusual ones and text before others.
+function cellsOf([values, unusual], room) {
   const cells = make("span", { className: "look cells" });
-  values.slice(0, CARD_CELLS).forEach((value, column) => {
+  const weight = (column) => 2 * unusual.includes(column) + isProse(values[column]);
+  const columns = [...values.keys()].sort((first, second) => weight(second) - weight(first));
+  for (const column of columns.slice(0, room).sort((first, second) => first - second)) {
     cells.append(
       make("span", { className: "column" }, data.columns[column] ?? ""),
-      make("span", { className: valueClass(value) }, value),
+      valueOf("span", values[column], unusual.includes(column)),
     );
-  });
-  const rest = values.length - CARD_CELLS;
+  }
+  const rest = values.length - room;
   if (rest > 0) cells.append(make("span", { className: "column" }, `and ${rest} more`));
   return cells;
 }
@@ -59,6 +69,23 @@ function labelLine(className, word, name) {
   return make("span", { className, title: name }, make("small", {}, word), ` ${name}`);
 }
 
+// The three likeliest classes, each with its probability as a bar.
+function likelyOf(sample) {
+  const list = make("span", { className: "likely" });
+  (data.likeliest[sample] ?? []).forEach((label, rank) => {
+    const share = data.probability[sample][rank];
+    const line = make(
+      "span",
+      { className: label === data.given[sample] ? "of-given" : "", title: classNames[label] },
+      make("span", { className: "class" }, classNames[label]),
+      make("span", {}, share < 0.005 ? "< 1%" : share >= 0.995 ? "> 99%" : `${Math.round(100 * share)}%`),
+    );
+    line.style.setProperty("--share", share);
+    list.append(line);
+  });
+  return list;
+}
+
 function scoreOf(sample) {
   const bar = make("span", {});
   bar.style.width = `${100 * data.score[sample]}%`;
@@ -70,20 +97,20 @@ function scoreOf(sample) {
   );
 }
 
-function cardOf(sample, position) {
+function cardOf(sample, opened, brief = false) {
   const suspect = isSuspect(sample);
   const card = make(
     "button",
-    { type: "button", className: suspect ? "card" : "card below", tabIndex: -1 },
-    lookOf(sample),
+    { type: "button", className: suspect ? "card" : "card below" },
+    lookOf(sample, brief),
     labelsOf(sample),
+    likelyOf(sample),
     scoreOf(sample),
     make("span", { className: "name", title: data.names[sample] }, data.names[sample]),
   );
   if (!suspect) card.append(make("span", { className: "tag" }, "less suspicious"));
-  card.addEventListener("click", () => enlarge(position));
-  card.addEventListener("focus", () => setCurrent(position));
-  return make("li", {}, card);
+  card.addEventListener("click", opened);
+  return card;
 }
 
 const fact = (name, value) => [make("dt", {}, name), make("dd", {}, value)];
@@ -93,13 +120,17 @@ function enlargedLook(sample) {
   if (look === null) return make("p", {}, goneWords());
   if (look === undefined) return make("p", {}, "This page holds its name alone.");
   if (data.kind !== "rows") return imageOf(sample);
-  const rows = look.map((value, column) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row" }, data.columns[column] ?? ""),
-      make("td", { className: valueClass(value) }, value),
-    ),
+  const [values, unusual] = look;
+  const typical = [data.given[sample], data.suggested[sample]].filter(
+    (label, place, both) => data.typical[label] && both.indexOf(label) === place,
   );
-  return make("table", {}, make("tbody", {}, ...rows));
+  const rows = values.map((value, column) => {
+    const cell = valueOf("td", value, unusual.includes(column));
+    const others = typical.map((label) => make("td", {}, data.typical[label][column] ?? ""));
+    if (isProse(value)) cell.colSpan = 1 + others.splice(0).length;
+    return make("tr", {}, make("th", { scope: "row" }, data.columns[column] ?? ""), cell, ...others);
+  });
+  const heads = ["this row", ...typical.map((label) => `typical ${classNames[label]}`)];
+  const head = make("tr", {}, make("td"), ...heads.map((words) => make("th", { scope: "col" }, words)));
+  return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
 }

@@ -2,19 +2,25 @@
 
 const find = (id) => document.getElementById(id);
 const data = JSON.parse(find("data").textContent);
+const matrices = JSON.parse(find("matrices").textContent);
 const looks = JSON.parse(find("looks").textContent);
 const collator = new Intl.Collator(undefined, { numeric: true });
 const number = (value) => value.toLocaleString("en-US");
 
-const state = { given: "", suggested: "", sort: "score", text: "", below: true, page: 0 };
+// Characters that change the direction of the text after them, too.
+const classNames = data.classes.map((name) => name.replace(/[\u202a-\u202e\u2066-\u2069]/g, ""));
+
+// Suspects alone, unless there is none.
+const defaults = { given: "", suggested: "", sort: "score", text: "", below: !data.suspects };
+const state = { ...defaults, page: 0 };
 let shown = [];
 
 // What is said of a sample
 
 const isSuspect = (sample) => sample < data.suspects;
 const hasSuggestion = (sample) => data.suggested[sample] !== data.given[sample];
-const givenName = (sample) => data.classes[data.given[sample]];
-const suggestedName = (sample) => data.classes[data.suggested[sample]];
+const givenName = (sample) => classNames[data.given[sample]];
+const suggestedName = (sample) => classNames[data.suggested[sample]];
 // Nothing is certain: what rounds to 100% is said to be more than 99.9%.
 const percent = (score) => (score > 0.999 ? "> 99.9%" : `${(100 * score).toFixed(1)}%`);
 
@@ -33,7 +39,7 @@ function once(compute) {
 const searchable = once(() =>
   data.names.map((name, sample) =>
     [name, givenName(sample), hasSuggestion(sample) ? suggestedName(sample) : ""]
-      .concat(data.kind === "rows" ? (looks[sample] ?? []) : [])
+      .concat(data.kind === "rows" ? (looks[sample]?.[0] ?? []) : [])
       .join("\n")
       .toLowerCase(),
   ),
@@ -47,7 +53,7 @@ function ranks(names) {
   order.forEach((index, position) => (rank[index] = position));
   return rank;
 }
-const classRanks = once(() => ranks(data.classes));
+const classRanks = once(() => ranks(classNames));
 const nameRanks = once(() => ranks(data.names));
 
 function isChosen(sample) {
@@ -88,7 +94,7 @@ function csvCell(text) {
 
 function csvText() {
   const lines = shown.map((sample) =>
-    [data.names[sample], givenName(sample), suggestedName(sample), data.score[sample].toFixed(4)]
+    [data.names[sample], data.classes[data.given[sample]], data.classes[data.suggested[sample]], data.score[sample].toFixed(4)]
       .map(csvCell)
       .join(","),
   );

@@ -1,9 +1,17 @@
 // Drawing one sample. Text is only ever set as text: names are the data's, and may be anything.
 
+import { pictureAddress } from "./server.js";
+
 const find = (id) => document.getElementById(id);
 
 const SMALL = 64;
 const WIDE = 640;
+const LARGE = 1024;
+const CLOSEST = 8;
+
+// How much larger than it fits the picture is, and its width where it fits.
+let zoom = 1;
+let fitted = 0;
 
 export function make(tag, text = "", className = "") {
   const element = document.createElement(tag);
@@ -17,26 +25,36 @@ export function label(element, text) {
   element.title = text;
 }
 
-function figure(sample, kind) {
+function rowOf(cells, scope) {
+  const row = make("tr");
+  row.append(...cells);
+  for (const head of row.querySelectorAll("th")) head.scope = scope;
+  return row;
+}
+
+function figure(sample, kind, classes) {
   if (sample.image) {
     const { image } = sample;
     image.alt = `Sample ${sample.name}`;
     const largest = Math.max(image.naturalWidth, image.naturalHeight);
     // Few pixels are shown as they are, larger; a filter would invent some.
     image.classList.toggle("pixels", largest <= SMALL);
-    const zoom = Math.max(1, WIDE / largest);
-    image.style.width = `${Math.round(image.naturalWidth * zoom)}px`;
+    image.style.width = `${Math.round(image.naturalWidth * Math.max(1, WIDE / largest))}px`;
     return image;
   }
   if (sample.cells) {
     const table = make("table");
     table.append(make("caption", /^\d+$/.test(sample.name) ? `Row ${sample.name}` : sample.name));
-    for (const [column, cell] of sample.cells) {
-      const row = make("tr");
-      const head = make("th", column);
-      head.scope = "row";
-      row.append(head, make("td", cell));
-      table.append(row);
+    const names = [sample.given, sample.suggested].map((name) => `typical ${classes[name]}`);
+    const heads = ["", "this row", ...(sample.given === sample.suggested ? names.slice(1) : names)];
+    table.append(rowOf(heads.map((words) => make("th", words)), "col"));
+    for (const [column, cell, unusual, ...typical] of sample.cells) {
+      const value = make("td", cell, unusual ? "unusual" : "");
+      if (unusual) value.title = "unusual for the given class";
+      const others = typical.slice(4 - heads.length).map((words) => make("td", words, "soft"));
+      // Prose has no typical value, and is easier to read across the table.
+      if (!others.some((other) => other.textContent)) value.colSpan = 1 + others.splice(0).length;
+      table.append(rowOf([make("th", column), value, ...others], "row"));
     }
     return table;
   }
@@ -53,7 +71,9 @@ function figure(sample, kind) {
 
 export function drawSample(sample, { kind, classes, decision, position, total }) {
   const stage = find("stage");
-  stage.replaceChildren(figure(sample, kind));
+  stage.replaceChildren(figure(sample, kind, classes));
+  zoom = 1;
+  stage.classList.remove("zoomed");
   stage.scrollTop = 0;
   stage.dataset.place = sample.place;
   document.body.classList.remove("through");
@@ -65,8 +85,26 @@ export function drawSample(sample, { kind, classes, decision, position, total })
   find("score").textContent = `${percent(sample.score)} likely to be wrong`;
   label(find("keep").querySelector("b"), given);
   label(find("accept").querySelector("b"), suggested);
-  find("accept").disabled = sample.given === sample.suggested;
+  for (const id of ["accept", "accept-all"]) find(id).disabled = sample.given === sample.suggested;
   drawDecision(decision, classes);
+}
+
+// Larger or smaller by a factor, about the point of an event, or the middle.
+export function zoomBy(factor, event) {
+  const stage = find("stage");
+  const image = stage.querySelector("img");
+  if (!image) return;
+  if (zoom === 1) fitted = image.clientWidth;
+  const box = image.getBoundingClientRect();
+  const [x, y] = event
+    ? [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height] : [0.5, 0.5];
+  zoom = Math.max(1, zoom * factor);
+  if (zoom > CLOSEST) zoom = event ? 1 : CLOSEST;
+  stage.classList.toggle("zoomed", zoom > 1);
+  image.style.width = `${fitted * zoom}px`;
+  stage.scrollTo(x * image.clientWidth - stage.clientWidth / 2, y * image.clientHeight - stage.clientHeight / 2);
+  const isReduced = Math.max(image.naturalWidth, image.naturalHeight) === LARGE;
+  if (isReduced && !image.src.includes("?")) image.src = `${pictureAddress(stage.dataset.place)}?zoomed`;
 }
 
 export function percent(score) {

@@ -6,18 +6,19 @@ const PAIRS = 1000;
 
 const find = (id) => document.getElementById(id);
 const selects = ["scope", "shown", "pair", "order"].map(find);
+const PAUSE = 250;
 
 export function read() {
   const [scope, shown, pair, order] = selects.map((select) => select.value);
   const [given = "", suggested = ""] = pair ? pair.split(">") : [];
-  return { scope, shown, order, given, suggested };
+  return { scope, shown, order, given, suggested, text: find("text").value };
 }
 
 export function set(values) {
   for (const [id, value] of Object.entries(values)) find(id).value = value;
 }
 
-export const isWhole = () => !find("pair").value;
+export const isWhole = () => !find("pair").value && !find("text").value.trim();
 
 // The pairs of classes there are, the commonest first; the one that is chosen stays.
 export function drawPairs(pairs, classes) {
@@ -56,6 +57,14 @@ export function listen(changed, left) {
       if (event.key === "Escape" || event.key === "Enter") left();
     });
   }
+  let waiting = 0;
+  find("text").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(changed, PAUSE);
+  });
+  find("text").addEventListener("keydown", (event) => {
+    if (event.key === "Enter") left();
+  });
   find("filters").addEventListener("submit", (event) => event.preventDefault());
   const toggle = find("filter-toggle");
   toggle.addEventListener("click", () => {

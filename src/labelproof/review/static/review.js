@@ -64,6 +64,7 @@ async function show(wanted, before = "") {
       kind, classes, position, total, decision: decisions.get(sample.place),
     });
     shown = sample;
+    drawLikeliest(sample);
     say(`${before} ${describe(sample)}`);
     prefetch();
   } catch (error) {
@@ -100,7 +101,7 @@ function showEnd(before) {
     offers.push([`Look at the ${skipped.toLocaleString("en")} passed over`, () => load()]);
   }
   if (!filters.isWhole()) {
-    offers.push(["Look at all pairs of classes", () => lookAt({ pair: "" })]);
+    offers.push(["Look at all of them", () => lookAt({ pair: "", text: "" })]);
   } else if (scope === "suspects" && samples > counts.suspects) {
     offers.push(["Look at everything", () => lookAt({ scope: "everything", shown: "undecided" })]);
   }
@@ -182,6 +183,7 @@ function undo() {
       say("Nothing to take back.");
       return;
     }
+    if (answer.changes.length > 1) await load();
     let back = queue.indexOf(place);
     if (back < 0) {
       back = position;
@@ -189,6 +191,28 @@ function undo() {
     }
     await show(back, "Taken back.");
     card.label(find("last"), "Taken back");
+  });
+}
+
+// All undecided suspects with the given and the suggested class of this one; asked first.
+async function offerGroup() {
+  const sample = shown;
+  if (!sample || sample.given === sample.suggested) return;
+  const { given, suggested } = sample;
+  const wanted = { scope: "suspects", shown: "undecided", given, suggested };
+  const places = await server.queue(wanted).then((found) => found.places, () => []);
+  find("group-words").textContent =
+    `${places.length.toLocaleString("en")} undecided, given ${classes[given]}: all become ${classes[suggested]}. Z takes it back.`;
+  find("group-accept").disabled = !places.length;
+  find("group").returnValue = "";
+  find("group").showModal();
+  find("group-accept").onclick = () => whileBusy(async () => {
+    const answer = await server.acceptAll(given, suggested, revision);
+    take(answer);
+    const words = `Accepted ${answer.accepted.toLocaleString("en")} of ${classes[given]} as ${classes[suggested]}`;
+    card.label(find("last"), `${words}; Z takes it back`);
+    say(`${words}.`);
+    await load();
   });
 }
 
@@ -203,18 +227,31 @@ const actions = {
   a: () => decide("accept"),
   c: () => shown && chooser.open(),
   u: () => decide("unsure"),
+  g: offerGroup,
   z: undo,
+  "+": () => card.zoomBy(2),
+  "-": () => card.zoomBy(0.5),
   "?": () => find("keys").showModal(),
   ArrowLeft: () => move(-1),
   ArrowRight: () => move(1),
 };
 // Classes that are called by a digit have it as their key: whoever sees a 3 presses 3.
 const digits = classes.every((name) => /^[0-9]$/.test(name));
-const keyed = classes.slice(0, digits ? 10 : 9);
-const keyOf = (number) => (digits ? classes[number] : String(number + 1));
-keyed.forEach((name, number) => {
-  actions[keyOf(number)] = () => decide("another", number);
-});
+if (digits) classes.forEach((name, number) => { actions[name] = () => decide("another", number); });
+
+function drawLikeliest(sample) {
+  find("classes").replaceChildren(...sample.likeliest.map(([number, probability], rank) => {
+    const key = digits ? classes[number] : String(rank + 1);
+    actions[key] = () => decide("another", number);
+    const button = card.make("button");
+    button.type = "button";
+    button.title = classes[number];
+    const words = [card.make("span", classes[number]), card.make("small", card.percent(probability))];
+    button.append(card.make("kbd", key), ...words);
+    button.addEventListener("click", actions[key]);
+    return button;
+  }));
+}
 
 // The key by what it writes; where a keyboard writes no Latin letters, by where it is.
 function keyName(event) {
@@ -236,19 +273,14 @@ document.addEventListener("keydown", (event) => {
 });
 
 const buttons = {
-  keep: "k", accept: "a", another: "c", unsure: "u", undo: "z", previous: "ArrowLeft",
+  keep: "k", accept: "a", "accept-all": "g", another: "c", unsure: "u", undo: "z", previous: "ArrowLeft",
   next: "ArrowRight", help: "?",
 };
 for (const [id, key] of Object.entries(buttons)) find(id).addEventListener("click", actions[key]);
 
-find("classes").append(...keyed.map((name, number) => {
-  const button = card.make("button");
-  button.type = "button";
-  button.title = name;
-  button.append(card.make("kbd", keyOf(number)), card.make("span", name));
-  button.addEventListener("click", actions[keyOf(number)]);
-  return button;
-}));
+find("stage").addEventListener("click", (event) => {
+  if (event.target.matches("img")) card.zoomBy(2, event);
+});
 
 async function poll() {
   if (busy || document.visibilityState !== "visible") return;

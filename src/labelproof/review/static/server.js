@@ -31,6 +31,7 @@ export const state = (since) => get(`state?since=${since}`);
 export const sample = (place) => get(`sample/${place}`);
 export const decide = (place, choice, label, since) =>
   post("decide", { place, choice, label, since });
+export const acceptAll = (given, suggested, since) => post("accept", { given, suggested, since });
 export const undo = (since) => post("undo", { since });
 export const pictureAddress = (place) => `picture/${place}`;
 
