@@ -82,7 +82,7 @@ def test_what_was_trained_on_other_data_is_in_no_table_and_no_figure(
     chosen = ("--dataset", "mnist", "--methods", "mae", "--records", tmp_path / "records")
     table = labelproof("table", "symmetric", *chosen)
     assert "no records yet" in table.stdout
-    assert "1 record of mnist in" in table.stderr
+    assert "1 record in" in table.stderr
     assert "on data of another size than the published ones" in table.stderr
     summary = labelproof("table", "summary", "--records", tmp_path / "records")
     assert "1 record in" in summary.stderr
