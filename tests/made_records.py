@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,12 @@ from labelproof.training.record import RunRecord
 REPOSITORY = Path(__file__).resolve().parents[1]
 RECORDS = REPOSITORY / "records"
 """The committed records."""
+
+
+@functools.cache
+def committed() -> RecordStore:
+    """The committed records, read once."""
+    return RecordStore(RECORDS)
 
 
 def made_record(

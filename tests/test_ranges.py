@@ -39,20 +39,6 @@ def test_a_number_past_the_floats_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "high", "open_low"),
-    [
-        (0, 0, 1, False),
-        (1, 0, 1, True),
-        (0.5, 0, 1, True),
-        (5, 0, math.inf, False),
-        (-2, -2, 2, False),
-    ],
-)
-def test_inside(value: float, low: float, high: float, open_low: bool):
-    assert within("q", value, low, high, open_low=open_low) == value
-
-
-@pytest.mark.parametrize(
     ("value", "low", "high", "open_low", "message"),
     [
         (0, 0, 1, True, r"q: expected a number in (0, 1], got 0"),

@@ -10,8 +10,6 @@ from trained import labelproof
 from typer.testing import Result
 
 from labelproof.cli.console import TIME_IS_UP
-from labelproof.experiments.records import RecordStore
-from labelproof.experiments.tables import make_table
 from labelproof.training.provenance import OtherDataError
 
 
@@ -35,11 +33,10 @@ def kept(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("engine", ["local", "ray"])
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["fewer first", "more first"])
 def test_a_run_never_goes_on_with_other_data(
-    roots: tuple[Path, Path], tmp_path: Path, order: tuple[int, int], engine: str
+    roots: tuple[Path, Path], tmp_path: Path, engine: str
 ) -> None:
-    first, second = (roots[number] for number in order)
+    first, second = roots
     begun = bench(first, tmp_path, "--minutes", "0.005", epochs=100_000)
     assert begun.exit_code == TIME_IS_UP, begun.output
     (folder,) = (tmp_path / "runs").iterdir()
@@ -68,32 +65,6 @@ def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(
     again = bench(more, tmp_path)
     assert again.exit_code == 0, again.output
     assert kept(tmp_path)["data"]["train"] == 400
-
-
-def test_what_was_trained_on_other_data_is_in_no_table_and_no_figure(
-    roots: tuple[Path, Path], tmp_path: Path
-) -> None:
-    assert bench(roots[0], tmp_path).exit_code == 0
-    (path,) = (tmp_path / "records").glob("*/*.json")
-    values = kept(tmp_path)
-    values["configuration"]["epochs"] = 50
-    values["curve"] = {name: numbers * 50 for name, numbers in values["curve"].items()}
-    path.write_text(json.dumps(values))
-    chosen = ("--dataset", "mnist", "--methods", "mae", "--records", tmp_path / "records")
-    table = labelproof("table", "symmetric", *chosen)
-    assert "no records yet" in table.stdout
-    assert "1 record in" in table.stderr
-    assert "on data of another size than the published ones" in table.stderr
-    summary = labelproof("table", "summary", "--records", tmp_path / "records")
-    assert "1 record in" in summary.stderr
-    drawn = labelproof("figure", "accuracy", *chosen, "--output", tmp_path / "a.svg")
-    assert "left out" in drawn.stderr
-    # A record of before there was such a note stays where it was.
-    del values["data"]
-    path.write_text(json.dumps(values))
-    made = make_table(RecordStore(tmp_path / "records"), "symmetric", "mnist", methods=["MAE"])
-    assert made["MAE", "0.4"].n == 1
-    assert labelproof("table", "symmetric", *chosen).stderr == ""
 
 
 @pytest.mark.parametrize(

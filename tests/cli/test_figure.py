@@ -16,7 +16,16 @@ from labelproof.verbs.run import load_run
 def test_a_figure_is_drawn_from_the_committed_records(tmp_path: Path) -> None:
     path = tmp_path / "new" / "sparse.png"
     result = labelproof(
-        *("figure", "sparse", "--dataset", "mnist", "--records", RECORDS, "--output", path)
+        *(
+            "figure",
+            "sparse",
+            "--dataset",
+            "mnist",
+            "--records",
+            RECORDS / "mnist",
+            "--output",
+            path,
+        )
     )
     assert result.exit_code == 0, result.output
     assert str(path) in result.stderr
@@ -36,8 +45,10 @@ def test_a_figure_is_drawn_from_the_committed_records(tmp_path: Path) -> None:
         (["tsne", "--runs", "nowhere"], "no finished run is kept in nowhere; 'labelproof bench"),
     ],
 )
-def test_mistakes_are_one_line_that_helps(arguments: list[str], message: str) -> None:
-    for option, value in (("--records", str(RECORDS)), ("--output", "figure.svg")):
+def test_mistakes_are_one_line_that_helps(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    for option, value in (("--records", str(tmp_path)), ("--output", "figure.svg")):
         if option not in arguments:
             arguments = [*arguments, option, value]
     result = labelproof("figure", *arguments)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -104,17 +103,6 @@ def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
         assert named in str(refused.exception)
 
 
-def test_a_recipe_is_a_file_that_train_reads(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv")
-    recipe = labelproof("fit", tmp_path / "t.csv", *SMALL, "--dry-run")
-    (tmp_path / "recipe.toml").write_text(recipe.stdout)
-    result = labelproof(
-        *("train", "--config", tmp_path / "recipe.toml", "--output", tmp_path / "run"),
-        *("--device", "cpu"),
-    )
-    assert result.exit_code == 0, result.output
-
-
 def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(
     tmp_path: Path,
 ) -> None:
@@ -134,24 +122,6 @@ def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(
     strict = labelproof("fit", photos, *TINY_CROP, "--output", tmp_path / "other", "--strict")
     assert "0-3.png" in str(strict.exception)
     assert not (tmp_path / "other" / "record.json").exists()
-
-
-def test_a_run_without_its_record_predicts_and_is_finished_again(
-    table_run: tuple[Path, str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(table_run[0], folder)
-    (folder / "record.json").unlink()
-    table = table_run[0].parent / "things.csv"
-    predicted = labelproof("predict", folder, table)
-    assert predicted.exit_code == 0, predicted.output
-    again = labelproof("fit", table, "--output", folder)
-    assert again.exit_code == 0, again.output
-    assert (folder / "record.json").exists()
-    curves = [
-        json.loads((each / "record.json").read_text())["curve"] for each in (folder, table_run[0])
-    ]
-    assert curves[0] == curves[1]
 
 
 def test_a_dry_run_says_what_would_be_done(tmp_path: Path) -> None:
@@ -253,14 +223,6 @@ def test_too_few_rows_leave_no_folder(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", 10)
     result = labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "run")
     assert "on 1 held-out label" in result.stdout
-
-
-def test_a_file_is_no_folder_for_a_run(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv")
-    result = labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "t.csv")
-    assert "expected a folder to write into, got a file" in str(result.exception)
-    inside = labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "t.csv" / "run")
-    assert "expected a folder to write into, got a file" in str(inside.exception)
 
 
 def test_an_exported_table_names_its_features(table_run: tuple[Path, str], tmp_path: Path) -> None:

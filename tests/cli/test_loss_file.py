@@ -84,16 +84,6 @@ def test_losses_lists_it_and_checks_what_is_written_with_it(mine: Path) -> None:
     assert checked.stdout.startswith("nce+nseries@")
 
 
-def test_the_environment_names_files_too(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LOSS_FILES, str(mine))
-    assert labelproof("losses", "series").exit_code == 0
-    other = mine.with_name("other.py")
-    other.write_text(CODE.replace('"series"', '"other"'))
-    both = labelproof("losses", "series+other", "--loss-file", other)
-    assert both.exit_code == 0, both.exception
-    assert os.environ[LOSS_FILES] == str(mine)
-
-
 @pytest.mark.parametrize("command", ["train", "bench", "fit", "audit", "tune", "table", "figure"])
 def test_a_mistake_in_it_is_one_line_before_anything_is_begun(command: str, mine: Path) -> None:
     mine.write_text("LOSSES = {'ce': 1}")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
@@ -43,27 +41,6 @@ def test_ctrl_c_while_something_is_imported_ends_it_without_a_word(module: str) 
         preexec_fn=listening,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads what the system says of a process")
-@pytest.mark.parametrize(
-    "command", [("-m", "labelproof"), ("-c", "import labelproof.cli.main as m; m.run()")]
-)
-def test_ctrl_c_from_outside_while_torch_is_loaded(command: tuple[str, ...]) -> None:
-    with subprocess.Popen(
-        [sys.executable, *command, "losses"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        preexec_fn=listening,
-    ) as process:
-        maps = Path(f"/proc/{process.pid}/maps")
-        deadline = time.monotonic() + 60
-        while "libtorch" not in maps.read_text() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
-    assert (process.returncode, output) == (130, "")
 
 
 def test_all_names_of_the_package_are_to_be_had() -> None:

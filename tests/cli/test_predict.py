@@ -1,6 +1,5 @@
 import csv
 import io
-import os
 from pathlib import Path
 
 import numpy as np
@@ -121,15 +120,3 @@ def test_a_dash_is_standard_output(
     refused = labelproof("export", run, "--output", "-")
     assert str(refused.exception).startswith("--output: expected a file such as model.onnx, got -")
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
-
-
-@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
-def test_a_pipe_takes_the_table_and_may_have_enough_of_it(run: Path, tmp_path: Path) -> None:
-    write_images(tmp_path, ["a.png"], mode="L")
-    reader, writer = os.pipe()
-    words = ("predict", run, tmp_path / "a.png", "--output", f"/dev/fd/{writer}")
-    assert labelproof(*words).exit_code == 0
-    assert os.read(reader, 1000).startswith(b"path,label,probability\n")
-    os.close(reader)
-    assert labelproof(*words).exit_code == 141
-    os.close(writer)

@@ -58,16 +58,6 @@ def test_files_that_are_no_images_are_named_as_fit_names_them(
     assert said(capsys, tmp_path / "a" / "1.png") == []
 
 
-def test_a_row_that_names_no_image_is_one_that_cannot_be_read(tmp_path: Path) -> None:
-    write_images(tmp_path, ["a.png"], mode="L", size=(8, 8))
-    table = tmp_path / "new.csv"
-    table.write_text("path,key\n,k7\na.png,k8\n")
-    first, second = find_pictures([table], GREY, identify="key")
-    assert (str(first.pixels), first.name) == (f"{table}: line 2: names no image", "k7")
-    assert (second.path, second.name) == (f"{tmp_path}/a.png", "k8")
-    assert isinstance(second.pixels, np.ndarray)
-
-
 def test_all_of_it_is_on_the_error_stream_of_the_command(tmp_path: Path) -> None:
     assert train_digits(tmp_path / "run", epochs=1).exit_code == 0
     photos = tmp_path / "photos"

@@ -49,27 +49,11 @@ def test_decisions_are_exported(audit: Audit, tmp_path: Path) -> None:
     assert rows[third]["label"] == rows[third]["given"] == names[audit.findings.given[third]]
 
 
-def test_an_export_of_changed_data_warns(audit: Audit, tmp_path: Path) -> None:
-    decide(audit, tmp_path / "audit", "keep", "keep")
-    given = (audit.findings.given + 1) % 3
-    replace(audit, findings=replace(audit.findings, given=given)).write(tmp_path / "audit")
-    result = labelproof("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
-    assert result.exit_code == 0, result.output
-    assert "2 earlier decisions do not apply any more: 2 labels changed since" in result.stderr
-
-
 def refusal(*arguments: str | Path) -> Exception:
     result = labelproof("review", *arguments)
     assert result.exit_code != 0
     assert isinstance(result.exception, Exception)
     return result.exception
-
-
-def test_nothing_decided_is_nothing_to_export(audit: Audit, tmp_path: Path) -> None:
-    error = refusal(tmp_path / "audit", "--export", tmp_path / "reviewed.csv")
-    assert "nothing is decided there" in str(error)
-    assert not (tmp_path / "reviewed.csv").exists()
-    assert not (tmp_path / "audit" / REVIEW).exists()
 
 
 def test_data_that_have_moved_are_told_and_nothing_is_lost(audit: Audit, tmp_path: Path) -> None:
@@ -103,8 +87,11 @@ def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: 
     pytest.importorskip("uvicorn", reason="needs the extra review")
     folder = tmp_path / "audit"
     decide(audit, folder, "accept", "keep")
-    with Program(folder) as first:
+    (tmp_path / "photos").rename(tmp_path / "elsewhere")
+    with Program(folder, "--data", tmp_path / "elsewhere") as first:
         address = first.address()
+        with urllib.request.urlopen(f"{address}picture/0", timeout=10) as answer:  # noqa: S310
+            assert answer.headers["Content-Type"] == "image/png"
         second = labelproof_to_its_end("review", folder, "--no-open")
         assert second.returncode == 2
         mine = f"error: another process (pid {first.process.pid}) is at work in {folder}"
@@ -121,17 +108,6 @@ def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: 
     token = address.rstrip("/").rpartition("/")[2]
     assert len(token) >= 40
     assert len(np.unique(list(token))) > 10
-
-
-def test_data_that_have_moved_are_looked_at_where_they_are(audit: Audit, tmp_path: Path) -> None:
-    pytest.importorskip("uvicorn", reason="needs the extra review")
-    (tmp_path / "photos").rename(tmp_path / "elsewhere")
-    with Program(tmp_path / "audit", "--data", tmp_path / "elsewhere") as program:
-        picture = f"{program.address()}picture/0"
-        with urllib.request.urlopen(picture, timeout=10) as answer:  # noqa: S310
-            assert answer.headers["Content-Type"] == "image/png"
-        code, _, errors = program.interrupt()
-    assert code == 0, errors
 
 
 def test_an_export_takes_back_nothing_that_another_review_decided(

@@ -138,27 +138,3 @@ def test_the_same_data_by_another_path_are_gone_on_with(
     assert again.exit_code == 0, again.output
     # And where they are now is known from then on.
     assert measured("cust-fit", "--split", "train")[0]["learned_from"] is True
-
-
-def test_a_run_and_an_audit_that_were_begun_go_on_with_data_that_were_moved(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(here.parent / "work")
-    moved = Path("data/cust.csv").rename(here / "moved.csv")
-    before = (Path("cust-fit") / "metrics.jsonl").read_bytes()
-    (Path("cust-fit") / "record.json").unlink()
-    finished = labelproof("fit", moved, *MLP, "--output", "cust-fit", "--no-audit")
-    assert finished.exit_code == 0, finished.output
-    assert (Path("cust-fit") / "metrics.jsonl").read_bytes() == before
-
-    def killed(*_: object, **__: object) -> None:
-        raise MemoryError
-
-    command = (*MLP, "--folds", "2", "--output", "audit")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labelproof.verbs.training_data.conclude", killed)
-        assert isinstance(labelproof("audit", moved, *command).exception, MemoryError)
-    again = moved.rename(here / "again.csv")
-    result = labelproof("audit", again, *command)
-    assert result.exit_code == 0, result.output
-    assert Audit.read(Path("audit")).data == str(again)

@@ -62,10 +62,3 @@ def test_every_command_warns_of_a_run_that_is_not_finished(stopped: Path, tmp_pa
         assert result.exit_code == 0, result.output
         assert result.stderr == warning, command
         assert "is not finished" not in result.stdout
-
-
-def test_of_a_finished_run_nothing_is_said(finished: Path, tmp_path: Path) -> None:
-    for command in commands(finished, tmp_path):
-        result = labelproof(*command)
-        assert result.exit_code == 0, result.output
-        assert result.stderr == "", command

@@ -11,7 +11,7 @@ from labelproof.training.configuration import Configuration
 
 
 def test_a_table_is_printed_from_the_committed_records() -> None:
-    result = labelproof("table", "symmetric", "--dataset", "mnist", "--records", RECORDS)
+    result = labelproof("table", "symmetric", "--dataset", "mnist", "--records", RECORDS / "mnist")
     assert result.exit_code == 0, result.output
     assert "MNIST, symmetric noise" in result.output
     assert "98.06 ± 0.86" in result.output
@@ -24,7 +24,8 @@ def test_a_table_is_printed_from_the_committed_records() -> None:
 )
 def test_the_name_of_the_file_decides_the_format(tmp_path: Path, suffix: str, start: str) -> None:
     path = tmp_path / "new" / f"table.{suffix}"
-    arguments = ("table", "asymmetric", "--dataset", "mnist", "--records", RECORDS)
+    fill_table(RecordStore(tmp_path), "asymmetric", "mnist", {("CE", "0.4"): [80.0]})
+    arguments = ("table", "asymmetric", "--dataset", "mnist", "--records", tmp_path)
     result = labelproof(*arguments, "--output", path)
     assert result.exit_code == 0, result.output
     assert path.read_text().startswith(start)
@@ -56,7 +57,7 @@ def test_records_that_are_in_no_cell_for_their_epochs_are_told_of(tmp_path: Path
 
 
 def test_the_summary_is_of_all_tables() -> None:
-    result = labelproof("table", "summary", "--records", RECORDS)
+    result = labelproof("table", "summary", "--records", RECORDS / "cifar100")
     assert result.exit_code == 0, result.output
     assert "| symmetric noise    | MNIST" in result.output
     assert "Cells without records:" in result.output
@@ -95,9 +96,11 @@ def test_the_summary_can_be_read_by_a_program_or_shown_as_a_page(tmp_path: Path)
         (["sweep-p", "--records", "nowhere"], "there is no folder nowhere; 'labelproof bench'"),
     ],
 )
-def test_mistakes_are_one_line_that_helps(arguments: list[str], message: str) -> None:
+def test_mistakes_are_one_line_that_helps(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
     if "--records" not in arguments:
-        arguments = [*arguments, "--records", str(RECORDS)]
+        arguments = [*arguments, "--records", str(tmp_path)]
     result = labelproof("table", *arguments)
     assert isinstance(result.exception, (ValueError, OSError))
     assert message in str(result.exception)

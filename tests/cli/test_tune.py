@@ -92,21 +92,3 @@ def test_ones_own_data_leads_to_fit(tmp_path: Path) -> None:
     assert words[:3] == ["labelproof", "fit", str(table)]
     assert words[words.index("--label") + 1] == "kind"
     assert words[words.index("--epochs") + 1] == "2"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--noise", "symetric:0.4"), "symetric"),
-        (("--loss", "may"), "may"),
-        (("--device", "gpu"), "device"),
-        (("--network", "cnn"), "cnn"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(
-    tmp_path: Path, arguments: tuple[str, str], said: str
-) -> None:
-    result = tune_digits(tmp_path, *arguments)
-    assert isinstance(result.exception, ValueError)
-    assert said in str(result.exception)
-    assert not (tmp_path / "tuning.json").exists()

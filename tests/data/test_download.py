@@ -150,18 +150,6 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_mirror_takes_the_publishers_place(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.files = {path.replace("/pub/", "/mirror/tiny/"): d for path, d in server.files.items()}
-    mirror = f"{server.address}/mirror"
-    assert download_dataset("tiny", root=tmp_path / "a", mirror=f"{mirror}/").good
-    monkeypatch.setenv("LABELPROOF_MIRROR", mirror)
-    assert download_dataset("tiny", root=tmp_path / "b").good
-    assert all(path.startswith("/mirror/tiny/") for path in server.paths)
-
-
-@pytest.mark.usefixtures("tiny")
 def test_a_mirror_that_is_no_web_address_is_refused(tmp_path: Path) -> None:
     for address in (
         "http://localhost.elsewhere.org",

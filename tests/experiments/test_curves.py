@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from made_records import RECORDS, made_record
+from made_records import committed, made_record
 
 from labelproof.experiments.curves import (
     FITTED,
@@ -17,7 +17,7 @@ from labelproof.experiments.records import RecordStore
 
 def test_every_method_is_in_every_panel_and_without_records_it_is_empty() -> None:
     for dataset in ("mnist", "cifar10", "cifar100"):
-        panels = accuracy_panels(RecordStore(RECORDS), dataset)
+        panels = accuracy_panels(committed(), dataset)
         assert len(panels) == 9
         for panel in panels:
             assert {line.name for line in panel.lines} == set(GRIDS["symmetric"].rows(dataset))
@@ -27,7 +27,7 @@ def test_every_method_is_in_every_panel_and_without_records_it_is_empty() -> Non
 
 
 def test_a_line_is_the_curve_of_the_record() -> None:
-    store = RecordStore(RECORDS)
+    store = committed()
     (run,) = plan("symmetric", "mnist", methods=["CE+SR"], columns=["0.8"])
     record = store.seeds(run.configuration)[0]
     panel = accuracy_panels(store, "mnist")[4]
@@ -41,7 +41,7 @@ def test_a_line_is_the_curve_of_the_record() -> None:
 
 
 def test_memorising_is_what_cross_entropy_does_and_the_regulariser_prevents() -> None:
-    panels = {panel.title: panel for panel in memorisation_panels(RecordStore(RECORDS), "mnist")}
+    panels = {panel.title: panel for panel in memorisation_panels(committed(), "mnist")}
     assert len(panels) == 8
     ends = {
         method: [line.seeds[0][-1] for line in panels[f"{method}, symmetric 0.8"].lines]

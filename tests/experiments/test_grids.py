@@ -168,14 +168,6 @@ def test_imbalanced_classes_are_trained_without_clip_and_rotation() -> None:
     assert normalized == {"cifar10": False, "cifar100": True}
 
 
-def test_the_other_methods_are_what_their_names_say() -> None:
-    co_teaching = only("comparison", "cifar10", "Co-teaching", "sym-0.8")
-    assert co_teaching.algorithm.startswith("co-teaching")
-    assert co_teaching.loss == "ce"
-    assert only("comparison", "cifar10", "PHuber-CE", "sym-0.8").loss == "phuber(tau=2)"
-    assert only("symmetric", "mnist", "NLNL", "0.8").loss == "nl(samples=1,clamp=1e-5)"
-
-
 def swept(run: PlannedRun) -> SparseRegularized:
     loss = parse_loss(run.configuration.loss)
     assert isinstance(loss, SparseRegularized)
@@ -200,14 +192,6 @@ def test_a_sweep_moves_one_number_and_holds_the_others() -> None:
     assert swept(sharp).temperature == 0.5
 
 
-def test_a_sweep_takes_any_loss_with_its_regulariser_and_nothing_else() -> None:
-    (run,) = plan("sweep-p", "cifar10", methods=["gce(q=0.5)+SR"], columns=["0.3"])
-    assert run.configuration.loss.startswith("gce(q=0.5)+sr(tau=1,p=0.3,lambda0=5,")
-    for table, method in (("sweep-p", "gce"), ("sweep-tau", "CE+SR(tau=1)")):
-        with pytest.raises(ValueError, match=r"method: a sweep of .* such as CE\+SR"):
-            plan(table, "cifar10", methods=[method])
-
-
 def test_a_name_in_another_case_is_the_same_row_and_twice_is_once() -> None:
     # In particular it has the row's settings: NLNL has another schedule than a loss of the user's.
     assert plan("symmetric", "mnist", methods=["nlnl"]) == plan(
@@ -217,14 +201,6 @@ def test_a_name_in_another_case_is_the_same_row_and_twice_is_once() -> None:
         "PHuber-CE",
         "GCE( q=0.5 )",
     ]
-
-
-def test_a_loss_of_the_users_own_is_a_row_of_every_table() -> None:
-    for table, dataset in TABLES:
-        method = "mae+SR" if table.startswith("sweep-") else "mae"
-        runs = plan(table, dataset, methods=[method])
-        assert len(runs) == len(GRIDS[table].columns_of(dataset))
-        assert all(run.configuration.loss.startswith("mae") for run in runs)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_records import RECORDS, made_record
+from made_records import RECORDS, committed, made_record
 
 from labelproof.experiments.grids import plan
 from labelproof.experiments.records import RecordStore, find_record_files
@@ -142,7 +142,7 @@ def test_every_committed_record_is_a_cell_and_its_file_is_named_after_it() -> No
         for dataset in ("mnist", "cifar10", "cifar100")
         for run in plan(table, dataset)
     }
-    store = RecordStore(RECORDS)
+    store = committed()
     files = {path.stem for path in find_record_files(RECORDS)}
     assert len(files) >= 76
     assert {record.name for record in store} == files

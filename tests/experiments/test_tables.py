@@ -6,7 +6,7 @@ from statistics import stdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_records import RECORDS, fill_table, made_record
+from made_records import committed, fill_table, made_record
 
 from labelproof.experiments.grids import GRIDS, Cell, plan
 from labelproof.experiments.presets import Published, paper_configuration, published
@@ -37,7 +37,7 @@ def column_of(*means: float | None) -> ResultTable:
 
 
 def test_the_committed_records_fill_the_table_of_mnist() -> None:
-    table = make_table(RecordStore(RECORDS), "symmetric", "mnist")
+    table = make_table(committed(), "symmetric", "mnist")
     assert table.methods == list(published("symmetric", "mnist"))
     assert table.columns == list(GRIDS["symmetric"].columns)
     measured = [table[row, column] for row in table.methods for column in table.columns]
@@ -80,19 +80,6 @@ def test_what_was_trained_otherwise_is_in_no_cell(tmp_path: Path) -> None:
     assert not any(entry.n for entry in table.entries.values())
     entry = table["CE", "0.8"]
     assert (entry.mean, entry.std, entry.difference) == (None, None, None)
-
-
-def test_rows_and_columns_can_be_chosen(tmp_path: Path) -> None:
-    store = RecordStore(tmp_path)
-    fill_table(store, "symmetric", "mnist", {("gce(q=0.5)", "0.8"): [60.0]})
-    table = make_table(
-        store, "symmetric", "mnist", methods=["gce(q=0.5)", "ce"], columns=["0.8", "0.2"]
-    )
-    assert (table.methods, table.columns) == (["gce(q=0.5)", "CE"], ["0.8", "0.2"])
-    assert table["gce(q=0.5)", "0.8"].mean == 60
-    assert table["gce(q=0.5)", "0.8"].published is None
-    assert not table.is_published("gce(q=0.5)")
-    assert table.is_published("CE")
 
 
 def test_a_users_loss_is_found_by_its_records_in_the_tables_it_was_trained_for(
@@ -182,7 +169,7 @@ def test_every_published_cell_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_all_tables_of_the_paper_are_compared() -> None:
-    found = compare_all(RecordStore(RECORDS))
+    found = compare_all(committed())
     assert [(one.table, one.dataset) for one in found] == [
         (name, dataset)
         for name, grid in GRIDS.items()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from labelproof import CrossEntropy, Loss, SparseRegularized, exponential, parse_loss
+from labelproof import CrossEntropy, SparseRegularized, exponential, parse_loss
 
 pytest.importorskip("lightning")
 
@@ -192,12 +192,6 @@ def test_a_robust_module_needs_no_callback_and_resumes(tmp_path: Path):
         second, batches(), ckpt_path=tmp_path / "kept.ckpt", weights_only=True
     )
     assert second.seen == steps(2)
-
-
-def test_a_robust_module_takes_a_loss_or_its_text():
-    for loss in (TEXT, parse_loss(TEXT), SparseRegularized(nn.CrossEntropyLoss())):
-        assert isinstance(Robust(loss).robust_loss, SparseRegularized)
-    assert isinstance(RobustModule(nn.CrossEntropyLoss()).robust_loss, Loss)
 
 
 def test_the_trainers_callback_stays(tmp_path: Path):

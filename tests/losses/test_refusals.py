@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
 from collections.abc import Callable
@@ -147,23 +146,6 @@ def test_the_argument_that_was_meant_is_named():
             regularized(**options)
     with pytest.raises(TypeError, match=r"CrossEntropy: .* weight=tensor"):
         CrossEntropy(torch.ones(3))  # pyright: ignore
-
-
-def test_a_signature_spells_the_settings_out():
-    settings = ["reduction", "weight", "ignore_index", "check"]
-    assert list(inspect.signature(CrossEntropy).parameters) == settings
-    assert list(inspect.signature(Focal).parameters) == ["gamma", "detach", *settings]
-    assert "unknown" not in inspect.signature(SparseRegularized).parameters
-
-
-def test_ends_of_the_ranges_are_taken():
-    assert Focal(0).gamma == 0
-    assert GeneralizedCrossEntropy(1, clamp=0.5).q == 1
-    assert SymmetricCrossEntropy(0, 0).alpha == 0
-    assert PartiallyHuberizedCrossEntropy(1.0000001).tau > 1
-    assert NegativeLearning(samples=1).samples == 1
-    loss = SparseRegularized(CrossEntropy(), temperature=1e-3, p=1, weight=0, clamp=0.5, vector=1)
-    assert (loss.temperature, loss.p, loss.weight) == (1e-3, 1, 0)
 
 
 def careful() -> list[Loss]:

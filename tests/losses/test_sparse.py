@@ -184,13 +184,13 @@ def test_moving_to_a_device_moves_everything():
 
 def test_a_network_that_starts_at_zero_can_start():
     logits = torch.zeros(3, 5, requires_grad=True)
-    loss = SparseRegularized(CrossEntropy())
     label = torch.tensor([0, 1, 2])
-    value = loss(logits, label)
-    (slope,) = torch.autograd.grad(value, logits)
-    assert value.isfinite()
-    assert slope.isfinite().all()
-    assert (slope[label == 0, 0] < 0).all(), "towards the label"
+    for reduction in ("mean", "none"):  # by its own gradient, and by torch's
+        value = SparseRegularized(CrossEntropy(reduction=reduction))(logits, label).sum()
+        (slope,) = torch.autograd.grad(value, logits)
+        assert value.isfinite()
+        assert slope.isfinite().all()
+        assert (slope[label == 0, 0] < 0).all(), "towards the label"
 
 
 def test_regularized_losses_can_be_built_upon():

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from losses.catalogue import batch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.autograd import forward_ad
 from torch.fx import symbolic_trace
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
 from labelproof import SparseRegularized, as_loss, parse_loss
-from labelproof.losses.batch import is_plain
 
 LOSSES = [
     *map(parse_loss, ("ce", "ce+sr", "10*nce+mae+sr", "nl(expected=true)", "bitempered+clip")),
@@ -31,13 +27,6 @@ class Network(nn.Module):
         return self.loss(self.layer(inputs), target)
 
 
-def test_fake_tensors_have_shapes():
-    logits, label = batch(dtype=torch.float32)
-    for loss in LOSSES:
-        with FakeTensorMode() as mode:
-            assert loss(mode.from_tensor(logits), mode.from_tensor(label)).shape == (), loss
-
-
 def test_operations_are_taken_down():
     logits, label = batch(dtype=torch.float32)
     other, other_label = batch(seed=1, dtype=torch.float32)
@@ -52,11 +41,3 @@ def test_a_network_with_its_loss_is_traced():
     for loss in LOSSES:
         for module in (Network(loss), loss):
             assert torch.equal(symbolic_trace(module)(logits, label), module(logits, label))
-
-
-@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # torch's own use
-def test_a_written_gradient_is_not_for_dual_tensors():
-    logits, label = batch()
-    assert is_plain(logits, label)
-    with forward_ad.dual_level():
-        assert not is_plain(forward_ad.make_dual(logits, logits), label)

@@ -57,6 +57,8 @@ def test_a_label_without_a_chance_is_never_drawn() -> None:
     generator: Any = Scripted(np.full(12, np.nextafter(1, 0)))
     noisy = draw_labels(np.arange(12), matrix, generator)
     assert (noisy == 9).all()
+    generator = Scripted(np.zeros(2))
+    assert draw_labels(np.arange(2), np.array([[0.0, 1.0]] * 2), generator).tolist() == [1, 1]
 
 
 @settings(derandomize=True, deadline=None)

@@ -11,11 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import torch
-from small_runs import small_digits
 
+from labelproof.data import load_digits
 from labelproof.training import (
     Configuration,
     Examples,
@@ -39,7 +37,7 @@ def train_one_after_the_other(network: str, runs: Sequence[tuple[Path, int]]) ->
         epochs=3,
         batch_size=96,  # leaves a last batch of 3 examples, which two processes share unequally
     )
-    examples = choose_examples(configuration, small_digits(195))
+    examples = choose_examples(configuration, load_digits())
     with taking_part(choose_execution("cpu")) as execution:
         for folder, stop_after in runs:
             train(Job(configuration, folder), examples, execution, stop_after=stop_after)

@@ -34,7 +34,6 @@ CASES: dict[str, dict[str, Any]] = {
     "sparse": {},
     "convolutions": {"network": "cnn4(width=4)", "augmentation": "crop:1,flip,rotation:20"},
     "draws": {"loss": "nl"},
-    "draws inside": {"loss": "nl+sr(lambda0=2)"},
     "co-teaching": {"algorithm": "co-teaching(ramp=2)"},
     "co-teaching that estimates": {"algorithm": "co-teaching(rate=estimate,ramp=3)"},
     "negative to positive": {"algorithm": "nlnl(negative=1,selective=1)", "loss": "ce"},
@@ -42,11 +41,8 @@ CASES: dict[str, dict[str, Any]] = {
     "average": {"average": 0.9},
     "dropout": {"network": "small_runs:dropping"},
     "adamw": {"optimizer": "adamw", "learning_rate": 0.01},
-    "nesterov": {"nesterov": True},
     "written down": {"network": "mlp(hidden=16,depth=1)", "optimizer": "adamw"},
     "half": {"precision": "fp16"},
-    "brain": {"precision": "bf16"},
-    "l1": {"l1": 1e-3, "weight_decay": 0},
     "l1 of a pair": {"algorithm": "co-teaching", "l1": 1e-3, "l1_on": "weights"},
     "schedule": {"schedule": "exponential:0.7", "imbalance": "step:0.5"},
 }
@@ -72,7 +68,7 @@ def test_stopped_anywhere_and_started_again(tmp_path: Path, case: str) -> None:
         assert record.curve == whole_record.curve
 
 
-@pytest.mark.parametrize("steps", [1, 6, 7, 8, 13, 14, 20])
+@pytest.mark.parametrize("steps", [1, 7, 13])
 def test_a_stop_is_granted_after_the_step_it_came_in(tmp_path: Path, steps: int) -> None:
     events = train(Job(small(), tmp_path), stop=StopAfter(steps))
     assert kinds(events) == ["started", *["epoch"] * (steps // 7), "stopped"]

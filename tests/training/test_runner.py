@@ -67,25 +67,6 @@ def test_runs_side_by_side_come_to_what_each_comes_to_alone(tmp_path: Path) -> N
         assert first.configuration == second.configuration
 
 
-def test_a_run_that_finishes_makes_room_for_the_next(tmp_path: Path) -> None:
-    jobs = jobs_in(tmp_path)
-    under_way: set[str] = set()
-    started, most = [], 0
-    for event in train(jobs, at_once=3):
-        assert event.job.folder is not None
-        name = event.job.folder.name
-        if event.kind == "started":
-            started.append(name)
-            under_way.add(name)
-        assert name in under_way
-        if event.kind == "finished":
-            under_way.remove(name)
-        most = max(most, len(under_way))
-    assert started == ["0", "1", "2", "3", "4", "5"]
-    assert most == 3
-    assert not under_way
-
-
 def test_a_run_without_a_folder_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,15 +205,3 @@ def test_what_the_folder_holds_is_what_the_events_said(tmp_path: Path) -> None:
     with torch.no_grad():
         found = network((images - dataset.mean[0]) / dataset.std[0])
     torch.testing.assert_close(found, logits, rtol=2e-3, atol=2e-3)
-
-
-def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:
-    for seconds, expected in ((0, ["00001", "00002"]), (1000, [])):
-        seen: list[str] = []
-        folder = tmp_path / str(seconds)
-        job = Job(small(), folder)
-        for event in train_runs([job], CPU, load=load_small, checkpoint_seconds=seconds):
-            if event.kind == "epoch" and (folder / "checkpoint").is_dir():
-                seen += [path.name[:5] for path in (folder / "checkpoint").iterdir()]
-        assert sorted(set(seen)) == expected
-        assert max(path.stem for path in (folder / "checkpoint").iterdir()) == "00003-0000000"

@@ -11,17 +11,13 @@ import torch
 from small_runs import CPU, plan_of, small, small_digits, small_run, train_epoch
 from torch import Tensor, nn
 
-from labelproof import CrossEntropy
 from labelproof.data.dataset import Dataset
 from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
 from labelproof.models.text import make_network
 from labelproof.training import DivergedError
-from labelproof.training.algorithms import Supervised
 from labelproof.training.augmentation import gather_images, parse_augmentation
-from labelproof.training.batches import Fetched
-from labelproof.training.metrics import MEMORY, Tally
+from labelproof.training.metrics import MEMORY
 from labelproof.training.randomness import derive_seed, generator_for
-from labelproof.training.step import judge
 from labelproof.training.trainer import Trainer
 
 
@@ -346,23 +342,6 @@ def test_too_few_examples_to_learn_from_are_named() -> None:
         train_epoch(small_run(small(noise="none"), CPU, small_digits(1)))
 
 
-def test_memory_is_counted_as_it_is_defined() -> None:
-    predicted = torch.tensor([0, 1, 2, 0, 1, 2, 2])
-    given = torch.tensor([0, 1, 0, 1, 1, 0, 2])
-    clean = torch.tensor([0, 2, 0, 0, 1, 2, 1])
-    logits = torch.eye(3)[predicted] * 3
-    tally = Tally(["sparse_rate"], 3, torch.device("cpu"))
-    algorithm = Supervised(CrossEntropy(), num_classes=3, num_examples=7)
-    fetched = Fetched(torch.zeros(7), torch.arange(7), given, clean)
-    total = judge(algorithm, tally, (logits,), fetched)
-    sums = tally.read().wait().sums
-    rows = list(zip(predicted.tolist(), given.tolist(), clean.tolist(), strict=True))
-    assert sums["clean_fitted"] == sum(p == g == c for p, g, c in rows)
-    assert sums["wrong_fitted"] == sum(p == g != c for p, g, c in rows)
-    assert sums["wrong_corrected"] == sum(p == c != g for p, g, c in rows)
-    assert sums["train_loss"] == pytest.approx(7 * float(total))
-
-
 @pytest.mark.parametrize("decay", [0.5, 0.99])
 @pytest.mark.parametrize("network", ["cnn4(width=4)", "mlp(hidden=16,depth=1,batch_norm=true)"])
 def test_the_average_of_a_run_is_the_moving_average_of_its_weights(
@@ -415,21 +394,6 @@ def test_sixteen_bits_are_close_and_the_weights_stay_float32(precision: str) -> 
     assert found["test_accuracy"] == pytest.approx(expected["test_accuracy"], abs=10)
     assert all(parameter.dtype == torch.float32 for parameter in short.networks[0].parameters())
     assert 0 < distance(exact, short) < 0.05
-
-
-def test_each_network_of_a_pair_has_a_scale_of_its_own() -> None:
-    # After a step in which only the second network's gradients overflowed. A scale keeps small
-    # gradients from vanishing and must not be felt otherwise.
-    changes: dict[str, Any] = {"algorithm": "co-teaching", "precision": "fp16", "clip_norm": 0}
-    plain, uneven = small_run(small(**changes)), small_run(small(**changes))
-    scale = uneven.optimizers[1].scale
-    assert scale is not None
-    scale /= 2
-    for run in (plain, uneven):
-        run.begin()
-        run.advance()
-    assert distance(plain, uneven, 0) < 1e-4
-    assert distance(plain, uneven, 1) < 1e-4
 
 
 class Deaf(nn.Module):

@@ -80,7 +80,7 @@ def test_labels_are_judged_by_classifiers_that_have_not_seen_them(made: Path) ->
         assert audit.findings.suspects.tolist() == kept.findings.suspects.tolist()
         assert not audit.seen
     assert set(WRONG) <= set(kept.suspects.index)
-    assert len(kept.suspects) <= len(WRONG) + 3
+    assert len(kept.suspects) <= len(WRONG) + 5
     assert kept.noise_rate.low < 1 / 8 < kept.noise_rate.high
     # An audit of the run takes the place of the one that is there: nothing was trained for long.
     labelproof.audit(made / "run", output=made / "run" / "audit")

@@ -11,7 +11,7 @@ import torch
 
 from labelproof import CrossEntropy, parse_loss
 from labelproof.losses import Loss, draw_complementary
-from labelproof.training.algorithms import Batch, NegativeToPositive, Supervised
+from labelproof.training.algorithms import Batch, NegativeToPositive
 
 CLASSES = 5
 STAGES = {"negative": 0, "selective": 1, "positive": 2}
@@ -53,18 +53,6 @@ def test_it_is_the_plain_loop(stage: str, samples: int):
     assert len(costs) == 64 if stage == "negative" else 0 < len(costs) < 64
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_only_the_selected_examples_learn(stage: str):
-    algorithm, batch = stages(), random_batch()
-    algorithm.set_epoch(STAGES[stage])
-    algorithm.objectives(batch).losses[0].backward()
-    (logits,) = batch.logits
-    believed = logits.detach().softmax(1).gather(1, batch.target[:, None])[:, 0]
-    threshold = {"negative": 0, "selective": 1 / CLASSES, "positive": 0.5}[stage]
-    assert logits.grad is not None
-    assert torch.equal(logits.grad.abs().sum(1) > 0, believed > threshold)
-
-
 @pytest.mark.parametrize("stage", ["selective", "positive"])
 def test_no_believed_label_means_no_loss_and_no_gradient(stage: str):
     algorithm = stages()
@@ -93,19 +81,6 @@ def test_extreme_logits_have_finite_gradients(stage: str, scale: float):
     assert torch.isfinite(logits.grad).all()
 
 
-def test_a_probability_at_the_threshold_is_not_above_it():
-    for classes in (2, 3, 10, 100, 1000):
-        algorithm = NegativeToPositive(
-            CrossEntropy(),
-            num_classes=classes,
-            num_examples=1,
-            negative_epochs=0,
-            selective_epochs=1,
-        )
-        batch = Batch((torch.zeros(4, classes),), torch.arange(4) % classes, torch.arange(4))
-        assert algorithm.objectives(batch).parts["selected"] == 0
-
-
 def test_the_stages():
     for negative, selective, epochs, expected in (
         (2, 1, None, "nnsppp"),
@@ -123,17 +98,6 @@ def test_the_stages():
             algorithm.set_epoch(epoch)
             found += algorithm.stage[0]
         assert found == expected
-
-
-def test_the_first_stage_is_supervised_negative_learning():
-    algorithm = stages()
-    plain = Supervised(parse_loss("nl"), num_classes=CLASSES, num_examples=64)
-    batch = random_batch()
-    for each in (algorithm, plain):
-        each.use_generator(torch.Generator().manual_seed(2))
-    torch.testing.assert_close(
-        algorithm.objectives(batch).losses[0], plain.objectives(batch).losses[0]
-    )
 
 
 def test_the_last_stage_has_the_loss_that_was_given():

@@ -75,26 +75,3 @@ def test_less_usual_losses_report_their_own_parts(loss: SparseRegularized):
     torch.testing.assert_close(value, expected.total)
     for name in ("base", "penalty", "sparse_rate"):
         torch.testing.assert_close(parts[name], getattr(expected, name).detach())
-
-
-@pytest.mark.parametrize("text", ["ce", "ce+sr", "ce+sr(smoothing=0.1)"])
-def test_the_gradient_is_the_losss_gradient(text: str):
-    batch, again = random_batch(), random_batch()
-    supervised(parse_loss(text)).objectives(batch).losses[0].backward()
-    parse_loss(text)(*again.logits, again.target).backward()
-    torch.testing.assert_close(batch.logits[0].grad, again.logits[0].grad)
-
-
-def test_logits_of_zero_are_no_problem():
-    batch = Batch((torch.zeros(4, 7),), torch.arange(4), torch.arange(4))
-    _, parts = supervised(parse_loss("ce+sr(p=0.5)")).objectives(batch)
-    assert parts["penalty"] == pytest.approx(7**0.5)
-    assert parts["sparse_rate"] == 0
-
-
-def test_an_epoch_moves_tensors_in_place():
-    algorithm = supervised(parse_loss("ce+sr(lambda0=1,rho=2)"))
-    places = {name: buffer.data_ptr() for name, buffer in algorithm.named_buffers()}
-    algorithm.set_epoch(3)
-    assert algorithm.weight == 8
-    assert {name: buffer.data_ptr() for name, buffer in algorithm.named_buffers()} == places
