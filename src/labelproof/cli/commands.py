@@ -17,8 +17,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from labelproof.version import __version__
 
-__all__ = ["NAMES", "app", "describe_command", "load_command"]
-
 NAMES = (
     *("demo", "fit", "train", "tune", "audit", "evaluate", "review", "predict", "export"),
     *("compare", "bench", "table", "figure", "losses", "data"),
@@ -28,10 +26,11 @@ NAMES = (
 _TRAINING = ("fit", "train", "tune", "audit")
 """Those that end with the exit codes of a training."""
 
-_EXIT_CODES = (
+EXIT_CODES = (
     "Exit codes: 0 finished; 2 invalid argument or data; 3 training diverged: the loss is NaN; "
     "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
 )
+"""For the help of commands that train."""
 
 
 @cache
@@ -46,7 +45,7 @@ def load_command(name: str) -> Any:
         inner = module.app
     else:
         inner = typer.Typer(add_completion=False)
-        inner.command(epilog=_EXIT_CODES if name in _TRAINING else None)(getattr(module, name))
+        inner.command(epilog=EXIT_CODES if name in _TRAINING else None)(getattr(module, name))
     command = typer.main.get_command(inner)
     command.name = name
     return command

@@ -11,8 +11,7 @@ import typer
 from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles
 from labelproof.cli.main import loading
-
-__all__ = ["fit"]
+from labelproof.cli.options import option
 
 
 def fit(
@@ -43,20 +42,15 @@ def fit(
     loss_file: LossFiles = None,
     trials: Annotated[
         int | None,
-        typer.Option(
-            rich_help_panel=options.MORE,
-            min=1,
-            help="With --loss auto: how many settings to try.",
-            show_default="12",
-        ),
+        option("With --loss auto: how many settings to try.", min=1, default="12", more=True),
     ] = None,
     network: options.Network = None,
     weights: Annotated[
         Path | None,
-        typer.Option(
-            rich_help_panel=options.MORE,
-            help="A safetensors file of weights for --network. It keeps them, and only its last "
-            "layer is trained. On a CPU, a pretrained network is used so without --epochs.",
+        option(
+            "A safetensors file of weights for --network. It keeps them, and only its last layer "
+            "is trained. On a CPU, a pretrained network is used so without --epochs.",
+            more=True,
         ),
     ] = None,
     epochs: options.Epochs = None,
@@ -64,23 +58,9 @@ def fit(
     learning_rate: options.LearningRate = None,
     augmentation: options.Augmentation = None,
     balanced: Annotated[
-        bool,
-        typer.Option(
-            "--balanced",
-            rich_help_panel=options.MORE,
-            help="Give every class the same total weight.",
-        ),
+        bool, option("Give every class the same total weight.", "--balanced", more=True)
     ] = False,
-    validation: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=options.MORE,
-            min=0.01,
-            max=0.5,
-            help="Share of the training examples to hold out to validate a network on.",
-            show_default="0.1",
-        ),
-    ] = None,
+    validation: options.Validation = None,
     noise: options.Rehearsal = None,
     seed: options.Seed = None,
     device: options.Device = "auto",
@@ -96,26 +76,20 @@ def fit(
     ] = None,
     audit: Annotated[
         bool,
-        typer.Option(
-            "--audit/--no-audit",
-            help="At the end, flag labels that look wrong, and write a report.",
+        option(
+            "At the end, flag labels that look wrong, and write a report.", "--audit/--no-audit"
         ),
     ] = True,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            help="The run's folder.",
-            show_default="DATA-fit; DATA-LABELS-fit",
-        ),
+        Path | None, option("The run's folder.", default="DATA-fit; DATA-LABELS-fit")
     ] = None,
     fresh: options.Fresh = False,
     strict: options.Strict = False,
     data_root: options.Root = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run",
-            help="Train nothing; print the recipe as a file that 'labelproof train' reads.",
+        option(
+            "Train nothing; print the recipe as a file that 'labelproof train' reads.", "--dry-run"
         ),
     ] = False,
 ) -> None:
