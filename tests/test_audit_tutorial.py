@@ -1,15 +1,14 @@
 """The tutorial of the audit, from drawn pictures to a network, by the commands that it shows.
 
-They are run shortened and without a browser, which tells that they work and find much of what was
-planted. As the reader runs them, in full, and with pictures for the page:
+They are run shortened, which tells that they work and find much of what was planted. As the reader
+runs them, in full:
 
-    LABELPROOF_DOCS_PICTURES=docs/pictures pytest -s tests/test_audit_tutorial.py
+    LABELPROOF_WHOLE_TUTORIAL=1 pytest -s tests/test_audit_tutorial.py
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 import shlex
@@ -17,25 +16,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from browser import chromium, open_page  # noqa: F401
 from PIL import Image
-from review.served import Program
 from trained import labelproof_to_its_end
 
 from labelproof.audit.folder import REVIEW, Audit
 from labelproof.review.decisions import Decisions
 from labelproof.review.standing import Review
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "guide" / "audit.md"
-PICTURES = os.environ.get("LABELPROOF_DOCS_PICTURES")
+IN_FULL = os.environ.get("LABELPROOF_WHOLE_TUTORIAL")
 LARGEST = 150_000
 SHORT = {
     "audit": "--network cnn8(width=4) --augmentation resized-crop:24,flip --epochs 18 --folds 2",
@@ -64,7 +57,7 @@ def run(command: str) -> str:
         )
     else:
         assert program == "labelproof"
-        short = "" if PICTURES else SHORT.get(words[0], "")
+        short = "" if IN_FULL else SHORT.get(words[0], "")
         done = labelproof_to_its_end(*words, *short.split(), columns=100)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     print(f"$ {command}\n{done.stdout}", flush=True)
@@ -121,7 +114,7 @@ def test_the_audit_finds_much_of_what_was_planted() -> None:
     # Suspects are wrong far more often than any label is, 8 in 100.
     assert hits / len(suspects) > 0.16
     assert hits >= 0.3 * len(wrong)
-    if PICTURES:
+    if IN_FULL:
         assert hits >= 0.85 * len(wrong)
     assert {path.name for path in Path("shapes-audit").iterdir()} - {".lock"} == {
         "audit.json",
@@ -132,36 +125,12 @@ def test_the_audit_finds_much_of_what_was_planted() -> None:
     }
 
 
-@pytest.mark.skipif(not PICTURES, reason="draws the pictures of the page when asked to")
-@pytest.mark.usefixtures("sit_down")
-def test_the_page_is_as_the_pictures_show_it(browser: Browser, tmp_path: Path) -> None:
-    audit = Audit.read(Path("shapes-audit"))
-    report = Path("shapes-audit/report.html").absolute().as_uri()
-    for scheme in ("light", "dark"):
-        with open_page(
-            browser, viewport={"width": 1000, "height": 840}, color_scheme=scheme
-        ) as page:
-            page.goto(report)
-            assert page.locator(".card").count() >= min(len(audit.findings.suspects), 60)
-            if scheme == "light":
-                # Down to what to do next, where the path of this very folder stands.
-                box = page.locator("#confusions").bounding_box()
-                assert box is not None
-                height = int(box["y"]) - 16
-                take_picture(page, "audit-finding.png", tmp_path, height=height)
-            page.locator("#samples").evaluate("at => at.scrollIntoView({behavior: 'instant'})")
-            take_picture(page, f"audit-suspects-{scheme}.png", tmp_path)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("sit_down")
-def test_from_the_review_to_a_network(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_from_the_review_to_a_network() -> None:
     commands = shown_commands()[2:]
     assert commands[0].split()[:2] == ["labelproof", "review"]
-    if PICTURES:
-        review(request.getfixturevalue("browser"), tmp_path)
-    else:
-        decide()
+    decide()
     for command in commands[1:]:
         run(command)
     truth = planted()
@@ -181,48 +150,6 @@ def decide() -> None:
         for place in map(int, audit.findings.suspects):
             true = truth.get(audit.samples[place], names[audit.findings.given[place]])
             sitting.decide(place, "another", names.index(true))
-
-
-def review(browser: Browser, folder: Path) -> None:
-    """Decide about all suspects by what the pictures show, which the list of the planted knows."""
-    from playwright.sync_api import expect
-
-    truth = planted()
-    audit = Audit.read(Path("shapes-audit"))
-    findings, names = audit.findings, audit.class_names
-    with Program("shapes-audit") as program:
-        with open_page(browser, viewport={"width": 1000, "height": 640}) as page:
-            page.goto(program.address())
-            for number, place in enumerate(map(int, findings.suspects)):
-                expect(page.locator(f'#stage[data-place="{place}"]')).to_be_visible()
-                if number == 3:
-                    take_picture(page, "audit-review.png", folder)
-                given, suggested = names[findings.given[place]], names[findings.suggested[place]]
-                true = truth.get(audit.samples[place], given)
-                page.keyboard.press({given: "k", suggested: "a"}.get(true, "c"))
-                if true not in (given, suggested):
-                    page.keyboard.type(str(true))
-                    page.keyboard.press("Enter")
-            expect(page.locator("#counts")).to_contain_text(f"{len(findings.suspects)} of")
-        code, output, errors = program.interrupt()
-        assert code == 0, errors
-        print(f"$ labelproof review shapes-audit\n{output}")
-
-
-def take_picture(page: Page, name: str, folder: Path, *, height: int | None = None) -> None:
-    """Keep what a page shows, in as few colours as do, so that the docs stay small."""
-    target = Path(ROOT, PICTURES) if PICTURES else folder
-    target.mkdir(parents=True, exist_ok=True)
-    page.wait_for_load_state("networkidle")
-    seen = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    seen = seen.crop((0, 0, seen.width, height or seen.height))
-    for colours in (256, 128, 64):
-        # Not dithered, for noise does not compress; and small patches keep their colours.
-        few = seen.quantize(colours, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
-        few.save(target / name, optimize=True)
-        if (target / name).stat().st_size < LARGEST:
-            return
-    assert not PICTURES, f"{name}: {(target / name).stat().st_size} bytes"
 
 
 @pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").glob("audit-*.png")))
