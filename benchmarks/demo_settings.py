@@ -10,18 +10,19 @@ noisy accuracy over the losses and seeds wins. Seeds are others than the demo's.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 from statistics import mean
 
 import numpy as np
+import torch
 from sklearn.model_selection import train_test_split
 
 from labelproof.data import Split, load_digits
 from labelproof.experiments.demo import BASES, SETTING
 from labelproof.noise import corrupt, symmetric_matrix
-from labelproof.training import Job, choose_examples, choose_execution, run_tasks, train_runs
+from labelproof.training import Job, choose_examples, choose_execution, train_runs
 
 RATE = 0.4
 WEIGHTS = ((4, 1.05), (4, 1.1), (5, 1.1), (3, 1.15), (4, 1.15), (5, 1.15))
@@ -54,10 +55,10 @@ def main() -> None:
         for seed in range(options.seeds)
     ]
     found: dict[str, dict[str, list[float]]] = {}
-    for event in run_tasks(trials, validate, processes=options.processes):
-        if event.kind == "done":
-            trial = event.task
-            found.setdefault(trial.regulariser, {}).setdefault(trial.base, []).append(event.value)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(options.processes, torch.set_num_threads, (1,)) as pool:
+        for trial, accuracy in zip(trials, pool.imap(validate, trials), strict=True):
+            found.setdefault(trial.regulariser, {}).setdefault(trial.base, []).append(accuracy)
     print(
         f"Accuracy on held-out labels of which {RATE:.0%} are wrong, so {1 - RATE:.0%} is perfect."
     )
@@ -68,7 +69,7 @@ def main() -> None:
         print(f"{overall:6.2f}  {name or '(none)':60} {cells}")
 
 
-def validate(trial: Trial) -> Generator[float, None, float]:
+def validate(trial: Trial) -> float:
     """Train on four fifths of the noisy labels; return the accuracy on the other fifth's."""
     digits = load_digits()
     noisy = corrupt(digits.train.labels, symmetric_matrix(10, RATE), seed=trial.seed).noisy
@@ -94,7 +95,6 @@ def validate(trial: Trial) -> Generator[float, None, float]:
             raise event.value
         if event.kind == "epoch":
             accuracy = event.value["test_accuracy"]
-            yield accuracy
     return accuracy
 
 

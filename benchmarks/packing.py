@@ -24,7 +24,7 @@ from safetensors.torch import save
 
 from labelproof.data import Dataset, Split, load_dataset
 from labelproof.experiments.presets import PAPER_LOSSES
-from labelproof.training.checkpoint import load_weights
+from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
@@ -100,7 +100,8 @@ def outcomes(
         checkpoint_seconds=1e9,
     ):
         if event.kind == "finished" and event.job.folder is not None:
-            weights = save(load_weights(event.job.folder / "checkpoint"))
+            checkpoint = newest_whole(event.job.folder / "checkpoint")[1]
+            weights = save(checkpoint.weights if checkpoint else {})
             metrics = (event.job.folder / "metrics.jsonl").read_bytes()
             done[event.job.configuration.name] = (weights, metrics)
             print(f"  {event.value.name}: {event.value.final_accuracy:.2f}%", flush=True)

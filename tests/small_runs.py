@@ -17,7 +17,7 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Event, Examples, Execution, Job, StopRequest
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import EpochPlan, ResidentImages, plan_epoch
-from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.checkpoint import load_checkpoint, newest_whole
 from labelproof.training.examples import choose_examples
 from labelproof.training.runner import train_runs
 from labelproof.training.trainer import Trainer
@@ -131,3 +131,10 @@ def outcome(folder: Path) -> dict[str, bytes]:
         "state": save(kept.state),
         "predictions": (folder / "predictions.npz").read_bytes(),
     }
+
+
+def weights_of(checkpoints: Path) -> dict[str, torch.Tensor]:
+    """Those of the newest checkpoint."""
+    checkpoint = newest_whole(checkpoints)[1]
+    assert checkpoint is not None
+    return checkpoint.weights

@@ -167,7 +167,7 @@ def test_a_loss_that_breaks_stops_no_other_and_is_told(data: Path, tmp_path: Pat
         (["symmetric", "--dataset", "mnist", "--columns", "0.5"], "column: expected one of"),
         (["symmetric", "--dataset", "mnist", "--columns", ".4"], "did you mean '0.4'?"),
         (["symmetric", "--dataset", "mnist", "--methods", "gcee"], "did you mean 'gce'?"),
-        (["symmetric", "--dataset", "mnist", "--seeds", "one"], "seeds: expected whole numbers"),
+        (["symmetric", "--dataset", "mnist", "--seeds", "one"], "seeds: expected different"),
         (["symmetric", "--dataset", "mnist"], "labelproof data download mnist"),
     ],
 )

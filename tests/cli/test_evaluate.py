@@ -37,9 +37,7 @@ def test_another_split_is_measured(run: Path) -> None:
     found = json.loads(labelproof("evaluate", run, "--split", "train", "--format", "json").stdout)
     assert found["n"] == 1347
     assert found["learned_from"]
-    assert (
-        "has learned from most of these" in labelproof("evaluate", run, "--split", "train").stdout
-    )
+    assert "validated on most of these" in labelproof("evaluate", run, "--split", "train").stdout
     assert "learned from" not in labelproof("evaluate", run).stdout
 
 

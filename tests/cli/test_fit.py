@@ -45,7 +45,7 @@ def table_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_a_table_needs_no_flag_and_is_learned(table_run: tuple[Path, str]) -> None:
     folder, printed = table_run
     assert "Data: 60 rows, 3 classes (kind 0 20, kind 1 20, kind 2 20)" in printed
-    assert "Accuracy: 100.0% on held-out labels" in printed
+    assert "Accuracy: 100.0% on 60 held-out labels" in printed
     assert "Labels: No label looks wrong" in printed
     assert f"Run: {folder} (blend of " in printed
     assert f"Next: labelproof predict {folder} NEW.csv" in printed
@@ -174,7 +174,7 @@ def test_the_loss_can_be_chosen_on_what_is_held_out(tmp_path: Path) -> None:
     again = labelproof(*command, "--output", tmp_path / "run")
     assert again.exit_code == 0, again.output
     assert "agreement" not in again.stdout
-    assert "Validation: " in again.stdout
+    assert "Accuracy: " in again.stdout
 
 
 def test_cells_that_are_not_numbers_are_refused_where_a_run_is_measured(
@@ -222,7 +222,7 @@ def test_too_few_rows_leave_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
     write_table(tmp_path / "t.csv", 10)
     result = labelproof("fit", tmp_path / "t.csv", *SMALL, "--output", tmp_path / "run")
-    assert "the label of the one held-out row is " in result.stdout
+    assert "on 1 held-out label" in result.stdout
 
 
 def test_an_exported_table_names_its_features(table_run: tuple[Path, str], tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_fit_holds_out_whole_patients_and_its_audit_knows(here: Path) -> None:
     assert Audit.read(here / "again").options["group"] == "patient"
     # Cut in another way, it is another run.
     result = labelproof("fit", *TABLE[:3], *QUICK, "--output", "run")
-    assert "holds a run on other data" in str(result.exception)
+    assert "holds a run of other data" in str(result.exception)
 
 
 def test_an_audit_cuts_between_patients(here: Path) -> None:

@@ -48,7 +48,7 @@ def test_copies_of_images_are_known_again(photos: Path, tmp_path: Path) -> None:
     found, said = measured(photos / "run", new)
     assert found["learned_from"] is True
     assert found["learned_from_n"] == 2
-    assert "2 of 4 of these images are among those that it was trained and validated on" in said
+    assert "trained or validated on 2 of 4 of these images" in said
 
 
 def test_of_new_images_nothing_is_said(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_of_new_images_nothing_is_said(tmp_path: Path) -> None:
     (tmp_path / "new" / "cat" / "1.png").unlink()
     found, said = measured(tmp_path / "run", tmp_path / "new")
     assert found["learned_from"] is False
-    assert "learned from" not in said
+    assert "validated on" not in said
     # Without those that it learned from there is nothing to compare with.
     (tmp_path / "photos").rename(tmp_path / "moved")
     assert measured(tmp_path / "run", tmp_path / "new")[0]["learned_from"] is None
@@ -76,9 +76,7 @@ def test_rows_are_known_by_their_numbers(tmp_path: Path) -> None:
     np.savez(tmp_path / "copy.npz", x=rows[:30], y=labels[:30])
     found, said = measured(tmp_path / "run", tmp_path / "copy.npz")
     assert found["learned_from"] is True
-    assert (
-        "30 of 30 of these rows are the same as some that it was trained and validated on" in said
-    )
+    assert "trained or validated on 30 of 30 of these rows" in said
     np.savez(tmp_path / "new.npz", x=rows + 1, y=labels)
     assert measured(tmp_path / "run", tmp_path / "new.npz")[0]["learned_from"] is False
     # Some may be the same by chance.

@@ -94,7 +94,7 @@ def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: 
             assert answer.headers["Content-Type"] == "image/png"
         second = labelproof_to_its_end("review", folder, "--no-open")
         assert second.returncode == 2
-        mine = f"error: another process (pid {first.process.pid}) has {folder} open"
+        mine = f"error: another process (pid {first.process.pid}) is at work in {folder}"
         assert mine in second.stderr
         # What is being reviewed can be exported.
         result = labelproof("review", folder, "--export", tmp_path / "reviewed.csv")

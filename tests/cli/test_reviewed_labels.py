@@ -51,7 +51,7 @@ def test_a_run_learns_from_them_and_is_measured_by_them() -> None:
 def test_they_are_other_data() -> None:
     assert train("--output", "run").exit_code == 0
     result = train("--labels", "reviewed.csv", "--output", "run")
-    assert "run holds a run on other data" in str(result.exception)
+    assert "run holds a run of other data" in str(result.exception)
     assert train("--labels", "reviewed.csv", "--output", "run", "--fresh").exit_code == 0
     assert "holds this run, finished" in train("--labels", "reviewed.csv", "--output", "run").stdout
     assert "other data" in str(train("--output", "run").exception)

@@ -62,20 +62,8 @@ def measured(*arguments: str | Path) -> tuple[dict[str, Any], str]:
     return json.loads(result.stdout), result.stderr
 
 
-def forget_places(run: Path) -> None:
-    """Make of a run what an earlier version has left."""
-    values = json.loads((run / "fit.json").read_text())
-    del values["places"]
-    (run / "fit.json").write_text(json.dumps(values))
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-def test_other_data_of_the_same_name_are_not_taken_for_a_runs_own(
-    here: Path, earlier: bool
-) -> None:
+def test_other_data_of_the_same_name_are_not_taken_for_a_runs_own(here: Path) -> None:
     write_table(here / "data" / "cust.csv", seed=1)
-    if earlier:
-        forget_places(RUN)
     result = labelproof("audit", RUN, "--device", "cpu", "--output", "out")
     assert result.exit_code == 0, result.output
     assert Audit.read(Path("out")).data == str(here.parent / "work" / "data" / "cust.csv")

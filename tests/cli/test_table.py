@@ -50,8 +50,8 @@ def test_records_that_are_in_no_cell_for_their_epochs_are_told_of(tmp_path: Path
     RecordStore(tmp_path).add(made_record(rehearsal, 50.0))
     done = labelproof("table", "symmetric", "--dataset", "mnist", "--records", tmp_path)
     assert "no records yet" in done.stdout
-    assert "1 record of mnist in" in done.stderr
-    assert "had another number of epochs" in done.stderr
+    assert "1 record in" in done.stderr
+    assert "another number of epochs" in done.stderr
     other = labelproof("table", "symmetric", "--dataset", "cifar10", "--records", tmp_path)
     assert other.stderr == ""
 

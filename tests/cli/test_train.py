@@ -183,7 +183,10 @@ def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
         ([], "data: expected a dataset's name"),
         (["--data", "digit"], "did you mean 'digits'"),
         (["--data", "digits", "--noise", "symetric:0.4"], "did you mean 'symmetric'"),
-        (["--data", "digits", "--noise", "human:worse"], "--human-labels: expected the file"),
+        (
+            ["--data", "digits", "--noise", "human:worse"],
+            "human: expected the file of human:worse (--human-labels)",
+        ),
         (["--data", "digits", "--loss", "cee"], "did you mean 'ce'"),
         (["--data", "digits", "--network", "cnn5"], "did you mean 'cnn"),
         (["--data", "digits", "--set", "optimizer=adam"], "did you mean 'adamw'"),

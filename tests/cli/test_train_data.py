@@ -61,7 +61,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def assert_refused(result: Result) -> None:
     message = str(result.exception)
     assert isinstance(result.exception, ValueError), result.output
-    assert "run holds a run on other data" in message
+    assert "run holds a run of other data" in message
     assert "--fresh" in message
     assert "--output" in message
     assert "\n" not in message

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,7 @@ from trained import labelproof
 
 from labelproof.experiments import cluster as cluster_module
 from labelproof.experiments.cluster import RayEngine, connected, share_of_gpu
-from labelproof.experiments.engines import Engine, LocalEngine
-from labelproof.training import Configuration, Event, Job, StopRequest
+from labelproof.training import Configuration, Event, Job, StopRequest, train_runs
 from labelproof.training.execution import choose_execution
 from labelproof.training.metrics import DivergedError
 from labelproof.training.run_folder import FolderInUseError, owning
@@ -50,8 +50,8 @@ def ray() -> Iterator[Any]:
 
 
 @pytest.fixture
-def local(one_thread: None) -> Engine:
-    return LocalEngine(choose_execution("cpu"))
+def local(one_thread: None) -> Callable[..., Iterator[Event]]:
+    return partial(train_runs, execution=choose_execution("cpu"))
 
 
 def in_folder(folder: Path, *configurations: Configuration) -> list[Job]:
@@ -74,7 +74,10 @@ def of(job: Job, events: list[Event]) -> list[Event]:
 
 
 def follow(
-    engine: Engine, jobs: list[Job], act: Callable[[Event], None], stop: StopRequest | None = None
+    engine: RayEngine,
+    jobs: list[Job],
+    act: Callable[[Event], None],
+    stop: StopRequest | None = None,
 ) -> list[Event]:
     events = []
     for event in engine.train(jobs, load=load_small, stop=stop):
@@ -86,12 +89,12 @@ def follow(
 @needs_ray
 @pytest.mark.slow
 def test_a_grid_comes_to_the_same_and_what_diverges_fails_alone(
-    ray: Any, local: Engine, tmp_path: Path
+    ray: Any, local: Callable[..., Iterator[Event]], tmp_path: Path
 ) -> None:
     grid = [small(loss=loss) for loss in ("ce", "ce+sr", "1e38*ce")]
     grid += [small(class_weight="balanced"), small(validation=0.2, noise="none")]
     there = list(RayEngine().train(in_folder(tmp_path / "ray", *grid), load=load_small))
-    here = list(local.train(in_folder(tmp_path / "local", *grid), load=load_small))
+    here = list(local(in_folder(tmp_path / "local", *grid), load=load_small))
     assert outcomes(there) == outcomes(here)
     assert len(outcomes(there)) == 4
     for job in in_folder(tmp_path / "ray", *grid):
@@ -122,7 +125,7 @@ def kill_worker(job: Job, number: int) -> int:
 @needs_ray
 @pytest.mark.slow
 def test_a_run_that_loses_its_worker_ends_with_the_same_record(
-    ray: Any, local: Engine, tmp_path: Path
+    ray: Any, local: Callable[..., Iterator[Event]], tmp_path: Path
 ) -> None:
     jobs = in_folder(tmp_path, small(), small(seed=2, epochs=LONG), small(seed=3))
     killed: list[int] = []
@@ -134,7 +137,7 @@ def test_a_run_that_loses_its_worker_ends_with_the_same_record(
     there = follow(RayEngine(checkpoint_seconds=0), jobs, act)
     assert len(killed) == 1
     alone = [replace(job, folder=None) for job in jobs]
-    assert outcomes(there) == outcomes(list(local.train(alone, load=load_small)))
+    assert outcomes(there) == outcomes(list(local(alone, load=load_small)))
     # Each epoch is told once, though two workers trained some of them; what the first did last may
     # be in its checkpoint without having been told.
     told = [event.value["epoch"] for event in of(jobs[1], there) if event.kind == "epoch"]
@@ -164,9 +167,9 @@ def lose_machines(folder: Path) -> None:
     with connected(cluster.address):
         events = follow(engine, jobs, lose)
         assert len(nodes) == 1
-        local = LocalEngine(choose_execution("cpu", workers=1))
+        local = partial(train_runs, execution=choose_execution("cpu", workers=1))
         alone = [replace(job, folder=None) for job in jobs]
-        assert outcomes(events) == outcomes(list(local.train(alone, load=load_small)))
+        assert outcomes(events) == outcomes(list(local(alone, load=load_small)))
         with pytest.raises(ConnectionError, match=r"--engine ray: .* 0 CPU .* resumes"):
             follow(engine, in_folder(folder, small(seed=3, epochs=10_000)), lose)
     cluster.shutdown()
@@ -185,7 +188,7 @@ def test_runs_move_to_another_machine_and_end_in_a_sentence_without_one(tmp_path
 @needs_ray
 @pytest.mark.slow
 def test_stopped_runs_are_saved_and_go_on_elsewhere(
-    ray: Any, local: Engine, tmp_path: Path
+    ray: Any, local: Callable[..., Iterator[Event]], tmp_path: Path
 ) -> None:
     jobs = in_folder(tmp_path, *(small(seed=seed, epochs=LONG) for seed in (1, 2, 3, 4)))
     wish = StopRequest()
@@ -204,10 +207,10 @@ def test_stopped_runs_are_saved_and_go_on_elsewhere(
     # On a busy machine one may end before it hears of the wish; those in the queue never begin.
     ended = [job for job in jobs if "finished" in kinds(of(job, stopped))]
     assert len(saved) + len(ended) < len(jobs)
-    went_on = list(local.train(saved, load=load_small))
+    went_on = list(local(saved, load=load_small))
     assert any(event.value > 0 for event in went_on if event.kind == "started")
     alone = [replace(job, folder=None) for job in saved]
-    assert outcomes(went_on) == outcomes(list(local.train(alone, load=load_small)))
+    assert outcomes(went_on) == outcomes(list(local(alone, load=load_small)))
 
 
 @needs_ray

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_runs import weights_of
 
 from labelproof import format_loss, parse_loss
 from labelproof.experiments.demo import (
@@ -18,20 +19,14 @@ from labelproof.experiments.demo import (
     rows,
     see_features,
     train,
+    train_all,
     unfinished,
 )
-from labelproof.training import DivergedError, RunRecord, run_tasks
-from labelproof.training.checkpoint import load_weights
+from labelproof.training import DivergedError, RunRecord
 
 
 def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> list[DemoRun]:
     return plan(replace(SETTING, epochs=1), seeds=seeds, folder=folder, extra=extra)
-
-
-def finish(run: DemoRun) -> tuple[list[dict[str, float]], RunRecord | DivergedError]:
-    *progress, done = run_tasks([run], train, processes=1)
-    assert done.kind == "done"
-    return [event.value for event in progress], done.value
 
 
 def test_every_base_is_there_plain_and_with_the_same_regulariser(tmp_path: Path) -> None:
@@ -53,7 +48,7 @@ def test_runs_differ_in_nothing_but_loss_and_seed(tmp_path: Path) -> None:
 def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1])[0]
     assert unfinished([run]) == [run]
-    _, record = finish(run)
+    record = train(run)
     assert isinstance(record, RunRecord)
     assert unfinished([run]) == []
     (result,) = finished([run])
@@ -71,7 +66,7 @@ def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_p
 
 def test_a_loss_of_the_users_own_becomes_a_row(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1], extra=("gce( q=.7 )",))[-1]
-    finish(run)
+    train(run)
     assert [(row.method, row.loss) for row in rows(finished([run]))] == [
         ("gce( q=.7 )", "gce(q=0.7)")
     ]
@@ -84,16 +79,16 @@ def test_a_loss_that_is_there_already_is_not_trained_twice(tmp_path: Path) -> No
 
 def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:
     *_, good, bad = make_plan(tmp_path, [1], extra=("mae", "1e38*ce"))
-    outcomes = [event.value for event in run_tasks([bad, good], train, processes=1)]
-    assert isinstance(outcomes[0], DivergedError)
+    outcomes = dict(train_all([bad, good], processes=2))
+    assert isinstance(outcomes[bad], DivergedError)
     assert unfinished([good, bad]) == [bad]
 
 
 def test_features_are_what_the_last_layer_made_the_predictions_of(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1])[0]
-    finish(run)
+    train(run)
     features, labels = see_features(run)
-    weights = load_weights(run.folder / "checkpoint")
+    weights = weights_of(run.folder / "checkpoint")
     logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
     with np.load(run.folder / "predictions.npz", allow_pickle=False) as arrays:
         np.testing.assert_allclose(logits, arrays["logits"], rtol=2e-3, atol=2e-3)

@@ -26,7 +26,7 @@ def test_a_record_is_found_by_its_configuration_alone(tmp_path: Path) -> None:
         assert store.find(replace(RUN, **change)) is None
 
 
-def test_records_are_found_at_any_depth_and_linked_folders_once(tmp_path: Path) -> None:
+def test_records_are_found_at_any_depth_and_once(tmp_path: Path) -> None:
     path = RecordStore(tmp_path / "made").add(made_record(RUN, 91.0))
     folder = tmp_path / "merged" / "from" / "another" / "machine"
     folder.mkdir(parents=True)
@@ -55,7 +55,6 @@ def test_copies_are_one_record_and_the_one_that_was_added_counts(tmp_path: Path)
     for number, accuracy in ((2, 92.0), (1, 91.0)):
         (tmp_path / f"copy-{number}.json").write_text(made_record(RUN, accuracy).as_json())
     assert [record.final_accuracy for record in store] == [91]
-    assert store.settled(RUN) == []
     store.add(made_record(RUN, 95.0))
     assert [record.final_accuracy for record in store] == [95]
     # Another precision is another record, of which the widest counts.
@@ -63,7 +62,6 @@ def test_copies_are_one_record_and_the_one_that_was_added_counts(tmp_path: Path)
     store = RecordStore(tmp_path)
     assert [record.final_accuracy for record in store] == [96, 95]
     assert [record.final_accuracy for record in store.seeds(RUN)] == [96]
-    assert store.settled(RUN) == [1]
 
 
 def test_seeds_come_once_each_in_order_and_the_widest_precision_first(tmp_path: Path) -> None:
@@ -134,7 +132,6 @@ def test_a_record_of_other_data_counts_for_no_table_and_comes_last(tmp_path: Pat
     for record in (store.find(RUN), *store.seeds(RUN)):
         assert record is not None
         assert record.final_accuracy == 91
-    assert store.settled(RUN) == []
 
 
 def test_every_committed_record_is_a_cell_and_its_file_is_named_after_it() -> None:

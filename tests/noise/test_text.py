@@ -101,5 +101,5 @@ def test_what_a_kind_needs_is_asked_for() -> None:
     given = {"num_classes": 3, "dataset": "any", "seed": 4}
     with pytest.raises(ValueError, match=r"features: expected an array for instance:0\.3, got"):
         parse_noise("instance:0.3").apply([0, 1, 2], **given)
-    with pytest.raises(ValueError, match="human: expected the file with human:worse labels"):
+    with pytest.raises(ValueError, match="human: expected the file of human:worse"):
         parse_noise("human:worse").apply([0, 1, 2], **given)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_runs import weights_of
 from torch import Tensor, nn
 
 from labelproof.training import checkpoint as module
@@ -20,7 +21,6 @@ from labelproof.training.checkpoint import (
     LaterFormatError,
     check_newest,
     load_checkpoint,
-    load_weights,
     save_checkpoint,
 )
 
@@ -97,7 +97,7 @@ def test_every_kind_of_tensor_and_value_survives(tmp_path: Path) -> None:
 def test_tensors_of_a_gpu_come_back_on_the_cpu(tmp_path: Path) -> None:
     saved = {name: tensor.detach().cuda() for name, tensor in awkward_tensors().items()}
     save_checkpoint(tmp_path, "1", Checkpoint(saved, {}, {}))
-    assert_same(load_weights(tmp_path), saved)
+    assert_same(weights_of(tmp_path), saved)
 
 
 def test_a_checkpoint_is_a_plain_safetensors_file_for_anyone(tmp_path: Path) -> None:
@@ -125,8 +125,6 @@ def test_the_newest_are_kept_and_other_files_left_alone(tmp_path: Path) -> None:
 def test_nothing_there_is_no_checkpoint(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         assert newest(folder) is None
-        with pytest.raises(FileNotFoundError, match="no whole checkpoint"):
-            load_weights(folder)
         with pytest.raises(ValueError, match="there is no checkpoint"):
             check_newest(folder)
     with pytest.raises(FileNotFoundError):  # a run whose folder was removed does not bring it back
@@ -180,8 +178,6 @@ def test_a_damaged_checkpoint_is_passed_over(
     (problem,) = problems
     assert problem.startswith(f"{last}: ")
     assert problem.endswith("; checkpoint 00001 is used instead")
-    with pytest.warns(UserWarning, match="checkpoint 00001 is used instead"):
-        assert (load_weights(tmp_path)["weight"] == 1).all()
     if damage not in (flip, change_the_epoch):  # which only the checksum tells
         with pytest.raises(ValueError, match="00002"):
             check_newest(tmp_path)

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_runs import CPU, load_small, small
+from small_runs import CPU, load_small, small, weights_of
 from torch import nn
 from training.distributed_run import train_one_after_the_other
 
-from labelproof.training.checkpoint import load_weights
 from labelproof.training.distributed import (
     SynchronizedBatchNorm,
     count_batches,
@@ -56,9 +55,10 @@ def test_two_processes_match_one_and_resume_together(tmp_path: Path) -> None:
     whole, rest = ["epoch", "epoch", "epoch", "finished"], ["epoch", "epoch", "finished"]
     assert said == ["started", *whole, "started", "epoch", "stopped", "started", *rest]
 
-    one = load_weights(tmp_path / "one" / "checkpoint")
-    for other in ("two", "stopped"):
-        found = load_weights(tmp_path / other / "checkpoint")
+    one, *others = (
+        weights_of(tmp_path / name / "checkpoint") for name in ("one", "two", "stopped")
+    )
+    for found in others:
         assert found.keys() == one.keys()
         for name, weight in one.items():
             torch.testing.assert_close(found[name], weight, rtol=1e-4, atol=1e-4)

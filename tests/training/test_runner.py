@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import CPU, StopAfter, kinds, load_small, outcome, small, small_digits, train
+from small_runs import (
+    CPU,
+    StopAfter,
+    kinds,
+    load_small,
+    outcome,
+    small,
+    small_digits,
+    train,
+    weights_of,
+)
 from torch import Tensor, nn
 
 from labelproof.models.text import make_network
@@ -19,7 +29,7 @@ from labelproof.training import (
     read_record,
     train_runs,
 )
-from labelproof.training.checkpoint import load_checkpoint, load_weights
+from labelproof.training.checkpoint import load_checkpoint
 
 SIX: list[dict[str, Any]] = [
     {"seed": 1, "epochs": 3, "l1": 1e-3},
@@ -188,7 +198,7 @@ def test_what_the_folder_holds_is_what_the_events_said(tmp_path: Path) -> None:
         logits = torch.from_numpy(predictions["logits"].astype(np.float32))
     assert 100 * right.mean() == told[-1]["test_accuracy"]
     network = make_network("cnn4(width=4)", num_classes=10, input_shape=(1, 8, 8))
-    network.load_state_dict(load_weights(tmp_path / "checkpoint"))
+    network.load_state_dict(weights_of(tmp_path / "checkpoint"))
     network.eval()
     dataset = small_digits()
     images = torch.from_numpy(dataset.test.array).float() / 255

@@ -15,13 +15,13 @@ from made_images import make_image, write_images
 from numpy.typing import NDArray
 from PIL import Image
 from safetensors.torch import save
+from small_runs import weights_of
 from torch import Tensor
 
 from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles, UnreadableImageError
 from labelproof.training import Configuration, Job, choose_examples, choose_execution, train_runs
 from labelproof.training.augmentation import Augmentation, draw_augmentation
-from labelproof.training.checkpoint import load_weights
 from labelproof.training.geometry import choose_boxes
 from labelproof.training.runner import fits
 from labelproof.training.streaming import StreamedImages
@@ -219,7 +219,7 @@ def trained(
         )
     )
     assert events[-1].kind == "finished"
-    weights = save(load_weights(folder / "checkpoint"))
+    weights = save(weights_of(folder / "checkpoint"))
     return weights, (folder / "metrics.jsonl").read_bytes()
 
 

@@ -115,7 +115,7 @@ def both(folder: Path) -> list[Any]:
         message = ""
         try:
             train(folder, lambda _: None)
-        except RuntimeError as error:
+        except ValueError as error:
             message = str(error)
         left = stream.read().split()[-1]
     assert wait(child) == 0

@@ -12,12 +12,10 @@ from labelproof.audit import read_labels
 from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import Terminal, ending
-from labelproof.cli.data import Root
+from labelproof.cli.options import option
 from labelproof.data.load import Reading
 from labelproof.verbs.audit import default_folder, plan_audit
 from labelproof.verbs.inputs import Request
-
-__all__ = ["audit"]
 
 
 def audit(
@@ -42,7 +40,7 @@ def audit(
     class_names: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=options.MORE,
+            rich_help_panel="More options",
             metavar="FILE|NAMES",
             help="With --probabilities: the class of each column, if labels lack some classes; a "
             "file with one name per line, or names separated by commas.",
@@ -68,17 +66,12 @@ def audit(
     thousands: options.Thousands = None,
     folds: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            help="Folds of the cross-validation.",
-            show_default="5 below 10,000 samples, else 3",
-        ),
+        option("Folds of the cross-validation.", min=2, default="5 below 10,000 samples, else 3"),
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option(
-            help="The loss; 'labelproof losses' lists all.",
-            show_default="gce, adapted to the class sizes",
+        option(
+            "The loss; 'labelproof losses' lists all.", default="gce, adapted to the class sizes"
         ),
     ] = None,
     loss_file: LossFiles = None,
@@ -94,21 +87,15 @@ def audit(
     image_memory: options.ImageMemory = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="The audit's folder.",
-            show_default="NAME-OF-THE-DATA-audit; RUN/audit",
-        ),
+        option("The audit's folder.", default="NAME-OF-THE-DATA-audit; RUN/audit"),
     ] = None,
     fresh: options.Fresh = False,
     strict: options.Strict = False,
     human_labels: options.HumanLabels = None,
-    data_root: Root = None,
+    data_root: options.Root = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run",
-            help="Write nothing; print the plan and, on a CPU, the estimated time.",
-        ),
+        option("Write nothing; print the plan and, on a CPU, the estimated time.", "--dry-run"),
     ] = False,
 ) -> None:
     """Find out which labels are wrong, how many, and which classes are confused.

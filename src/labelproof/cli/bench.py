@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,15 +13,15 @@ import torch
 import typer
 from rich.console import Console
 
+from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles, parse_seeds, split_names
 from labelproof.cli.console import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP, say, told, warn
-from labelproof.cli.data import Root
+from labelproof.cli.options import option
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import count
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
-from labelproof.experiments.engines import ENGINES, Engine, LocalEngine
-from labelproof.experiments.grids import GRIDS, PlannedRun, plan, plan_all
+from labelproof.experiments.grids import GRIDS, PlannedRun, plan_all
 from labelproof.experiments.records import (
     RecordStore,
     explain_other_size,
@@ -31,16 +32,13 @@ from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import choose_device, choose_execution, resolve_precision
+from labelproof.training.execution import choose_execution, resolve_precision
 from labelproof.training.files import remove_folder
-from labelproof.training.provenance import OtherDataError, fingerprint, mark_data, refuse_other_data
+from labelproof.training.provenance import fingerprint, mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
-from labelproof.training.run_folder import FolderInUseError
-from labelproof.training.runner import DeviceMemoryError, Event, Job
+from labelproof.training.runner import DeviceMemoryError, Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.progress import RunDisplay
-
-__all__ = ["BenchData", "TimeLimit", "bench", "foreseen_name", "resolved"]
 
 AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
 """Runs that fill a large GPU; more of them only take memory."""
@@ -56,74 +54,48 @@ def bench(
         ),
     ],
     dataset: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or webvision.")],
-    seeds: Annotated[str, typer.Option(help="Seeds, such as 1,2,3 or 1-3.")] = "1",
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Rows to train, separated by spaces or commas, such as 'CE CE+SR'; also a loss as "
-            "text, such as 'gce(q=0.5)+sr'.",
-            show_default="the paper's",
-        ),
-    ] = None,
+    seeds: Annotated[str, option("Seeds, such as 1,2,3 or 1-3.")] = "1",
+    methods: options.Methods = None,
     loss_file: LossFiles = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns to train, such as 0.4,0.8 or '0.4 0.8'.", show_default="the paper's"
-        ),
-    ] = None,
-    records: Annotated[
-        Path, typer.Option(help="Folder of the records, one small file per run.")
-    ] = Path("records"),
-    runs: Annotated[Path, typer.Option(help="Folder of unfinished runs.")] = Path(
-        "labelproof-runs"
-    ),
+    columns: options.Columns = None,
+    records: options.Records = Path("records"),
+    runs: Annotated[Path, option("Folder of unfinished runs.")] = Path("labelproof-runs"),
     at_once: Annotated[
         int,
-        typer.Option(
+        option(
+            "Runs at a time on the device; with Ray, on each GPU.",
             min=0,
-            help="Runs at a time on the device; with Ray, on each GPU.",
-            show_default="enough to fill a GPU; else 1",
+            default="enough to fill a GPU; else 1",
         ),
     ] = 0,
-    keep_runs: Annotated[
-        bool,
-        typer.Option("--keep-runs", help="Keep the weights of finished runs."),
-    ] = False,
+    keep_runs: Annotated[bool, option("Keep the weights of finished runs.", "--keep-runs")] = False,
     epochs: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Train every run for this many epochs, as a test; tables do not use such records.",
             min=1,
-            help="Train every run for this many epochs, as a test; tables do not use such records.",
-            show_default="the paper's",
+            default="the paper's",
         ),
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            help="Stop after this time and save unfinished runs. Once it is known how long a run "
+        option(
+            "Stop after this time and save unfinished runs. Once it is known how long a run "
             "takes, no run starts that would not finish in time.",
-            show_default="no limit",
+            min=0,
+            default="no limit",
         ),
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="auto (the fastest available), cpu, cuda, cuda:1 or mps.")
-    ] = "auto",
-    engine: Annotated[str, typer.Option(help="local: this process; ray: a Ray cluster.")] = "local",
+    device: options.Device = "auto",
+    engine: Annotated[str, option("local: this process; ray: a Ray cluster.")] = "local",
     address: Annotated[
         str | None,
-        typer.Option(
-            help="The Ray cluster: auto, or HOST:PORT.",
-            show_default="a temporary one on this machine",
-        ),
+        option("The Ray cluster: auto, or HOST:PORT.", default="a temporary one on this machine"),
     ] = None,
-    cpus_per_run: Annotated[
-        int, typer.Option(min=1, help="With Ray: CPU cores and threads of each run.")
-    ] = 1,
-    data_root: Root = None,
+    cpus_per_run: Annotated[int, option("With Ray: CPU cores and threads of each run.", min=1)] = 1,
+    data_root: options.Root = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Train nothing; list what would be trained.")
+        bool, option("Train nothing; list what would be trained.", "--dry-run")
     ] = False,
 ) -> None:
     """Train the runs of the paper's tables that have no record yet, several at once on a GPU.
@@ -152,7 +124,7 @@ def bench(
         labelproof bench symmetric --dataset mnist --engine ray --address auto
     """
     console = Console()
-    if choose("engine", engine, ENGINES) == "local" and address is not None:
+    if choose("engine", engine, ("local", "ray")) == "local" and address is not None:
         raise ValueError("--address: a Ray cluster is used with --engine ray alone")
     planned = _plan(tables, dataset, parse_seeds(seeds), methods, columns, epochs)
     store, load = RecordStore(records), BenchData(data_root)
@@ -162,43 +134,40 @@ def bench(
         say(console, f"{count(other, 'record')} of other data than these will be replaced")
     if dry_run:
         for run in todo:
-            name = foreseen_name(run.configuration, engine=engine, device=device)
             folder = _folder(runs, run)
             begun = f"  begun in {folder}" if folder.is_dir() else ""
-            say(console, f"{run.cell.method:<12} {run.cell.column:<10} {name}{begun}")
+            say(console, f"{run.cell.method:<12} {run.cell.column:<10} {folder.name}{begun}")
         return
     if not todo:
         return
     if engine == "ray":
         share = share_of_gpu(at_once or AT_ONCE.get(dataset, 1))
-        trainer: Engine = RayEngine(address, share, cpus_per_run, device)
+        cluster = RayEngine(address, share, cpus_per_run, device)
+        opened, train = cluster.opened(), cluster.train
     else:
         execution = choose_execution(device)
-        on_gpu = execution.device.type == "cuda"
-        trainer = LocalEngine(execution, at_once or (AT_ONCE.get(dataset, 1) if on_gpu else 1))
+        fill = AT_ONCE.get(dataset, 1) if execution.device.type == "cuda" else 1
+        opened = nullcontext(execution.device)
+        train = functools.partial(train_runs, execution=execution, at_once=at_once or fill)
     try:
         with StopRequest(None if minutes is None else 60 * minutes) as stop:
-            load.tell_size(dataset)
+            if explained := explain_other_size(load.dataset(dataset)):
+                warn(explained)
             # Now and not when it is a run's turn, which may be tomorrow.
             for run in todo:
                 refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
-            with trainer.opened() as found:
+            with opened as found:
                 jobs = [Job(resolved(run.configuration, found), _folder(runs, run)) for run in todo]
-                ended = _carry_out(jobs, trainer, load, store, stop, console, keep_runs)
+                failures, saved = _carry_out(jobs, train, load, store, stop, console, keep_runs)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
         raise typer.Exit(OUT_OF_MEMORY) from None
-    except FolderInUseError as error:
-        raise ValueError(f"runs: {error}") from None
-    except OtherDataError as error:
-        advice = "--runs keeps both; without that folder it is trained on these anew"
-        raise OtherDataError(error.folder, advice, error.data) from None
-    for job in ended.saved:
+    for job in saved:
         say(console, f"{job.configuration.name} is saved in {job.folder}")
     if stop.signal is not None:
         say(console, "Stopped and saved; the same command resumes from here.")
         raise typer.Exit(stop.exit_code)
-    left = sum(not _is_kept(store, load, job) for job in jobs) - ended.failures
+    left = sum(not _is_kept(store, load, job) for job in jobs) - failures
     if left and minutes is not None:
         say(
             console,
@@ -206,7 +175,7 @@ def bench(
             "saved; the same command resumes from here.",
         )
         raise typer.Exit(TIME_IS_UP)
-    if ended.failures:
+    if failures:
         raise typer.Exit(DIVERGED)
 
 
@@ -221,13 +190,10 @@ def _plan(
     rows, taken = split_names(methods), split_names(columns)
     for table in tables:
         choose("table", table, (*GRIDS, "all"))
-    if len(tables) == 1 and tables[0] in GRIDS:
-        planned = plan(tables[0], dataset, seeds=seeds, methods=rows, columns=taken)
-    else:
-        known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
-        named = () if "all" in tables else tables
-        chosen = choose("dataset", dataset, known)
-        planned = plan_all(chosen, seeds=seeds, methods=rows, columns=taken, tables=named)
+    known = dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets)
+    named = () if "all" in tables else tables
+    chosen = choose("dataset", dataset, tuple(known))
+    planned = plan_all(chosen, seeds=seeds, methods=rows, columns=taken, tables=named)
     if epochs is not None:
         planned = [
             replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned
@@ -246,31 +212,23 @@ def _is_kept(store: RecordStore, load: BenchData, job: Job) -> bool:
     return load.is_done(store.find(replace(job.configuration, precision="auto")))
 
 
-@dataclass
-class _Ended:
-    """How many runs failed, and those that were stopped and saved in their folders here."""
-
-    failures: int = 0
-    saved: list[Job] = field(default_factory=list)
-
-
 def _carry_out(
     jobs: Sequence[Job],
-    engine: Engine,
+    train: Callable[..., Iterator[Event]],
     load: BenchData,
     store: RecordStore,
     stop: StopRequest,
     console: Console,
     keep_runs: bool,
-) -> _Ended:
-    """Train all, keeping a record as soon as a run is done."""
-    ended = _Ended()
+) -> tuple[int, list[Job]]:
+    """Train all, keeping a record as soon as a run is done; gives failures, and who is saved."""
+    failures, saved = 0, []
     limit = TimeLimit(stop)
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
         # Another bench over the same records may have been faster with some.
         given = (job for job in limit.give(jobs) if not _is_kept(store, load, job))
-        for event in engine.train(given, load=load, stop=stop):
+        for event in train(given, load=load, stop=stop):
             limit.see(event)
             display.show(event)
             name, folder = event.job.configuration.name, event.job.folder
@@ -283,11 +241,11 @@ def _carry_out(
                 elif here is not None:
                     remove_folder(here)
             elif event.kind == "stopped" and here is not None:
-                ended.saved.append(event.job)
+                saved.append(event.job)
             elif event.kind == "failed":
-                ended.failures += 1
+                failures += 1
                 display.say(f"{name}: {event.value}")
-    return ended
+    return failures, saved
 
 
 _MARGIN = 1.1
@@ -370,12 +328,6 @@ class BenchData:
     def _mark(self, name: str) -> str:
         return fingerprint(self.dataset(name))
 
-    def tell_size(self, name: str) -> None:
-        """Warn of data that are not the published ones by their size."""
-        explained = explain_other_size(self.dataset(name))
-        if explained:
-            warn(explained)
-
     def is_done(self, record: RunRecord | None) -> bool:
         """Whether a run with this record need not be trained.
 
@@ -396,20 +348,3 @@ class BenchData:
 def resolved(configuration: Configuration, device: torch.device) -> Configuration:
     """A configuration as its record will have it."""
     return replace(configuration, precision=resolve_precision(configuration.precision, device))
-
-
-def foreseen_name(configuration: Configuration, *, engine: str, device: str) -> str:
-    """The name of a run's record before anything is begun.
-
-    Example:
-        >>> foreseen_name(Configuration("mnist"), engine="local", device="cuda")
-        'mnist-ce-s1-f7a9a6cd'
-        >>> foreseen_name(Configuration("mnist"), engine="ray", device="auto")
-        'mnist-ce-s1-…'
-    """
-    if engine == "ray" and device == "auto":
-        # A cluster's device is known once one is connected to it, and with it the last digits.
-        return f"{configuration.name.rpartition('-')[0]}-…"
-    # A list of what a GPU would do can be made where there is none.
-    found = torch.device(device) if device.startswith("cuda") else choose_device(device)
-    return resolved(configuration, found).name

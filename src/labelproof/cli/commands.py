@@ -17,8 +17,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from labelproof.version import __version__
 
-__all__ = ["NAMES", "app", "describe_command", "load_command"]
-
 NAMES = (
     *("demo", "fit", "train", "tune", "audit", "evaluate", "review", "predict", "export"),
     *("compare", "bench", "table", "figure", "losses", "data"),
@@ -27,6 +25,13 @@ NAMES = (
 
 _TRAINING = ("fit", "train", "tune", "audit")
 """Those that end with the exit codes of a training."""
+
+
+EXIT_CODES = (
+    "Exit codes: 0 finished; 2 invalid argument or data; 3 training diverged: the loss is NaN; "
+    "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
+)
+"""For the help of commands that train."""
 
 
 @cache
@@ -41,17 +46,10 @@ def load_command(name: str) -> Any:
         inner = module.app
     else:
         inner = typer.Typer(add_completion=False)
-        inner.command(epilog=_exit_codes() if name in _TRAINING else None)(getattr(module, name))
+        inner.command(epilog=EXIT_CODES if name in _TRAINING else None)(getattr(module, name))
     command = typer.main.get_command(inner)
     command.name = name
     return command
-
-
-def _exit_codes() -> str:
-    # Here: a command that only prints need not wait for what trainings load.
-    from labelproof.cli.console import EXIT_CODES
-
-    return EXIT_CODES
 
 
 @cache

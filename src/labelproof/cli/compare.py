@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
+from labelproof.cli.options import option
 from labelproof.cli.table import choose_format, write_or_print
 from labelproof.data.notices import count, few
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
 from labelproof.report.comparison import COMPARISONS
-
-__all__ = ["compare"]
 
 
 def compare(
@@ -24,14 +23,9 @@ def compare(
     ],
     format: Annotated[
         str | None,
-        typer.Option(
-            help=f"{', '.join(COMPARISONS)}.",
-            show_default="by the ending of --output, else markdown",
-        ),
+        option(f"{', '.join(COMPARISONS)}.", default="by the ending of --output, else markdown"),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="The file to write.", show_default="stdout")
-    ] = None,
+    output: Annotated[Path | None, option("The file to write.", default="stdout")] = None,
 ) -> None:
     """Compare runs: their settings and their accuracy over seeds.
 

@@ -11,29 +11,9 @@ from rich.console import Console
 
 from labelproof.verbs.progress import Reporter, say
 
-__all__ = [
-    "DIVERGED",
-    "EXIT_CODES",
-    "OUT_OF_MEMORY",
-    "TIME_IS_UP",
-    "Terminal",
-    "ending",
-    "for_flags",
-    "is_mistake",
-    "say",
-    "told",
-    "warn",
-]
-
 DIVERGED, OUT_OF_MEMORY = 3, 4
 TIME_IS_UP = 75
 """Try again later: the system's `EX_TEMPFAIL`."""
-
-EXIT_CODES = (
-    "Exit codes: 0 finished; 2 invalid argument or data; 3 training diverged: the loss is NaN; "
-    "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."
-)
-"""For the help of commands that train."""
 
 _LENIENT = ("fit", "audit")
 """Commands that have --strict where others have --skip-unreadable."""
@@ -83,10 +63,8 @@ class Terminal(Reporter):
 def is_mistake(error: Exception) -> bool:
     """Whether an error is a user's mistake that one line explains."""
     from labelproof.training.checkpoint import LaterFormatError
-    from labelproof.training.run_folder import FolderInUseError
 
-    mistakes = (ValueError, OSError, ImportError, FolderInUseError, LaterFormatError)
-    return isinstance(error, mistakes)
+    return isinstance(error, (ValueError, OSError, ImportError, LaterFormatError))
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -22,7 +21,9 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from labelproof.cli import options
 from labelproof.cli.console import say, told
+from labelproof.cli.options import option
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset
 from labelproof.data.download import MIRROR_VARIABLE, download_dataset
@@ -31,7 +32,6 @@ from labelproof.data.notices import count, readable
 from labelproof.data.published import (
     BY_HAND,
     DATASETS,
-    ROOT_VARIABLE,
     KnownDataset,
     Verification,
     data_root,
@@ -39,23 +39,10 @@ from labelproof.data.published import (
     known_dataset,
     verify_dataset,
 )
-from labelproof.noise import NoiseSpec, NoisyLabels, parse_noise
+from labelproof.noise import parse_noise
 from labelproof.report.dataset import finding, write_dataset_page
 
-__all__ = ["Root", "app", "show", "table_lines"]
-
 app = typer.Typer(no_args_is_help=True, add_completion=False)
-
-Root = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-root",
-        rich_help_panel="More options",
-        envvar=ROOT_VARIABLE,
-        help="Folder of the published datasets.",
-        show_default="the user's cache folder",
-    ),
-]
 
 
 @app.callback()
@@ -64,7 +51,7 @@ def data() -> None:
 
 
 @app.command("list")
-def list_datasets(root: Root = None) -> None:
+def list_datasets(root: options.Root = None) -> None:
     """List the published datasets, and where each is or how to get it.
 
     labelproof reads the publishers' layouts: the binary or the python version of CIFAR, as a folder
@@ -90,17 +77,17 @@ def list_datasets(root: Root = None) -> None:
 @app.command()
 def download(
     names: Annotated[list[str], typer.Argument(metavar="NAME", help="Datasets to download.")],
-    root: Root = None,
+    root: options.Root = None,
     mirror: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Address to download from instead, as MIRROR/NAME/FILE.",
             envvar=MIRROR_VARIABLE,
-            help="Address to download from instead, as MIRROR/NAME/FILE.",
-            show_default="the publisher",
+            default="the publisher",
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds to wait for an answer before trying again.")
+        float, option("Seconds to wait for an answer before trying again.", min=1)
     ] = 30.0,
 ) -> None:
     """Download datasets from their publishers, unless they are present and verified.
@@ -111,14 +98,11 @@ def download(
     console = Console()
     datasets = [known_dataset(name) for name in names]
     for dataset in datasets:
-        with _Display(console, dataset) as display:
-            try:
-                found = download_dataset(
-                    dataset.name, root=root, mirror=mirror, timeout=timeout, progress=display.show
-                )
-            except KeyboardInterrupt:
-                console.print("\nStopped; run the same command to download what is missing.")
-                raise typer.Exit(130) from None
+        try:
+            found = _download(console, dataset.name, root=root, mirror=mirror, timeout=timeout)
+        except KeyboardInterrupt:
+            console.print("\nStopped; run the same command to download what is missing.")
+            raise typer.Exit(130) from None
         say(console, _verdict(found))
 
 
@@ -128,7 +112,7 @@ def verify(
         list[str] | None,
         typer.Argument(metavar="NAME", help="Datasets to verify; all that are present by default."),
     ] = None,
-    root: Root = None,
+    root: options.Root = None,
 ) -> None:
     """Compare datasets with what was published: counts, sizes and SHA-256.
 
@@ -179,40 +163,32 @@ def _verdict(found: Verification) -> str:
     return f"{found.name}: as published, {where}"
 
 
+def _download(console: Console, name: str, **options: Any) -> Verification:
+    """Download with a bar for each file; with a line for each where no one watches."""
+    bars: dict[str, TaskID] = {}
+
+    def show(file: str, done: int, total: int) -> None:
+        if file not in bars:
+            bars[file] = display.add_task(file, total=total)
+            if not console.is_terminal:
+                say(console, f"{name}: {file}, {_megabytes(total)}")
+        display.update(bars[file], completed=done)
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as display:
+        return download_dataset(name, progress=show, **options)
+
+
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
-
-
-class _Display:
-    """A bar for each file; a line for each where no one watches."""
-
-    def __init__(self, console: Console, dataset: KnownDataset):
-        self.console, self.dataset = console, dataset
-        self.bars: dict[str, TaskID] = {}
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-
-    def __enter__(self) -> _Display:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
-    def show(self, name: str, done: int, total: int) -> None:
-        if name not in self.bars:
-            self.bars[name] = self.progress.add_task(name, total=total)
-            if not self.console.is_terminal:
-                say(self.console, f"{self.dataset.name}: {name}, {_megabytes(total)}")
-        self.progress.update(self.bars[name], completed=done)
 
 
 SHOWN = 60
@@ -229,32 +205,19 @@ def show(
     ],
     noise: Annotated[
         str,
-        typer.Option(
-            help="Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
-            "instance:RATE, human:WHICH or none."
+        option(
+            "Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE, "
+            "human:WHICH or none."
         ),
     ] = "none",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise and of the sample.")] = 1,
-    samples: Annotated[int, typer.Option(min=1, help="Images on the page.")] = 80,
-    human_labels: Annotated[
-        Path | None, typer.Option(help="The file of human labels, for --noise human:WHICH.")
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(help="The label column of a table.", show_default="by its name"),
-    ] = None,
-    skip_unreadable: Annotated[
-        bool,
-        typer.Option(
-            "--skip-unreadable",
-            help="Leave out unusable images, rows and cells, with a warning.",
-        ),
-    ] = False,
-    data_root: Root = None,
-    output: Annotated[Path, typer.Option(help="The page.")] = Path("labelproof-dataset.html"),
-    open_page: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
-    ] = True,
+    seed: Annotated[int, option("Seed of the noise and of the sample.", min=0)] = 1,
+    samples: Annotated[int, option("Images on the page.", min=1)] = 80,
+    human_labels: options.HumanLabels = None,
+    label: options.Label = None,
+    skip_unreadable: options.SkipUnreadable = False,
+    data_root: options.Root = None,
+    output: Annotated[Path, option("The page.")] = Path("labelproof-dataset.html"),
+    open_page: options.OpenPage = True,
 ) -> None:
     """Write a page about a dataset: its images, its classes, and the noise added to its labels.
 
@@ -264,8 +227,6 @@ def show(
     """
     console = Console()
     spec = parse_noise(noise)
-    if spec.kind == "human" and human_labels is None:
-        raise ValueError(f"--human-labels: expected the file with the labels of {spec}, got none")
     with told():
         data = load_dataset(
             dataset,
@@ -273,7 +234,16 @@ def show(
             on_error="skip" if skip_unreadable else "raise",
             label=label,
         )
-        noisy = None if spec.kind == "none" else _corrupt(data, spec, seed, human_labels)
+        noisy = None
+        if spec.kind != "none":
+            noisy = spec.apply(
+                data.train.labels,
+                num_classes=data.num_classes,
+                dataset=data.name,
+                seed=seed,
+                features=data.train.array if spec.kind == "instance" else None,
+                human=human_labels,
+            )
     if data.tabular:
         say(console, "\n".join(table_lines(data)))
         if noisy is not None:
@@ -294,17 +264,6 @@ def show(
     address = page.resolve().as_uri()
     opened = open_page and console.is_terminal and webbrowser.open(address)
     console.print(f"{'Opened' if opened else 'Page:'} {page}", highlight=False, markup=False)
-
-
-def _corrupt(data: Dataset, spec: NoiseSpec, seed: int, human: Path | None) -> NoisyLabels:
-    return spec.apply(
-        data.train.labels,
-        num_classes=data.num_classes,
-        dataset=data.name,
-        seed=seed,
-        features=_features(data) if spec.kind == "instance" else None,
-        human=human,
-    )
 
 
 def table_lines(data: Dataset) -> list[str]:
@@ -366,12 +325,3 @@ def _aligned(rows: Sequence[tuple[str, ...]], *, numbers: int) -> list[str]:
     ]
     rest = len(rows) - len(shown)
     return [*lines, *([f"and {rest:,} more"] if rest else [])]
-
-
-def _features(data: Dataset) -> NDArray[Any]:
-    if not isinstance(data.train.images, np.ndarray):
-        raise ValueError(
-            f"noise: instance noise looks at all images at once, and those of {data.name} are "
-            "decoded one by one; save them as arrays first"
-        )
-    return data.train.images

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from labelproof.cli.arguments import parse_seeds
+from labelproof.cli.options import OpenPage, option
 from labelproof.experiments.demo import (
     SETTING,
     DemoRun,
@@ -22,42 +23,28 @@ from labelproof.experiments.demo import (
     finished,
     plan,
     rows,
-    train,
+    train_all,
     unfinished,
 )
 from labelproof.report.demo import finding, gains, write_demo_page
 from labelproof.training import DivergedError
-from labelproof.training.workers import run_tasks
 from labelproof.verbs.progress import RunDisplay
-
-__all__ = ["demo"]
 
 
 def demo(
     noise: Annotated[
         str,
-        typer.Option(
-            help="Label noise: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."
-        ),
+        option("Label noise: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."),
     ] = SETTING.noise,
-    epochs: Annotated[
-        int, typer.Option(min=1, help="Passes over the training images.")
-    ] = SETTING.epochs,
-    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
+    epochs: Annotated[int, option("Passes over the training images.", min=1)] = SETTING.epochs,
+    seeds: Annotated[str, option("Seeds, separated by commas.")] = "1,2,3",
     loss: Annotated[
-        list[str] | None,
-        typer.Option(help="A loss to add as a row, such as 'gce(q=0.7)'; repeatable."),
+        list[str] | None, option("A loss to add as a row, such as 'gce(q=0.7)'; repeatable.")
     ] = None,
-    output: Annotated[Path, typer.Option(help="Folder for the page and the runs.")] = Path(
-        "labelproof-demo"
-    ),
-    processes: Annotated[
-        int, typer.Option(min=0, help="Runs at a time; 0 means one per core.")
-    ] = 0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Train finished runs again.")] = False,
-    open_page: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser at the end.")
-    ] = True,
+    output: Annotated[Path, option("Folder for the page and the runs.")] = Path("labelproof-demo"),
+    processes: Annotated[int, option("Runs at a time; 0 means one per core.", min=0)] = 0,
+    fresh: Annotated[bool, option("Train finished runs again.", "--fresh")] = False,
+    open_page: OpenPage = True,
 ) -> None:
     """Train on digits with wrong labels, with and without sparse regularization.
 
@@ -95,25 +82,15 @@ def demo(
 
 def _train_all(runs: Sequence[DemoRun], processes: int, console: Console) -> None:
     epochs = sum(run.configuration.epochs for run in runs)
-    started: set[DemoRun] = set()
     with RunDisplay(console, runs=len(runs), epochs=epochs) as display:
-        for event in run_tasks(runs, train, processes=processes):
-            run = event.task
-            under_way = event.kind == "progress"
-            if run not in started:
-                started.add(run)
-                # A run that resumes has epochs behind it.
-                done = event.value["epoch"] if under_way else 0
-                display.start(run, str(run), epochs=run.configuration.epochs, done=done)
-            if under_way:
-                display.advance(run, event.value)
-                continue
-            failed = isinstance(event.value, DivergedError)
-            display.finish(
-                run, f"{event.value}" if failed else f"{event.value.final_accuracy:.1f}%"
-            )
+        for run, outcome in train_all(runs, processes=processes):
+            failed = isinstance(outcome, DivergedError)
+            display.start(run, str(run), epochs=run.configuration.epochs)
+            for _ in range(0 if failed else run.configuration.epochs):
+                display.advance(run, {})
+            display.finish(run, f"{outcome}" if failed else f"{outcome.final_accuracy:.1f}%")
             if failed and console.is_terminal:
-                display.say(f"{run}: {event.value}")
+                display.say(f"{run}: {outcome}")
 
 
 def _table(results: Sequence[Result]) -> Table:

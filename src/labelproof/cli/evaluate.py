@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,50 +10,36 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from labelproof.cli import options
 from labelproof.cli.console import say, told
-from labelproof.cli.data import Root
-from labelproof.cli.options import LABELS, Factory, SkipUnreadable
+from labelproof.cli.options import option
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.verbs.evaluation import Evaluation
 from labelproof.verbs.run import load_run
 
-__all__ = ["evaluate"]
-
 _FORMATS = ("text", "json")
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    run: options.Run,
     data: Annotated[
         str | None,
-        typer.Option(
-            help="A dataset's name or path, with the run's classes; some may be missing.",
-            show_default="the run's own",
+        option(
+            "A dataset's name or path, with the run's classes; some may be missing.",
+            default="the run's own",
         ),
     ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            help="The label column of a table.",
-            show_default="the one that the run learned from, or that is found",
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"{LABELS} For the training split, or data without splits.",
-            show_default="as in training",
-        ),
-    ] = None,
+    label: options.Label = None,
+    labels: options.Labels = None,
     split: Annotated[
         str, typer.Option(help="The split: test, train, or another of the dataset.")
     ] = "test",
     format: Annotated[str, typer.Option(help="text or json.")] = "text",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
-    data_root: Root = None,
-    skip_unreadable: SkipUnreadable = False,
-    network: Factory = None,
+    device: options.Device = "auto",
+    data_root: options.Root = None,
+    skip_unreadable: options.SkipUnreadable = False,
+    network: options.Factory = None,
 ) -> None:
     """Evaluate a run: accuracy, accuracy of each class, and confusions.
 
@@ -84,22 +69,14 @@ def evaluate(
         return
     console = Console()
     _show(console, found)
+    some = "most"
     if found.learned_from_n:
-        rows = found.what == "rows"
-        what = "rows are the same as some" if rows else "images are among those"
+        some = f"{found.learned_from_n:,} of {found.n:,}"
+    if found.learned_from_n or found.learned_from:
         say(
             console,
-            f"{found.learned_from_n:,} of {found.n:,} of these {what} that it was trained and "
-            "validated on: of how it does on new data they say nothing.",
-        )
-    elif found.learned_from and found.clean:
-        say(console, "The run has learned from most of these.")
-    elif found.learned_from:
-        checked = "" if labels is not None else ", and no one has checked them"
-        say(
-            console,
-            f"The run has learned from most of these labels{checked}: this is no measure of "
-            "how it does on new data.",
+            f"It was trained or validated on {some} of these {found.what}, or on equal ones: they "
+            "do not measure how it does on new data.",
         )
 
 

@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 
+from labelproof.cli import options
 from labelproof.cli.arguments import output_file
 from labelproof.cli.console import say, told
-from labelproof.cli.options import Factory
+from labelproof.cli.options import option
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, looking
 from labelproof.verbs.run import load_run
-
-__all__ = ["export"]
 
 _SHOWN = 40
 """Names of features that are shown; tables may have thousands."""
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    run: options.Run,
     format: Annotated[
         str,
-        typer.Option(
-            help="onnx, for ONNX Runtime and others; torch-export, for torch.export.load."
-        ),
+        option("onnx, for ONNX Runtime and others; torch-export, for torch.export.load."),
     ] = "onnx",
     output: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="The file.",
-            show_default="model.onnx or model.pt2 in the run's folder",
-        ),
+        option("The file.", metavar="PATH", default="model.onnx or model.pt2 in the run's folder"),
     ] = None,
-    network: Factory = None,
+    network: options.Factory = None,
 ) -> None:
     r"""Write a trained network as one file that runs without labelproof.
 

@@ -9,10 +9,11 @@ import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles, split_names
 from labelproof.cli.console import say, told
-from labelproof.cli.data import Root
-from labelproof.cli.table import choose_dataset, of_other_data
+from labelproof.cli.options import option
+from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
 from labelproof.experiments.embeddings import (
     embed,
@@ -22,8 +23,7 @@ from labelproof.experiments.embeddings import (
     select_embeddings,
     shown_classes,
 )
-from labelproof.experiments.records import is_of_published_data
-from labelproof.experiments.tables import open_records
+from labelproof.experiments.tables import explain_left_out, open_records
 from labelproof.ranges import choose
 from labelproof.report.page import DATASETS
 from labelproof.report.paper_figures import (
@@ -34,8 +34,6 @@ from labelproof.report.paper_figures import (
     save_figure,
 )
 from labelproof.verbs.run import load_run
-
-__all__ = ["figure"]
 
 TSNE = "tsne"
 MOST_RUNS = 30
@@ -54,63 +52,30 @@ def figure(
             help="; ".join(f"{name}: {summary}" for name, summary in _SUMMARIES.items()) + ".",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option(help=f"The file to write; its name ends in {', '.join(SUFFIXES)}.")
-    ],
-    dataset: Annotated[
-        str | None,
-        typer.Option(help="mnist, cifar10 or cifar100.", show_default="the only one"),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Lines, separated by spaces or commas, such as 'CE CE+SR gce(q=0.5)'; a row of "
-            "panels each for memorisation and the sweeps.",
-            show_default="the paper's",
-        ),
-    ] = None,
+    output: Annotated[Path, option(f"The file to write; its name ends in {', '.join(SUFFIXES)}.")],
+    dataset: options.PaperData = None,
+    methods: options.Methods = None,
     loss_file: LossFiles = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of the table, such as 0.4,0.8 or '0.4 0.8'; for accuracy "
-            "sym-0.4 and asym-0.4 are one kind of noise.",
-            show_default="the paper's",
-        ),
-    ] = None,
-    records: Annotated[
-        Path, typer.Option(help="Where records are kept, one small file a run.")
-    ] = Path("records"),
+    columns: options.Columns = None,
+    records: options.Records = Path("records"),
     runs: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="For tsne: the folder of a run, or one that has such folders in it; may be given "
-            "several times.",
-            show_default="labelproof-runs",
-        ),
+        option("For tsne: the folder of a run, or of runs; repeatable.", default="labelproof-runs"),
     ] = None,
     embeddings: Annotated[
         Path | None,
-        typer.Option(
-            help="For tsne: a file of views that were brought to the plane before, such as "
-            "records/embeddings/mnist.npz, instead of runs.",
-            show_default="none",
+        option(
+            "For tsne: a file of embeddings such as records/embeddings/mnist.npz, instead of runs.",
+            default="none",
         ),
     ] = None,
     noise: Annotated[
         str | None,
-        typer.Option(
-            help="For tsne with --embeddings: one kind of noise, such as symmetric.",
-            show_default="all",
-        ),
+        option("For tsne with --embeddings: one kind of noise, such as symmetric.", default="all"),
     ] = None,
-    images: Annotated[
-        int, typer.Option(min=10, help="For tsne: how many test images are shown.")
-    ] = 1000,
-    device: Annotated[
-        str, typer.Option(help="For tsne, where the networks look at them: auto, cpu, cuda, mps.")
-    ] = "auto",
-    data_root: Root = None,
+    images: Annotated[int, option("For tsne: how many test images are shown.", min=10)] = 1000,
+    device: options.Device = "auto",
+    data_root: options.Root = None,
 ) -> None:
     """Draw a figure of the paper from the records that 'labelproof bench' keeps.
 
@@ -118,8 +83,9 @@ def figure(
 
         labelproof figure accuracy --dataset mnist --output accuracy.svg
 
-    Lines are means over the seeds that are there, bands reach from the lowest to the highest. A
-    panel without records says so. A loss of your own is drawn like a table's:
+    Columns of accuracy are rates, or sym-0.4 and asym-0.4 for one kind of noise. Lines are means
+    over the seeds that are there, bands reach from the lowest to the highest. A panel without
+    records says so. A loss of your own is drawn like a table's:
 
         labelproof figure accuracy --dataset mnist --methods "CE gce(q=0.5)" --output mine.svg
 
@@ -154,14 +120,8 @@ def figure(
         rows, taken = split_names(methods), split_names(columns)
         store = open_records(records)
         drawn = draw_figure(store, name, data, methods=rows, columns=taken)
-        if other := sum(
-            record.configuration["data"] == data and not is_of_published_data(record)
-            for record in store
-        ):
-            say(
-                Console(stderr=True),
-                of_other_data(other, f" of {data}", records, so="not drawn"),
-            )
+        if said := explain_left_out(store, dataset=data):
+            say(Console(stderr=True), said)
     save_figure(drawn, output)
     say(Console(stderr=True), f"Wrote {output}")
 

@@ -11,15 +11,13 @@ import typer
 from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import Terminal, ending
-from labelproof.cli.data import Root
+from labelproof.cli.options import option
 from labelproof.cli.settings import format_settings
 from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
 from labelproof.verbs.fit import FitPlan
 from labelproof.verbs.inputs import Request
 from labelproof.verbs.summaries import stem_of
-
-__all__ = ["fit"]
 
 
 def fit(
@@ -50,20 +48,15 @@ def fit(
     loss_file: LossFiles = None,
     trials: Annotated[
         int | None,
-        typer.Option(
-            rich_help_panel=options.MORE,
-            min=1,
-            help="With --loss auto: how many settings to try.",
-            show_default="12",
-        ),
+        option("With --loss auto: how many settings to try.", min=1, default="12", more=True),
     ] = None,
     network: options.Network = None,
     weights: Annotated[
         Path | None,
-        typer.Option(
-            rich_help_panel=options.MORE,
-            help="A safetensors file of weights for --network. It keeps them, and only its last "
-            "layer is trained. On a CPU, a pretrained network is used so without --epochs.",
+        option(
+            "A safetensors file of weights for --network. It keeps them, and only its last layer "
+            "is trained. On a CPU, a pretrained network is used so without --epochs.",
+            more=True,
         ),
     ] = None,
     epochs: options.Epochs = None,
@@ -71,23 +64,9 @@ def fit(
     learning_rate: options.LearningRate = None,
     augmentation: options.Augmentation = None,
     balanced: Annotated[
-        bool,
-        typer.Option(
-            "--balanced",
-            rich_help_panel=options.MORE,
-            help="Give every class the same total weight.",
-        ),
+        bool, option("Give every class the same total weight.", "--balanced", more=True)
     ] = False,
-    validation: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=options.MORE,
-            min=0.01,
-            max=0.5,
-            help="Share of the training examples to hold out to validate a network on.",
-            show_default="0.1",
-        ),
-    ] = None,
+    validation: options.Validation = None,
     noise: options.Rehearsal = None,
     seed: options.Seed = None,
     device: options.Device = "auto",
@@ -103,26 +82,20 @@ def fit(
     ] = None,
     audit: Annotated[
         bool,
-        typer.Option(
-            "--audit/--no-audit",
-            help="At the end, flag labels that look wrong, and write a report.",
+        option(
+            "At the end, flag labels that look wrong, and write a report.", "--audit/--no-audit"
         ),
     ] = True,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            help="The run's folder.",
-            show_default="DATA-fit; DATA-LABELS-fit",
-        ),
+        Path | None, option("The run's folder.", default="DATA-fit; DATA-LABELS-fit")
     ] = None,
     fresh: options.Fresh = False,
     strict: options.Strict = False,
-    data_root: Root = None,
+    data_root: options.Root = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run",
-            help="Train nothing; print the recipe as a file that 'labelproof train' reads.",
+        option(
+            "Train nothing; print the recipe as a file that 'labelproof train' reads.", "--dry-run"
         ),
     ] = False,
 ) -> None:

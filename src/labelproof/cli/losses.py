@@ -13,8 +13,6 @@ from labelproof.losses import LogitClip, SparseRegularized, format_loss, parse_l
 from labelproof.losses.names import SUFFIXES, VERSION, known_losses, loss_arguments
 from labelproof.text import format_value
 
-__all__ = ["losses"]
-
 
 def losses(
     text: Annotated[

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import errno
 import gc
-import io
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeGuard
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
-__all__ = ["READER_GONE", "result_is_printed", "run", "standard_output"]
+from typing import Any, TextIO, cast
 
 READER_GONE = 141
 """Stdout was closed by its reader, as shells report a program that a closed pipe ends."""
@@ -28,7 +22,7 @@ READER_GONE = 141
 _PRINTING = ("predict", "evaluate", "compare", "table", "losses", "data")
 """Commands whose result is what they print; the others leave theirs on the disk."""
 
-_OUTPUT, _ERRORS = 1, 2
+_OUTPUT = 1
 
 
 def run() -> None:
@@ -122,108 +116,66 @@ def standard_output(*, goes_on: bool) -> Iterator[None]:
         OSError: The result cannot be written.
     """
     output, errors = sys.stdout, sys.stderr
-    watched: list[_Stream] = []
     if output is None:
-        _close_for_good()
-        watched.append(_Stream(_Watched(_OUTPUT, goes_on=goes_on), None))
-        sys.stdout = watched[-1]
-    # Whatever else someone has put in their place is theirs to deal with.
-    elif output is sys.__stdout__ and _takes_bytes(output):
-        watched.append(_Stream(_Watched(_OUTPUT, goes_on=goes_on), output))
-        sys.stdout = watched[-1]
-    if errors is sys.__stderr__ and _takes_bytes(errors):
-        watched.append(_Stream(_Watched(_ERRORS, goes_on=True), errors))
-        sys.stderr = watched[-1]
+        # For reading: what is printed below Python fails too, and reaches no file opened later.
+        _open_nothing(_OUTPUT, os.O_RDONLY)
+        sys.stdout = open(_OUTPUT, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = cast(TextIO, _Stream(sys.stdout, goes_on=goes_on))
+    if errors is not None:
+        sys.stderr = cast(TextIO, _Stream(errors, goes_on=True))
     try:
         yield
     finally:
         try:
             # Now, since an error in the flush of the interpreter's own end would be a traceback.
-            for stream in watched:
-                stream.flush()
+            sys.stdout.flush()
+            if errors is not None:
+                sys.stderr.flush()
         finally:
-            for stream in watched:
-                stream.watched.over = True
             sys.stdout, sys.stderr = output, errors
 
 
-def _takes_bytes(stream: object) -> TypeGuard[io.TextIOWrapper]:
-    if not isinstance(stream, io.TextIOWrapper):
-        return False
-    return not (sys.platform == "win32" and stream.isatty())  # a console there takes characters
+def _open_nothing(number: int, flags: int) -> None:
+    opened = os.open(os.devnull, flags)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
 
 
-def _close_for_good() -> None:
-    """Keep the number of the closed stream from the next file that is opened.
+class _Stream:
+    """A standard stream whose loss ends a command that prints its result, and no other."""
 
-    What is printed below Python would go into that. For reading: to write there is an error.
-    """
-    unwritable = os.open(os.devnull, os.O_RDONLY)
-    if unwritable != _OUTPUT:
-        os.dup2(unwritable, _OUTPUT)
-        os.close(unwritable)
+    def __init__(self, stream: Any, *, goes_on: bool):
+        self.stream, self.goes_on = stream, goes_on
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
-class _Watched(io.FileIO):
-    """A byte stream that reports when it can no longer be written.
+    def write(self, text: str) -> int:
+        return self._watch(self.stream.write, text)
 
-    Attributes:
-        over: Whether nothing is to be said of it any more.
-    """
+    def flush(self) -> None:
+        self._watch(self.stream.flush)
 
-    def __init__(self, number: int, *, goes_on: bool):
-        super().__init__(number, "wb", closefd=False)
-        self.goes_on = goes_on
-        self.over = False
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        size = memoryview(data).nbytes
-        # Nothing is written to find out what a stream takes, and no one is asked for it.
-        if size:
-            try:
-                return super().write(data)
-            except OSError as error:
-                if not self.over:
-                    self._tell(error)
-        return size
+    def _watch(self, action: Callable[..., Any], *text: str) -> Any:
+        try:
+            return action(*text)
+        except OSError as error:
+            number = self.stream.fileno()
+            # What is left in the buffer goes nowhere, and nothing fails again.
+            _open_nothing(number, os.O_WRONLY)
+            if number == _OUTPUT:
+                self._tell(error)
 
     def _tell(self, error: OSError) -> None:
-        if self.fileno() == _ERRORS:
-            return
-        problem = f"stdout {_reason(error)}"
+        reasons = {errno.EBADF: "is closed", errno.EPIPE: "was closed by its reader"}
+        problem = f"stdout {reasons.get(error.errno or 0, f'failed ({error.strerror})')}"
         if self.goes_on:
-            self.over = True
             print(f"warning: {problem}; continuing without it", file=sys.stderr)
         elif error.errno == errno.EPIPE:
             raise SystemExit(READER_GONE)
         else:
             raise OSError(f"{problem}; nothing more can be printed") from error
-
-
-class _Stream(io.TextIOWrapper):
-    """Text as another stream takes it, or, for a closed one, at once."""
-
-    def __init__(self, watched: _Watched, like: io.TextIOWrapper | None):
-        at_once = like is None or like.write_through
-        if like is not None:
-            like.flush()
-        super().__init__(
-            # The interpreter too has no buffer between where nothing is to wait.
-            watched if at_once else io.BufferedWriter(watched),  # pyright: ignore[reportArgumentType]
-            encoding="utf-8" if like is None else like.encoding,
-            errors=None if like is None else like.errors,
-            line_buffering=like is not None and like.line_buffering,
-            write_through=at_once,
-        )
-        self.watched = watched
-
-
-def _reason(error: OSError) -> str:
-    if error.errno == errno.EBADF:
-        return "is closed"
-    if error.errno == errno.EPIPE:
-        return "was closed by its reader"
-    return f"failed ({error.strerror})"
 
 
 if __name__ == "__main__":

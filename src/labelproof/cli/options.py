@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from labelproof.data.published import ROOT_VARIABLE
 from labelproof.models.text import NETWORKS
 
-MORE = "More options"
 _FITS = "chosen by the data"
 
 LABELS = (
@@ -18,27 +18,37 @@ LABELS = (
 )
 
 
-def _option(
+def option(
     help: str, *flags: str, default: str | bool = True, more: bool = False, **rest: Any
 ) -> Any:
-    panel = MORE if more else None
+    """An option of a command; `default` is what the help shows, `more` the panel of rare ones."""
+    panel = "More options" if more else None
     return typer.Option(*flags, help=help, show_default=default, rich_help_panel=panel, **rest)
 
 
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
+Root = Annotated[
+    Path | None,
+    option(
+        "Folder of the published datasets.",
+        "--data-root",
+        default="the user's cache folder",
+        more=True,
+        envvar=ROOT_VARIABLE,
+    ),
+]
 Label = Annotated[
     str | None,
-    _option("The label column of a table.", default="the one called label, class, target, ..."),
+    option("The label column of a table.", default="the one called label, class, target, ..."),
 ]
-Labels = Annotated[Path | None, _option(LABELS, "--labels", default="the data's own")]
+Labels = Annotated[Path | None, option(LABELS, "--labels", default="the data's own")]
 Drop = Annotated[
     list[str] | None,
-    _option(
-        "A column of a table to ignore; repeatable.", "--drop", metavar="COLUMN", default=False
-    ),
+    option("A column of a table to ignore; repeatable.", "--drop", metavar="COLUMN", default=False),
 ]
 Group = Annotated[
     str | None,
-    _option(
+    option(
         "A column that says which samples belong together, such as a patient: they are never split "
         "apart. The column is not a feature.",
         metavar="COLUMN",
@@ -47,11 +57,11 @@ Group = Annotated[
     ),
 ]
 Decimal = Annotated[
-    str, _option("The decimal separator of numbers in a table, such as ',' for 3,14.", more=True)
+    str, option("The decimal separator of numbers in a table, such as ',' for 3,14.", more=True)
 ]
 Thousands = Annotated[
     str | None,
-    _option(
+    option(
         "The thousands separator of numbers in a table, such as '.' for 1.000.",
         default=False,
         more=True,
@@ -59,20 +69,20 @@ Thousands = Annotated[
 ]
 Network = Annotated[
     str | None,
-    _option(
+    option(
         f"{', '.join(NETWORKS)}, with arguments such as 'cnn4(width=12)'; timm/NAME and "
         "torchvision/NAME are pretrained; package.module:factory is your own and runs your code.",
         default=_FITS,
     ),
 ]
-Epochs = Annotated[int | None, _option("Passes over the training examples.", default=_FITS)]
-BatchSize = Annotated[int | None, _option("Examples per step.", default=_FITS, more=True)]
+Epochs = Annotated[int | None, option("Passes over the training examples.", default=_FITS)]
+BatchSize = Annotated[int | None, option("Examples per step.", default=_FITS, more=True)]
 LearningRate = Annotated[
-    float | None, _option("Learning rate of the first epoch.", default=_FITS, more=True)
+    float | None, option("Learning rate of the first epoch.", default=_FITS, more=True)
 ]
 Augmentation = Annotated[
     str | None,
-    _option(
+    option(
         "Augmentation of training images: crop:PIXELS, flip, rotation:DEGREES, resized-crop:SIDE, "
         "jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE joined by commas; or none.",
         default=_FITS,
@@ -81,7 +91,7 @@ Augmentation = Annotated[
 ]
 Rehearsal = Annotated[
     str | None,
-    _option(
+    option(
         "Label noise to add first, such as symmetric:0.4, to test on data with correct labels.",
         default=False,
         more=True,
@@ -89,13 +99,13 @@ Rehearsal = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    _option("Seed of the noise, the weights, the order of examples and augmentation.", default="1"),
+    option("Seed of the noise, the weights, the order of examples and augmentation.", default="1"),
 ]
-Device = Annotated[str, _option("auto (the fastest available), cpu, cuda, cuda:1 or mps.")]
-Fresh = Annotated[bool, _option("Remove what is in --output and start over.", "--fresh")]
+Device = Annotated[str, option("auto (the fastest available), cpu, cuda, cuda:1 or mps.")]
+Fresh = Annotated[bool, option("Remove what is in --output and start over.", "--fresh")]
 Workers = Annotated[
     int | None,
-    _option(
+    option(
         "Processes that decode images that do not fit in memory.",
         min=0,
         metavar="N",
@@ -105,11 +115,11 @@ Workers = Annotated[
 ]
 HumanLabels = Annotated[
     Path | None,
-    _option("The file of human labels, for --noise human:WHICH.", default=False, more=True),
+    option("The file of human labels, for --noise human:WHICH.", default=False, more=True),
 ]
 ImageMemory = Annotated[
     int | None,
-    _option(
+    option(
         "Megabytes for decoded images; beyond that, images are decoded again in every epoch.",
         min=0,
         metavar="N",
@@ -119,7 +129,7 @@ ImageMemory = Annotated[
 ]
 Strict = Annotated[
     bool,
-    _option(
+    option(
         "Refuse data with unusable examples instead of leaving them out.",
         "--strict",
         more=True,
@@ -127,7 +137,7 @@ Strict = Annotated[
 ]
 SkipUnreadable = Annotated[
     bool,
-    _option(
+    option(
         "Leave out unreadable images and rows without a label, with a warning.",
         "--skip-unreadable",
         more=True,
@@ -135,11 +145,35 @@ SkipUnreadable = Annotated[
 ]
 Factory = Annotated[
     str | None,
-    _option(
+    option(
         "Name the run's own network to allow its code to run.",
         "--network",
         metavar="PACKAGE.MODULE:FACTORY",
         default="no code runs",
         more=True,
     ),
+]
+Validation = Annotated[
+    float | None,
+    option(
+        "Share of the training examples to hold out for validation.",
+        default="0.1 with fit, 0 with train",
+        more=True,
+    ),
+]
+OpenPage = Annotated[bool, option("Open the page in a browser.", "--open/--no-open")]
+Records = Annotated[Path, option("Folder of the records, one small file per run.")]
+Methods = Annotated[
+    str | None,
+    option(
+        "Rows or lines, separated by spaces or commas, such as 'CE CE+SR'; also a loss as text, "
+        "such as 'gce(q=0.5)+sr'.",
+        default="the paper's",
+    ),
+]
+Columns = Annotated[
+    str | None, option("Columns, such as 0.4,0.8 or '0.4 0.8'.", default="the paper's")
+]
+PaperData = Annotated[
+    str | None, option("mnist, cifar10, cifar100 or webvision.", default="the only one")
 ]

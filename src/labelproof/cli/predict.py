@@ -11,19 +11,18 @@ from typing import Annotated, TextIO
 import pandas as pd
 import typer
 
-from labelproof.cli.arguments import is_standard_output, output_file
+from labelproof.cli import options
+from labelproof.cli.arguments import output_file
 from labelproof.cli.console import told, warn
 from labelproof.cli.main import READER_GONE
-from labelproof.cli.options import Factory
+from labelproof.cli.options import option
 from labelproof.training.files import write_text
 from labelproof.verbs.predictions import predict_paths
 from labelproof.verbs.run import load_run
 
-__all__ = ["predict"]
-
 
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    run: options.Run,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -34,35 +33,29 @@ def predict(
     ],
     output: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="The CSV file to write; - is stdout.",
-            show_default="stdout",
-        ),
+        option("The CSV file to write; - is stdout.", metavar="PATH", default="stdout"),
     ] = None,
-    all_classes: Annotated[
-        bool, typer.Option("--all", help="Write the probability of every class.")
-    ] = False,
+    all_classes: Annotated[bool, option("Write the probability of every class.", "--all")] = False,
     identify: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "A column of the tables to write beside each prediction, such as customer_id, as a "
+            "join key.",
             "--id",
             metavar="COLUMN",
-            help="A column of the tables to write beside each prediction, such as customer_id, as "
-            "a join key.",
-            show_default="none",
+            default="none",
         ),
     ] = None,
     skip_unreadable: Annotated[
         bool,
-        typer.Option(
-            "--skip-unreadable",
-            help="Exit with 0 even if images cannot be read; in tables, treat cells that are not "
+        option(
+            "Exit with 0 even if images cannot be read; in tables, treat cells that are not "
             "numbers as missing.",
+            "--skip-unreadable",
         ),
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
-    network: Factory = None,
+    device: options.Device = "auto",
+    network: options.Factory = None,
 ) -> None:
     """Predict the classes of images or rows, as a table: path, label, probability.
 
@@ -81,11 +74,9 @@ def predict(
     the output column index numbers them. Unreadable images are skipped with a warning, and the exit
     code is 1.
     """
-    file = (
-        None
-        if output is None or is_standard_output(output)
-        else output_file(output, example="predictions.csv")
-    )
+    file = None
+    if output is not None and output != "-":
+        file = output_file(output, example="predictions.csv")
     unreadable: list[str] = []
 
     def note(reason: str) -> None:

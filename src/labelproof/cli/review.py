@@ -8,11 +8,8 @@ from typing import Annotated
 import typer
 
 import labelproof
-from labelproof.cli.arguments import is_standard_output
 from labelproof.cli.console import Terminal, say, told
 from labelproof.verbs.review import export_review
-
-__all__ = ["review"]
 
 
 def review(
@@ -65,7 +62,7 @@ def review(
     """
     reporter = Terminal()
     with told():
-        if export is not None and is_standard_output(export):
+        if export is not None and str(export) == "-":
             text, said = export_review(folder)
             typer.echo(text, nl=False)
             say(reporter.aside, said)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from labelproof.ranges import suggest
 from labelproof.training.configuration import Configuration
 
 if sys.version_info >= (3, 11):
@@ -17,30 +15,16 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-__all__ = ["format_settings", "read_assignments", "read_settings"]
-
-_NAMES = [field.name for field in dataclasses.fields(Configuration)]
-
 
 def read_settings(path: Path) -> dict[str, Any]:
-    r"""Read settings from a TOML file; a name that is no setting is refused.
-
-    >>> file = getfixture("tmp_path") / "run.toml"
-    >>> _ = file.write_text('data = "digits"\nepoch = 3\n')
-    >>> read_settings(file)
-    Traceback (most recent call last):
-        ...
-    ValueError: /.../run.toml: unknown setting 'epoch'; did you mean 'epochs'?
-    """
+    """Read settings from a TOML file."""
     try:
         with path.open("rb") as stream:
-            values = tomllib.load(stream)
+            return tomllib.load(stream)
     except FileNotFoundError:
         raise FileNotFoundError(f"--config: there is no file {path}") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not a TOML file: {error}") from None
-    _check_names(values, str(path))
-    return values
 
 
 def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
@@ -58,15 +42,7 @@ def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
             values[name] = tomllib.loads(f"value = {value}")["value"]
         except (tomllib.TOMLDecodeError, RecursionError):
             values[name] = value
-    _check_names(values, "--set")
     return values
-
-
-def _check_names(values: Mapping[str, Any], place: str) -> None:
-    for name in values:
-        if name not in _NAMES:
-            hint = suggest(name, _NAMES) or f"; known: {', '.join(_NAMES)}"
-            raise ValueError(f"{place}: unknown setting {name[:80]!r}{hint}")
 
 
 def format_settings(configuration: Configuration) -> str:

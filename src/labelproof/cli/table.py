@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from labelproof.cli.arguments import LossFiles, is_standard_output, split_names
-from labelproof.data.notices import count
+from labelproof.cli import options
+from labelproof.cli.arguments import LossFiles, split_names
+from labelproof.cli.options import option
 from labelproof.experiments.grids import GRIDS, choose_rows
-from labelproof.experiments.records import RecordStore, is_of_published_data
+from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import (
-    ResultTable,
     compare_all,
-    count_of_other_data,
-    count_rehearsals,
-    count_settled,
+    explain_left_out,
     further_methods,
     make_table,
     open_records,
@@ -25,8 +23,6 @@ from labelproof.experiments.tables import (
 from labelproof.ranges import choose, suggest
 from labelproof.report.tables import FORMATS, SUFFIXES, SUMMARIES
 from labelproof.training.files import write_text
-
-__all__ = ["choose_dataset", "choose_format", "of_other_data", "table", "write_or_print"]
 
 SUMMARY = "summary"
 
@@ -39,35 +35,19 @@ def table(
             help=f"{', '.join(GRIDS)}; or {SUMMARY}: which cells of all tables reproduce.",
         ),
     ],
-    dataset: Annotated[
-        str | None,
-        typer.Option(help="mnist, cifar10, cifar100 or webvision.", show_default="the only one"),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Rows, separated by spaces or commas, such as 'CE CE+SR gce(q=0.5)'.",
-            show_default="the paper's, and every other loss that has records here",
-        ),
-    ] = None,
+    dataset: options.PaperData = None,
+    methods: options.Methods = None,
     loss_file: LossFiles = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Columns, such as 0.4,0.8 or '0.4 0.8'.", show_default="the paper's"),
-    ] = None,
-    records: Annotated[
-        Path, typer.Option(help="Where records are kept, one small file a run.")
-    ] = Path("records"),
+    columns: options.Columns = None,
+    records: options.Records = Path("records"),
     format: Annotated[
         str | None,
-        typer.Option(
-            help=f"{', '.join(FORMATS)}; a {SUMMARY} has {', '.join(SUMMARIES)}.",
-            show_default="as --output is called, else markdown",
+        option(
+            f"{', '.join(FORMATS)}; a {SUMMARY} has {', '.join(SUMMARIES)}.",
+            default="as --output is called, else markdown",
         ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="A file to write it to.", show_default="none: print it")
-    ] = None,
+    output: Annotated[Path | None, option("The file to write.", default="stdout")] = None,
 ) -> None:
     """Show a table of the paper: what was measured, what was published, and the difference.
 
@@ -88,8 +68,7 @@ def table(
     store = open_records(records)
     if name == SUMMARY:
         text = _summary(store, chosen, dataset or methods or columns)
-        if other := sum(not is_of_published_data(record) for record in store):
-            typer.echo(of_other_data(other, "", records), err=True)
+        said = explain_left_out(store)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
         rows = split_names(methods)
@@ -97,14 +76,15 @@ def table(
             rows = [*choose_rows(name, data), *further_methods(store, name, data)]
         made = make_table(store, name, data, methods=rows, columns=split_names(columns))
         text = FORMATS[chosen](made)
-        for note in _notes(store, made, records):
-            typer.echo(note, err=True)
+        said = explain_left_out(store, name, data)
+    if said:
+        typer.echo(said, err=True)
     write_or_print(text, output)
 
 
 def write_or_print(text: str, output: Path | None) -> None:
     """Write a table to the file that was named, or print it."""
-    if output is None or is_standard_output(output):
+    if output is None or str(output) == "-":
         typer.echo(text)
     else:
         write_text(output, text + "\n")
@@ -147,7 +127,7 @@ def choose_format(
     """
     if format is not None:
         return choose("format", format, known)
-    if output is None or is_standard_output(output):
+    if output is None or str(output) == "-":
         return "markdown"
     suffixes = {suffix: name for suffix, name in SUFFIXES.items() if name in known}
     if output.suffix.lower() not in suffixes:
@@ -156,35 +136,6 @@ def choose_format(
             f"got {str(output)!r}"
         )
     return suffixes[output.suffix.lower()]
-
-
-def _notes(store: RecordStore, made: ResultTable, folder: Path) -> Iterator[str]:
-    """What became of records that someone may look for in a table."""
-    name, data = made.table, made.dataset
-    if rehearsed := count_rehearsals(store, name, data):
-        yield (
-            f"{count(rehearsed, 'record')} of {data} in {folder} had another number of epochs than "
-            "the table's runs, and are in none of its cells"
-        )
-    if other := count_of_other_data(store, name, data):
-        yield of_other_data(other, f" of {data}", folder)
-    if settled := count_settled(store, made):
-        yield (
-            f"{count(settled, 'seed')} with records in several precisions: the widest counts, such "
-            "as float32 before bf16"
-        )
-
-
-def of_other_data(number: int, of: str, folder: Path, *, so: str = "in no cell") -> str:
-    """What is said about records that are left out for their data.
-
-    >>> of_other_data(1, " of mnist", Path("records"), so="not drawn")
-    '1 record of mnist in records: trained on data of another size than the published ones, so ...'
-    """
-    return (
-        f"{count(number, 'record')}{of} in {folder}: trained on data of another size than the "
-        f"published ones, so {so}"
-    )
 
 
 def _summary(store: RecordStore, format: str, narrowed: str | None) -> str:

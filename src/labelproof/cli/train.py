@@ -14,7 +14,7 @@ from rich.console import Console
 from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import Terminal, ending, warn
-from labelproof.cli.data import Root
+from labelproof.cli.options import option
 from labelproof.cli.settings import format_settings, read_assignments, read_settings
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
@@ -26,8 +26,6 @@ from labelproof.training.runner import Event
 from labelproof.verbs.inputs import check_labels_file
 from labelproof.verbs.summaries import preview
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
-
-__all__ = ["Scalars", "train"]
 
 
 def train(
@@ -57,26 +55,24 @@ def train(
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(
-            help="paper: the paper's settings for mnist, cifar10, cifar100 or webvision.",
-            show_default=False,
+        option(
+            "paper: the paper's settings for mnist, cifar10, cifar100 or webvision.", default=False
         ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            help="A TOML file of settings (batch_size = 64), such as --dry-run prints.",
-            show_default=False,
+        option(
+            "A TOML file of settings (batch_size = 64), such as --dry-run prints.", default=False
         ),
     ] = None,
     assign: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Any setting that --config can hold, such as momentum=0.8 or optimizer=adamw; "
+            "repeatable.",
             "--set",
             metavar="NAME=VALUE",
-            help="Any setting that --config can hold, such as momentum=0.8 or optimizer=adamw; "
-            "repeatable.",
-            show_default=False,
+            default=False,
         ),
     ] = None,
     network: options.Network = None,
@@ -88,10 +84,7 @@ def train(
     device: options.Device = "auto",
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="The run's folder.",
-            show_default="labelproof-runs/NAME-OF-THE-CONFIGURATION",
-        ),
+        option("The run's folder.", default="labelproof-runs/NAME-OF-THE-CONFIGURATION"),
     ] = None,
     fresh: options.Fresh = False,
     batch_size: options.BatchSize = None,
@@ -99,61 +92,46 @@ def train(
     augmentation: options.Augmentation = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=options.MORE,
-            help=f"The algorithm: {', '.join(ALGORITHMS)}, with optional arguments.",
-            show_default=False,
+        option(
+            f"The algorithm: {', '.join(ALGORITHMS)}, with optional arguments.",
+            default=False,
+            more=True,
         ),
     ] = None,
-    validation: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=options.MORE,
-            help="Share of the training examples to hold out for validation.",
-            show_default=False,
-        ),
-    ] = None,
+    validation: options.Validation = None,
     loss_file: LossFiles = None,
     group: options.Group = None,
     decimal: options.Decimal = ".",
     thousands: options.Thousands = None,
     compile: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Compile network and loss, which takes a minute at the start.",
             "--compile/--no-compile",
-            rich_help_panel=options.MORE,
-            help="Compile network and loss, which takes a minute at the start.",
-            show_default="on CUDA",
+            default="on CUDA",
+            more=True,
         ),
     ] = None,
     workers: options.Workers = None,
     checkpoint_seconds: Annotated[
         float,
-        typer.Option(
+        option(
+            "Seconds between checkpoints; 0 writes one after every epoch.",
             min=0,
             metavar="SECONDS",
-            rich_help_panel=options.MORE,
-            help="Seconds between checkpoints; 0 writes one after every epoch.",
+            more=True,
         ),
     ] = 30.0,
-    data_root: Root = None,
+    data_root: options.Root = None,
     human_labels: options.HumanLabels = None,
     skip_unreadable: options.SkipUnreadable = False,
     tensorboard: Annotated[
         bool,
-        typer.Option(
-            "--tensorboard",
-            rich_help_panel=options.MORE,
-            help="Write TensorBoard event files to the folder.",
-        ),
+        option("Write TensorBoard event files to the folder.", "--tensorboard", more=True),
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run",
-            rich_help_panel=options.MORE,
-            help="Train nothing; print all settings as a file for --config.",
-        ),
+        option("Train nothing; print all settings as a file for --config.", "--dry-run", more=True),
     ] = False,
 ) -> None:
     """Train a network with every setting under your control, and keep a record of the run.

@@ -11,9 +11,7 @@ import labelproof
 from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import DIVERGED, Terminal, ending
-from labelproof.cli.data import Root
-
-__all__ = ["tune"]
+from labelproof.cli.options import option
 
 
 def tune(
@@ -25,34 +23,26 @@ def tune(
             "(digits, mnist, cifar10, ...; see 'labelproof data list').",
         ),
     ],
-    trials: Annotated[int, typer.Option(min=1, help="How many settings to try.")] = 20,
+    trials: Annotated[int, option("How many settings to try.", min=1)] = 20,
     seconds: Annotated[
-        float | None,
-        typer.Option(min=0, help="Start no run after this time.", show_default="no limit"),
+        float | None, option("Start no run after this time.", min=0, default="no limit")
     ] = None,
     loss: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A loss to try first, such as 'nce+mae'; repeatable.",
-            show_default=False,
-        ),
+        option("A loss to try first, such as 'nce+mae'; repeatable.", default=False),
     ] = None,
     loss_file: LossFiles = None,
     folds: Annotated[
         int,
-        typer.Option(
+        option(
+            "Folds of the cross-validation of each setting; 1 holds out a single part.",
             min=0,
-            help="Folds of the cross-validation of each setting; 1 holds out a single part.",
-            show_default="3 below 10,000 examples, else 1",
+            default="3 below 10,000 examples, else 1",
         ),
     ] = 0,
     prune: Annotated[
         bool,
-        typer.Option(
-            "--prune/--no-prune",
-            rich_help_panel=options.MORE,
-            help="Stop settings early that are clearly behind.",
-        ),
+        option("Stop settings early that are clearly behind.", "--prune/--no-prune", more=True),
     ] = True,
     label: options.Label = None,
     labels: options.Labels = None,
@@ -68,14 +58,14 @@ def tune(
     noise: options.Rehearsal = None,
     seed: options.Seed = None,
     at_once: Annotated[
-        int, typer.Option(min=1, help="Runs at a time, to fill a GPU; more need more memory.")
+        int, option("Runs at a time, to fill a GPU; more need more memory.", min=1)
     ] = 1,
     device: options.Device = "auto",
-    output: Annotated[
-        Path, typer.Option(help="The file of the search, written after every run.")
-    ] = Path("tuning.json"),
+    output: Annotated[Path, option("The file of the search, written after every run.")] = Path(
+        "tuning.json"
+    ),
     fresh: options.Fresh = False,
-    data_root: Root = None,
+    data_root: options.Root = None,
 ) -> None:
     """Choose the loss and its hyperparameters without clean labels.
 

@@ -88,7 +88,10 @@ class Split:
     def array(self) -> NDArray[Any]:
         """The images or rows as one array; a lazy source is refused."""
         if not isinstance(self.images, np.ndarray):
-            raise TypeError("images: expected an array in memory, got a lazy source; use images[i]")
+            raise ValueError(
+                "images: expected an array in memory, as instance noise needs, got files that are "
+                "decoded one by one; save them as arrays first"
+            )
         return self.images
 
 

@@ -33,8 +33,6 @@ from labelproof.training.runner import Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
 from labelproof.version import __version__
 
-__all__ = ["RayEngine", "WorkerLostError", "connected", "share_of_gpu"]
-
 Load = Callable[[Configuration], Examples]
 PATIENCE = 60.0  # seconds that a run may take to save itself, perhaps in the middle of compiling
 GONE = 30.0  # seconds without a machine to train on; Ray ends a program after 60 without its head

@@ -6,7 +6,10 @@ training images (`benchmarks/demo_settings.py`), never on the test images.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import multiprocessing
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
@@ -16,22 +19,20 @@ import torch
 from numpy.typing import NDArray
 
 from labelproof.data import load_digits
-from labelproof.models import make_network, penultimate
+from labelproof.experiments.embeddings import see_features as features_of
 from labelproof.training import (
     Configuration,
     DivergedError,
-    Examples,
     Job,
     RunRecord,
     choose_examples,
     choose_execution,
     train_runs,
 )
-from labelproof.training.batches import ResidentImages
-from labelproof.training.checkpoint import load_weights
-from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.run_folder import RunFolder
+from labelproof.training.stop_request import interrupts
+from labelproof.training.trained_network import load_network
 
 SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
 """The regulariser of every regularised row."""
@@ -165,51 +166,53 @@ def discard(runs: Sequence[DemoRun]) -> None:
         clear_litter(parent)
 
 
-def train(run: DemoRun) -> Generator[dict[str, float], None, RunRecord | DivergedError]:
-    """Train or resume one run: yield each epoch's metrics, return the record.
+def train(run: DemoRun) -> RunRecord | DivergedError:
+    """Train or resume one run; if it diverges, the error is returned, so that others continue."""
+    jobs = [Job(run.configuration, run.folder)]
+    execution = choose_execution("cpu")
+    *_, last = train_runs(
+        jobs, execution, load=lambda chosen: choose_examples(chosen, load_digits())
+    )
+    return last.value
 
-    If it diverges, the error is returned, so that other runs continue.
-    """
-    outcome: RunRecord | DivergedError | None = None
-    job = Job(run.configuration, run.folder)
-    for event in train_runs([job], choose_execution("cpu"), load=_examples):
-        if event.kind == "epoch":
-            yield event.value
-        elif event.kind in ("finished", "failed"):
-            outcome = event.value
-    assert outcome is not None  # noqa: S101
-    return outcome
+
+def train_all(
+    runs: Sequence[DemoRun], *, processes: int
+) -> Iterator[tuple[DemoRun, RunRecord | DivergedError]]:
+    """Train runs in processes of one thread each, and give each with its outcome as it ends."""
+    if processes <= 1 or len(runs) <= 1:
+        yield from ((run, train(run)) for run in runs)
+        return
+    context = multiprocessing.get_context("spawn")
+    number = min(processes, len(runs))
+    with ProcessPoolExecutor(number, context, torch.set_num_threads, (1,)) as pool:
+        try:
+            # Ctrl-C reaches every process of the terminal; this one decides.
+            with interrupts(signal.SIG_IGN):
+                futures = {pool.submit(train, run): run for run in runs}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
 
 
 def see_features(run: DemoRun) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """What the trained network makes of the test images before its last layer, and their labels."""
     dataset = load_digits()
-    network = make_network(
-        run.configuration.network,
-        num_classes=dataset.num_classes,
-        input_shape=dataset.image_shape,
-        generator=torch.Generator(),
-    )
-    network.load_state_dict(load_weights(RunFolder(run.folder).checkpoints))
-    images = ResidentImages(dataset, torch.device("cpu"))
-    with evaluating(network):
-        features = [penultimate(network, inputs) for inputs in images.test_batches(CHUNK)]
-    return torch.cat(features).numpy(), dataset.test.labels
+    chosen = np.arange(len(dataset.test))
+    return features_of(load_network(run.folder), dataset, chosen), dataset.test.labels
 
 
 def rows(results: Sequence[Result]) -> list[Row]:
     """A row for each method, over the seeds it has results of."""
     methods = dict.fromkeys(result.method for result in results)
-    return [_row([result for result in results if result.method == name]) for name in methods]
-
-
-def _row(results: Sequence[Result]) -> Row:
-    return Row(
-        method=results[0].method,
-        loss=results[0].run.configuration.loss,
-        accuracies=tuple(result.record.final_accuracy for result in results),
-    )
-
-
-def _examples(configuration: Configuration) -> Examples:
-    return choose_examples(configuration, load_digits())
+    return [
+        Row(
+            name,
+            next(each.run.configuration.loss for each in results if each.method == name),
+            tuple(each.record.final_accuracy for each in results if each.method == name),
+        )
+        for name in methods
+    ]

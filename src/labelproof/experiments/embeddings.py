@@ -175,14 +175,12 @@ def select_embeddings(embeddings: Sequence[Embedding], noise: str | None = None)
         embeddings: Of one dataset.
         noise: The kind, such as `symmetric`, which has no noise at all as its first rate; or all.
     """
-    kinds = {None: lambda _: True, "symmetric": lambda kind: kind in ("none", "symmetric")}
-    wanted = kinds.get(noise, lambda kind: kind == noise)
-    found = [each for each in embeddings if wanted(each.noise.split(":")[0])]
-    return sorted(found, key=lambda each: ("+SR" in each.method, each.method, _order(each.noise)))
-
-
-def _order(noise: str) -> tuple[bool, str]:
-    return noise != "none", noise
+    kinds = ("none", "symmetric") if noise == "symmetric" else (noise,)
+    found = [each for each in embeddings if not noise or each.noise.partition(":")[0] in kinds]
+    return sorted(
+        found,
+        key=lambda each: ("+SR" in each.method, each.method, each.noise != "none", each.noise),
+    )
 
 
 def read_embeddings(path: Path) -> list[Embedding]:

@@ -13,9 +13,9 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypeAlias
 
-from labelproof.losses import Loss, format_loss, parse_loss
+from labelproof.losses import format_loss, parse_loss
 from labelproof.noise import REFERENCE_CONFUSIONS, parse_noise
 from labelproof.training.configuration import Configuration
 
@@ -30,25 +30,8 @@ JOINT_SPARSE = "JAL-CE+SR"
 """JAL-CE with a light penalty on its outputs, for much symmetric noise."""
 
 
-class Training(TypedDict, total=False):
-    """Settings of a `Configuration` that are the paper's; what is not named is the default.
-
-    >>> Training(epochs=1000)
-    {'epochs': 1000}
-    """
-
-    network: str
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    schedule: str
-    nesterov: bool
-    weight_decay: float
-    clip_norm: float
-    augmentation: str
-    l1: float
-    l1_before_clipping: bool
-
+Training: TypeAlias = Mapping[str, Any]
+"""Settings of a `Configuration` that are the paper's; what is not named is the default."""
 
 PAPER_TRAINING: Mapping[str, Training] = {
     "mnist": {
@@ -339,24 +322,6 @@ NOISE_LOSSES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 }
 """Where a method of `PAPER_LOSSES` is published with other numbers for a kind of noise
 (`symmetric`, `asymmetric` or `human`), or for that kind at one rate (`symmetric:0.6`)."""
-
-
-def paper_loss(setting: str, method: str) -> Loss:
-    """The loss of one row of the paper's tables.
-
-    Args:
-        setting: `mnist`, `cifar10`, `cifar100-symmetric`, `cifar100-asymmetric` or `webvision`.
-        method: As the tables name it, such as `"CE+SR"`.
-
-    Example:
-        >>> paper_loss("cifar10", "GCE")
-        GeneralizedCrossEntropy(q=0.7, clamp=1e-07)
-    """
-    for name, known in (("setting", PAPER_LOSSES), ("method", PAPER_LOSSES.get(setting, {}))):
-        given = {"setting": setting, "method": method}[name]
-        if given not in known:
-            raise ValueError(f"{name}: expected one of {', '.join(known)}, got {given!r}")
-    return parse_loss(PAPER_LOSSES[setting][method])
 
 
 def paper_noise(dataset: str, kind: str, rate: float) -> str:

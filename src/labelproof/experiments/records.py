@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ _OF_A_RUN = {BEGUN_ON, METRICS, MODEL}
 
 
 def find_record_files(folder: Path) -> Iterator[Path]:
-    """The files of a folder that should be records, at any depth and in linked folders too.
+    """The files of a folder that should be records, at any depth.
 
     What is hidden is passed over; of a run's folder only its record is taken.
 
@@ -37,16 +36,10 @@ def find_record_files(folder: Path) -> Iterator[Path]:
         >>> [path.name for path in find_record_files(folder)]
         ['a.json', 'b.json']
     """
-    seen: set[str] = set()
-    for parent, folders, files in os.walk(folder, followlinks=True):
-        place, is_run = os.path.realpath(parent), not _OF_A_RUN.isdisjoint(files)
-        # A link may lead to a folder that it is in itself.
-        again = place in seen
-        seen.add(place)
-        folders[:] = sorted(
-            name for name in folders if not (again or is_run or name.startswith("."))
-        )
-        for name in [] if again else sorted(files):
+    for parent, folders, files in os.walk(folder):
+        is_run = not _OF_A_RUN.isdisjoint(files)
+        folders[:] = sorted(name for name in folders if not (is_run or name.startswith(".")))
+        for name in sorted(files):
             of_record = name == RECORD if is_run else name.endswith(".json")
             if of_record and not name.startswith("."):
                 yield Path(parent, name)
@@ -148,15 +141,6 @@ class RecordStore:
             if is_of_published_data(record):
                 found.setdefault(record.configuration["seed"], record)
         return [found[seed] for seed in sorted(found)]
-
-    def settled(self, configuration: Configuration) -> list[int]:
-        """The seeds for which `seeds` had to choose between records, of several precisions."""
-        counts = Counter(
-            record.configuration["seed"]
-            for record in self._of(configuration)
-            if is_of_published_data(record)
-        )
-        return sorted(seed for seed, count in counts.items() if count > 1)
 
     def add(self, record: RunRecord) -> Path:
         """Keep a record, in the place of one of the same configuration."""

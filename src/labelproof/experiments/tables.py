@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
 
+from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, Cell, choose_rows, plan, plan_all
 from labelproof.experiments.presets import Published, published
 from labelproof.experiments.records import RecordStore, is_of_published_data
@@ -166,45 +167,34 @@ def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
     return [loss for loss in losses if _has_records(store, table, dataset, loss, known)]
 
 
-def count_rehearsals(store: RecordStore, table: str, dataset: str) -> int:
-    """How many of a dataset's records are in no cell because they had another number of epochs.
+def explain_left_out(store: RecordStore, table: str = "", dataset: str = "") -> str:
+    """What there is to say about records that no cell, or no line of a figure, shows.
 
-    >>> count_rehearsals(RecordStore(Path("nowhere")), "symmetric", "mnist")
-    0
+    Args:
+        store: Where the records are.
+        table: Whose runs have one number of epochs; without one, any number is right.
+        dataset: Whose records are meant; all of them by default.
+
+    Example:
+        >>> explain_left_out(RecordStore(Path("nowhere")), "symmetric", "mnist")
+        ''
     """
-    epochs = {run.configuration.epochs for run in plan(table, dataset)}
-    return sum(
-        record.configuration["data"] == dataset and record.configuration["epochs"] not in epochs
+    epochs = {run.configuration.epochs for run in plan(table, dataset)} if table else set()
+    left_out = [
+        record
         for record in store
+        if record.configuration["data"] == (dataset or record.configuration["data"])
+        and (
+            not is_of_published_data(record)
+            or (epochs and record.configuration["epochs"] not in epochs)
+        )
+    ]
+    return (
+        f"{count(len(left_out), 'record')} in {store.folder} left out: trained for another number "
+        "of epochs, or on data of another size than the published ones"
+        if left_out
+        else ""
     )
-
-
-def count_of_other_data(store: RecordStore, table: str, dataset: str) -> int:
-    """How many of a dataset's records are in no cell because they were trained on other data.
-
-    Data of another size than the published ones, that is; a rehearsal on them is counted there.
-
-    >>> count_of_other_data(RecordStore(Path("nowhere")), "symmetric", "mnist")
-    0
-    """
-    epochs = {run.configuration.epochs for run in plan(table, dataset)}
-    return sum(
-        record.configuration["data"] == dataset
-        and record.configuration["epochs"] in epochs
-        and not is_of_published_data(record)
-        for record in store
-    )
-
-
-def count_settled(store: RecordStore, table: ResultTable) -> int:
-    """How many seeds of a table's cells have records in several precisions, of which one counts.
-
-    >>> nothing = RecordStore(Path("nowhere"))
-    >>> count_settled(nothing, make_table(nothing, "symmetric", "mnist"))
-    0
-    """
-    runs = plan(table.table, table.dataset, methods=table.methods, columns=table.columns)
-    return sum(len(store.settled(run.configuration)) for run in runs)
 
 
 def open_records(folder: Path) -> RecordStore:

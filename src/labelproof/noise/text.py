@@ -119,7 +119,7 @@ class NoiseSpec:
             )
         if self.kind == "human":
             if human is None:
-                raise ValueError(f"human: expected the file with {self} labels, got None")
+                raise ValueError(f"human: expected the file of {self} (--human-labels), got none")
             return human_labels(human, self.which, labels=labels)
         matrix = self.matrix(num_classes, dataset=dataset)
         return corrupt(labels, matrix, seed=seed, exact=self.exact)

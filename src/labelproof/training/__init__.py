@@ -10,7 +10,6 @@ from labelproof.training.record import RunRecord, read_record
 from labelproof.training.runner import DeviceMemoryError, Event, Job, train_runs
 from labelproof.training.stop_request import StopRequest
 from labelproof.training.trainer import Trainer
-from labelproof.training.workers import WorkerError, run_tasks
 
 __all__ = [
     "Algorithm",
@@ -27,11 +26,9 @@ __all__ = [
     "RunRecord",
     "StopRequest",
     "Trainer",
-    "WorkerError",
     "choose_device",
     "choose_examples",
     "choose_execution",
     "read_record",
-    "run_tasks",
     "train_runs",
 ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,13 +21,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
-from labelproof.training.files import NO_ROOM, clear_litter, write_bytes
+from labelproof.training.files import clear_litter, write_bytes
 
 _FORMAT = 2
 _SUFFIX = ".safetensors"
 _KEY = "labelproof"
 _WEIGHTS, _STATE = "weights.", "state."
-_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class LaterFormatError(RuntimeError):
@@ -64,7 +62,7 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
         keep: How many checkpoints to leave, this one included.
 
     Raises:
-        OSError: It cannot be written; the message says which earlier checkpoint is kept.
+        OSError: It cannot be written.
 
     Example:
         >>> folder = getfixture("tmp_path") / "checkpoint"
@@ -76,19 +74,10 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
     """
     content = _to_bytes(checkpoint)
     path = folder / f"{name}{_SUFFIX}"
-    try:
-        # Not its parents: a run whose folder was removed must not bring it back.
-        folder.mkdir(exist_ok=True)
-        clear_litter(folder)
-        write_bytes(path, content, make_parents=False)
-    except OSError as error:
-        if error.errno not in NO_ROOM | _NOT_ALLOWED:
-            raise
-        earlier = max(_checkpoints(folder), default=None)
-        kept = f"the earlier checkpoint {earlier} is kept" if earlier else "there is none earlier"
-        explained = type(error)(f"{folder}: cannot write checkpoint {name} ({error}); {kept}")
-        explained.errno = error.errno
-        raise explained from error
+    # Not its parents: a run whose folder was removed must not bring it back.
+    folder.mkdir(exist_ok=True)
+    clear_litter(folder)
+    write_bytes(path, content, make_parents=False)
     found = _checkpoints(folder)
     earlier = sorted((other for other in found if other < name), reverse=True)
     for other in found.keys() - {name, *earlier[: keep - 1]}:
@@ -132,25 +121,6 @@ def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Check
     for problem in problems:
         on_problem(f"{problem}; {outcome}")
     return checkpoint
-
-
-def load_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of the newest checkpoint that is whole, for evaluation.
-
-    Raises:
-        FileNotFoundError: There is no whole checkpoint.
-
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> now = Checkpoint({"weight": torch.ones(2)}, {}, {"epoch": 0})
-        >>> path = save_checkpoint(folder, "00000", now)
-        >>> load_weights(folder)
-        {'weight': tensor([1., 1.])}
-    """
-    checkpoint = load_checkpoint(folder, on_problem=warnings.warn)
-    if checkpoint is None:
-        raise FileNotFoundError(f"{folder}: no whole checkpoint")
-    return checkpoint.weights
 
 
 def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
@@ -217,12 +187,8 @@ def make_checkpoint(
         values: What else there is to remember.
         kept: The prefix of the weights that are used to predict.
     """
-    weights, state = {}, {}
-    for name, tensor in tensors.items():
-        if name.startswith(kept):
-            weights[name.removeprefix(kept)] = tensor
-        else:
-            state[name] = tensor
+    weights = {name.removeprefix(kept): tensors[name] for name in tensors if name.startswith(kept)}
+    state = {name: tensors[name] for name in tensors if not name.startswith(kept)}
     return Checkpoint(weights, state, values)
 
 

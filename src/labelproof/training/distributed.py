@@ -15,14 +15,13 @@ from typing import Any
 
 import torch
 import torch.distributed
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from labelproof.training.execution import Execution
 from labelproof.training.metrics import Tally
-from labelproof.training.workers import interrupts
+from labelproof.training.stop_request import interrupts
 
 
 def launched() -> bool:
@@ -117,15 +116,7 @@ class SynchronizedBatchNorm(_BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         """Normalise with the mean and variance of the whole batch."""
         if not self.training:
-            return F.batch_norm(
-                input,
-                self.running_mean,
-                self.running_var,
-                self.weight,
-                self.bias,
-                training=False,
-                eps=self.eps,
-            )
+            return super().forward(input)
         axes = [axis for axis in range(input.ndim) if axis != 1]
         shape = [1, -1] + [1] * (input.ndim - 2)
         # In 16 bits a sum over a batch is worth little, and its count may be no number at all.

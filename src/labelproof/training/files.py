@@ -56,17 +56,32 @@ def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
 def write_bytes(path: Path, content: bytes, *, make_parents: bool = True) -> None:
     """As `write_text`, for bytes."""
     try:
+        # An open file such as /dev/stdout, a pipe or a device is never replaced.
+        named = str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+        if named or (path.exists() and not path.is_file()):
+            with path.open("ab") as stream:
+                stream.write(content)
+            return
         target = Path(os.path.realpath(path)) if path.is_symlink() else path
-        if _descriptor(path) is not None or (path.exists() and not path.is_file()):
-            _write_into(path, content)
-        else:
-            if make_parents:
-                target.parent.mkdir(parents=True, exist_ok=True)
-            _replace(target, content)
+        if make_parents:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(target, content)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        raise _no_room(path, len(content), error) from error
+        free = shutil.disk_usage(os.path.realpath(path.parent)).free
+        raise explained(
+            error,
+            f"{path}: no room for it ({error.strerror}): it needs {len(content):,} bytes, "
+            f"{free:,} are free; free some, or choose another place",
+        ) from error
+
+
+def explained(error: OSError, message: str) -> OSError:
+    """The same kind of error with a message of its own."""
+    made = type(error)(message)
+    made.errno = error.errno
+    return made
 
 
 def write_arrays(
@@ -170,26 +185,6 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def _descriptor(path: Path) -> int | None:
-    """The number of the open file that a path names."""
-    if str(path) in ("/dev/stdout", "/dev/stderr"):
-        return 1 + (path.name == "stderr")
-    named = str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdecimal()
-    return int(path.name) if named else None
-
-
-def _write_into(path: Path, content: bytes) -> None:
-    number = _descriptor(path)
-    if number is not None:
-        # Through the same open file, so that what is printed next comes after it.
-        for printed in (sys.stdout, sys.stderr):
-            if printed is not None:
-                printed.flush()
-    opened = os.dup(number) if number is not None else os.open(path, os.O_WRONLY | os.O_APPEND)
-    with open(opened, "wb") as stream:
-        stream.write(content)
-
-
 def _replace(path: Path, content: bytes) -> None:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -211,16 +206,3 @@ def _replace(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-
-
-def _no_room(path: Path, needed: int, error: OSError) -> OSError:
-    try:
-        free = f", {shutil.disk_usage(os.path.realpath(path.parent)).free:,} are free"
-    except OSError:
-        free = ""
-    explained = OSError(
-        f"{path}: no room for it ({error.strerror}): it needs {needed:,} bytes{free}; free some, "
-        "or choose another place"
-    )
-    explained.errno = error.errno
-    return explained

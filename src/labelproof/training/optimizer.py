@@ -12,6 +12,7 @@ penalty adds the sign of each parameter to the gradient, after clipping unless t
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -69,36 +70,6 @@ def adamw(
     return decayed - rate / _complement(momentum, step) * mean / root, mean, square, step
 
 
-def _fused_adamw(
-    parameters: Tensor,
-    gradient: Tensor,
-    mean: Tensor,
-    square: Tensor,
-    step: Tensor,
-    *,
-    rate: Tensor,
-    momentum: float,
-    weight_decay: float,
-) -> None:
-    """`adamw` in place, in one pass over memory; torch's own kernel."""
-    step += 1
-    torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage]
-        [parameters],
-        [gradient],
-        [mean],
-        [square],
-        [],
-        [step],
-        lr=rate,
-        beta1=momentum,
-        beta2=0.999,
-        weight_decay=weight_decay,
-        eps=1e-8,
-        amsgrad=False,
-        maximize=False,
-    )
-
-
 class FlatParameters:
     """A network's trainable parameters, laid side by side in one tensor.
 
@@ -133,13 +104,10 @@ class FlatParameters:
             each.ndim == 4 and each.is_contiguous(memory_format=torch.channels_last)
             for each in self.parameters
         ]
-        start = 0
-        for parameter, size, last in zip(self.parameters, sizes, self._last, strict=True):
-            piece = self.values[start : start + parameter.numel()]
-            view = _channels_last_view(piece, parameter) if last else piece.view(parameter.shape)
+        self._starts = [0, *itertools.accumulate(sizes)]
+        for parameter, view in zip(self.parameters, self.like(self.values), strict=True):
             view.copy_(parameter.detach())
             parameter.data = view
-            start += size
         self._gaps = [
             self.values.new_zeros(size - parameter.numel())
             for parameter, size in zip(self.parameters, sizes, strict=True)
@@ -147,11 +115,14 @@ class FlatParameters:
 
     def like(self, values: Tensor) -> list[Tensor]:
         """Views of a tensor as long as `values`, one in the place and shape of each parameter."""
-        start, views = self.values.data_ptr(), []
-        for parameter, last in zip(self.parameters, self._last, strict=True):
-            first = (parameter.data_ptr() - start) // self.values.element_size()
-            piece = values[first : first + parameter.numel()]
-            view = _channels_last_view(piece, parameter) if last else piece.view(parameter.shape)
+        views = []
+        for parameter, start, last in zip(self.parameters, self._starts, self._last, strict=False):
+            piece = values[start : start + parameter.numel()]
+            if last:
+                out, channels, height, width = parameter.shape
+                view = piece.view(out, height, width, channels).permute(0, 3, 1, 2)
+            else:
+                view = piece.view(parameter.shape)
             views.append(view)
         return views
 
@@ -256,7 +227,19 @@ class Optimizer:
             gradient = gradient + self.l1 * values.sign()
         if self._fused and not torch.compiler.is_compiling():
             if sound is None or bool(sound):  # on the CPU a look costs nothing
-                _fused_adamw(values, gradient, *moments, rate=self.rate, **self._settings)
+                # The rule in place, in one pass over memory; torch's own kernel.
+                mean, square, step = moments
+                step += 1
+                torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage]
+                    *([values], [gradient], [mean], [square], [], [step]),
+                    lr=self.rate,
+                    beta1=self._settings["momentum"],
+                    beta2=0.999,
+                    weight_decay=self._settings["weight_decay"],
+                    eps=1e-8,
+                    amsgrad=False,
+                    maximize=False,
+                )
         else:
             updated = self._rule(values, gradient, *moments, rate=self.rate, **self._settings)
             for mine, new in zip([values, *moments], updated, strict=True):
@@ -271,8 +254,3 @@ class Optimizer:
 def _complement(decay: float, step: Tensor) -> Tensor:
     """One minus a power, which in float32 would lose five digits at the first steps of 0.999."""
     return -torch.expm1(step * (math.log(decay) if decay else -math.inf))
-
-
-def _channels_last_view(piece: Tensor, parameter: Tensor) -> Tensor:
-    out, channels, height, width = parameter.shape
-    return piece.view(out, height, width, channels).permute(0, 3, 1, 2)

@@ -198,44 +198,31 @@ def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
 
 
 class OtherDataError(ValueError):
-    """A folder holds a run on other data.
+    """A folder holds a run, or an audit, of other data.
 
     Args:
         folder: The run's.
-        advice: What can be done about it, where it is asked for.
         data: What the run there is of, if it is known.
-        kind: What the folder holds: a run, or an audit.
+        kind: What the folder holds.
 
     Example:
-        >>> print(OtherDataError(Path("run")))
-        run holds a run on other data: labels, files or rows have changed since, or others were
-        asked for. --fresh trains on them anew; --output keeps both
         >>> print(OtherDataError(Path("run"), data="pets.npz"))
-        run holds a run on other data: it is of pets.npz, whose labels, files or rows have changed
-        since, or others were asked for. --fresh trains on them anew; --output keeps both
+        run holds a run of other data: it is of pets.npz, whose labels, files or rows have changed
+        since, or others were asked for; choose another folder (--output, or --runs of bench), or
+        start anew with --fresh or by removing this one
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        advice: str = "--fresh trains on them anew; --output keeps both",
-        data: str | None = None,
-        kind: str = "a run",
-    ):
-        self.folder = folder
-        self.advice = advice
-        self.data = data
-        self.kind = kind
-        whose = "" if data is None else f"it is of {readable(data)}, whose "
-        of = "on" if kind == "a run" else "of"
-        super().__init__(
-            f"{folder} holds {kind} {of} other data: {whose}labels, "
-            f"files or rows have changed since, or others were asked for. {advice}"
-        )
+    def __init__(self, folder: Path, data: str | None = None, kind: str = "a run"):
+        super().__init__(folder, data, kind)  # a cluster's worker sends it to another process
 
-    def __reduce__(self) -> tuple[type[OtherDataError], tuple[Path, str, str | None, str]]:
-        # A worker of a cluster raises it in another process than the one that tells of it.
-        return type(self), (self.folder, self.advice, self.data, self.kind)
+    def __str__(self) -> str:
+        folder, data, kind = self.args
+        whose = "" if data is None else f"it is of {readable(data)}, whose "
+        return (
+            f"{folder} holds {kind} of other data: {whose}labels, files or rows have changed "
+            "since, or others were asked for; choose another folder (--output, or --runs of "
+            "bench), or start anew with --fresh or by removing this one"
+        )
 
 
 def mark_data(configuration: Configuration, examples: Examples) -> str:
@@ -281,7 +268,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
         >>> refuse_other_data(folder, lambda: "0a5c")
         Traceback (most recent call last):
             ...
-        labelproof.training.provenance.OtherDataError: ... holds a run on other data: ...
+        labelproof.training.provenance.OtherDataError: ... holds a run of other data: ...
     """
     if not (folder / RECORD).exists() and not any((folder / "checkpoint").glob("*")):
         return
@@ -289,7 +276,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
     if noted is not None and noted != fingerprint():
         record = read_record(folder)
         data = None if record is None else record.configuration.get("data")
-        raise OtherDataError(folder, data=data if isinstance(data, str) else None)
+        raise OtherDataError(folder, data if isinstance(data, str) else None)
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
@@ -333,10 +320,6 @@ def read_note(folder: Path) -> str | None:
         ) from None
 
 
-_RUNS = "labelproof-runs"
-"""Where `labelproof train` keeps its runs, beside which the data may be."""
-
-
 def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
     """Where data are, as a run's folder notes it: their whole path, and the way from the folder.
 
@@ -375,16 +358,10 @@ def places_of(path: str, folder: Path, noted: Mapping[str, str] | None = None) -
         >>> places_of("t.csv", Path("/moved/t-fit"), noted)[:2]
         ['/moved/t.csv', '/srv/t.csv']
     """
-    here = os.path.realpath(folder)
-    told = os.path.expanduser(path)
     kept = noted or {}
-    ways = [os.path.join(here, kept["from_run"])] if "from_run" in kept else []
+    ways = [os.path.join(os.path.realpath(folder), kept["from_run"])] if "from_run" in kept else []
     ways += [kept["path"]] if "path" in kept else []
-    beside = os.path.dirname(here)
-    ways.append(os.path.join(beside, told))
-    if os.path.basename(beside) == _RUNS:
-        ways.append(os.path.join(os.path.dirname(beside), told))
-    return list(dict.fromkeys(os.path.abspath(way) for way in (*ways, told)))
+    return list(dict.fromkeys(map(os.path.abspath, (*ways, os.path.expanduser(path)))))
 
 
 def find_again(path: str, folder: Path, noted: Mapping[str, str] | None = None) -> str | None:
@@ -394,8 +371,8 @@ def find_again(path: str, folder: Path, noted: Mapping[str, str] | None = None) 
 
     >>> folder = getfixture("tmp_path")
     >>> _ = (folder / "t.csv").write_text("")
-    >>> Path(find_again("t.csv", folder / "t-fit")).name, find_again("u.csv", folder / "u-fit")
-    ('t.csv', None)
+    >>> Path(find_again("t.csv", folder / "t-fit", {"from_run": "../t.csv"})).name
+    't.csv'
     """
     found = next((place for place in places_of(path, folder, noted) if os.path.exists(place)), None)
     return path if found == os.path.abspath(os.path.expanduser(path)) else found

@@ -12,7 +12,6 @@ record.json       written last
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_che
 from labelproof.training.configuration import Configuration
 from labelproof.training.files import (
     clear_litter,
+    explained,
     is_litter,
     remove_folder,
     sync,
@@ -141,7 +141,7 @@ class RunFolder:
     def add(self, metrics: Mapping[str, float], timing: Mapping[str, float]) -> None:
         """Append an epoch."""
         for name, entry in ((METRICS, metrics), (TIMING, timing)):
-            with self._explained(name), (self.path / name).open("a", encoding="utf-8") as stream:
+            with self._writing(), (self.path / name).open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(entry) + "\n")
 
     def save(self, checkpoint: Checkpoint, history: History) -> None:
@@ -153,7 +153,7 @@ class RunFolder:
         }
         complete = Checkpoint(checkpoint.weights, checkpoint.state, values)
         name = f"{values['epoch']:05}-{values['step']:07}"
-        with self._removal_explained():
+        with self._writing():
             save_checkpoint(self.checkpoints, name, complete)
 
     def finish(self, record: RunRecord, arrays: Mapping[str, NDArray[np.generic]]) -> None:
@@ -162,7 +162,7 @@ class RunFolder:
         Everything else is on the disk by then: a run that is finished is whole, even after a power
         cut.
         """
-        with self._removal_explained():
+        with self._writing():
             if arrays:
                 write_arrays(self.path / PREDICTIONS, arrays, make_parents=False)
             for name in (METRICS, TIMING):
@@ -171,29 +171,19 @@ class RunFolder:
             write_text(self.path / RECORD, record.as_json(), make_parents=False)
 
     @contextlib.contextmanager
-    def _explained(self, name: str) -> Iterator[None]:
-        try:
-            with self._removal_explained():
-                yield
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            # On a full disk this may be what fails first, and Python's message has no path.
-            explained = type(error)(
-                f"{self.path / name}: cannot be written ({error.strerror}); the run can resume "
-                f"from its last checkpoint in {self.checkpoints}, if there is one"
-            )
-            explained.errno = error.errno
-            raise explained from error
-
-    @contextlib.contextmanager
-    def _removal_explained(self) -> Iterator[None]:
+    def _writing(self) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:
             raise FileNotFoundError(
                 f"{self.path}: this folder, or a file in it, was removed or moved while the run "
                 "was training, so nothing more can be saved there"
+            ) from error
+        except OSError as error:
+            raise explained(
+                error,
+                f"{self.path}: cannot be written ({error}); the run can resume from its last "
+                f"checkpoint in {self.checkpoints}, if there is one",
             ) from error
 
     def _check(self, configuration: Configuration, found: Mapping[str, Any]) -> None:
@@ -223,17 +213,8 @@ LOCK = ".lock"
 """In every folder that a process trains in, or has."""
 
 
-class FolderInUseError(RuntimeError):
-    """Another process is at work there.
-
-    Args:
-        message: What is said of it.
-        process: Who that is, in words.
-    """
-
-    def __init__(self, message: str, process: str = "another process"):
-        super().__init__(message)
-        self.process = process
+class FolderInUseError(ValueError):
+    """Another process is at work there."""
 
 
 @contextlib.contextmanager
@@ -255,33 +236,25 @@ def owning(folder: Path) -> Iterator[None]:
         ...     (folder / ".lock").exists()
         True
     """
+    refuse_file(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
+    # A folder from elsewhere may have a link there, which must not lead anyone to write.
+    if path.is_symlink() or (path.exists() and (path.stat().st_nlink > 1 or path.is_dir())):
+        raise ValueError(
+            f"{path}: expected labelproof's own lock file, got something else; remove it"
+        )
+    lock = filelock.FileLock(path, timeout=0)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # A folder from elsewhere may have a link there, which must not lead anyone to write.
-        if path.is_symlink() or (path.exists() and (path.stat().st_nlink > 1 or path.is_dir())):
-            raise ValueError(
-                f"{path}: expected labelproof's own lock file, got something else; remove it"
-            )
-        lock = filelock.FileLock(path, timeout=0)
         lock.acquire()
     except filelock.Timeout:
         pid = path.read_text(errors="replace").strip() if path.is_file() else ""
-        process = f"another process (pid {pid})" if pid else "another process"
         raise FolderInUseError(
-            f"{process} is at work in {folder}; wait for it to end, or choose another folder",
-            process,
+            f"another process{f' (pid {pid})' if pid else ''} is at work in {folder}; wait for it "
+            "to end, or choose another folder"
         ) from None
     except NotImplementedError:  # a file system without locks
-        lock = contextlib.nullcontext()
-    except (FileExistsError, NotADirectoryError):
-        raise _not_a_folder(folder) from None
-    except PermissionError as error:
-        raise PermissionError(f"{folder}: not allowed to write here ({error.strerror})") from error
-    except OSError as error:
-        if error.errno != errno.EROFS:
-            raise
-        raise PermissionError(f"{folder}: not allowed to write here ({error.strerror})") from error
+        pass
     try:
         clear_litter(folder)
         # Only for the other's message, so a full disk is no reason to stop here.
@@ -289,8 +262,7 @@ def owning(folder: Path) -> Iterator[None]:
             path.write_text(f"{os.getpid()}\n")
         yield
     finally:
-        if isinstance(lock, filelock.BaseFileLock):
-            lock.release()
+        lock.release()
 
 
 def refuse_file(folder: Path) -> None:
@@ -299,13 +271,9 @@ def refuse_file(folder: Path) -> None:
     >>> refuse_file(getfixture("tmp_path"))
     """
     if folder.exists() and not folder.is_dir():
-        raise _not_a_folder(folder)
-
-
-def _not_a_folder(folder: Path) -> NotADirectoryError:
-    return NotADirectoryError(
-        f"{folder}: expected a folder to write into, got a file; choose another folder"
-    )
+        raise NotADirectoryError(
+            f"{folder}: expected a folder to write into, got a file; choose another folder"
+        )
 
 
 def check_removable(folder: Path) -> None:

@@ -6,8 +6,10 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
+from typing import Any
 
 
 class StopRequest:
@@ -66,3 +68,16 @@ class StopRequest:
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = number
+
+
+@contextmanager
+def interrupts(handler: Any) -> Iterator[None]:
+    """Inside, Ctrl-C is handled so; `signal.SIG_IGN` holds for what is started there, too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

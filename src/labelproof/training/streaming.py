@@ -22,7 +22,7 @@ from labelproof.data.notices import readable
 from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
 from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, FeedRequest, Fetched
 from labelproof.training.geometry import centre_box, choose_box
-from labelproof.training.workers import interrupts
+from labelproof.training.stop_request import interrupts
 
 
 class StreamedImages:
@@ -64,7 +64,6 @@ class StreamedImages:
             raise ValueError("images: expected at least one, got none")
         # What is to be done, batch by batch; stays in this process, so it may change.
         self._agenda: list[_Item] = []
-        self._turn = 0
         channels, height, width = images[0].shape
         size = self.augmentation.resized_crop
         self.shape = (size, size, channels) if size else (height, width, channels)
@@ -118,13 +117,10 @@ class StreamedImages:
             (index[start:end], None if boxes is None else boxes[start:end])
             for start, end in itertools.pairwise([0, *ends])
         ]
-        self._turn += 1
-        return self._run(self._loader, self._turn)
+        return self._run(self._loader)
 
     def close(self) -> None:
         """End the processes."""
-        self._agenda.clear()
-        self._turn += 1
         self._loader = None
 
     def __enter__(self) -> Self:
@@ -133,8 +129,7 @@ class StreamedImages:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _run(self, loader: DataLoader[Any], turn: int) -> Iterator[Tensor]:
-        self._require_current(turn)
+    def _run(self, loader: DataLoader[Any]) -> Iterator[Tensor]:
         if not self._agenda:
             return
         with interrupts(signal.SIG_IGN):
@@ -143,12 +138,6 @@ class StreamedImages:
             if isinstance(batch, Exception):
                 raise batch
             yield batch
-            self._require_current(turn)
-
-    def _require_current(self, turn: int) -> None:
-        # The processes are shared, so the old batches would be the new ones.
-        if self._turn != turn:
-            raise RuntimeError("these batches have ended: others of the same images were asked for")
 
 
 _Item = tuple[NDArray[np.int64], "NDArray[np.float32] | None"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -81,30 +81,14 @@ def make_networks(
         )
         network = network.to(device)
         network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        _forget_counts(network)
+        for module in network.modules():
+            # Counting batches would be a kernel for each batch norm, and nothing reads the number.
+            if isinstance(module, _BatchNorm) and module.momentum is not None:
+                module.num_batches_tracked = None
         if execution.compile and device.type == "cuda":
             make_fusible(network)
         networks.append(use_convolution(network, convolution).train())
     return networks
-
-
-def draw_nothing(networks: Iterable[nn.Module]) -> bool:
-    """Whether networks are known to draw no random numbers: this package's own do not."""
-    return all(isinstance(network, Network) for network in networks)
-
-
-def drop_units(networks: Iterable[nn.Module]) -> bool:
-    """Whether networks have dropout, whose draws all recorded steps would share."""
-    return any(
-        isinstance(module, _DropoutNd) for network in networks for module in network.modules()
-    )
-
-
-def _forget_counts(network: nn.Module) -> None:
-    """Stop batch norms from counting their batches: a kernel each, for an unused number."""
-    for module in network.modules():
-        if isinstance(module, _BatchNorm) and module.momentum is not None:
-            module.num_batches_tracked = None
 
 
 class Trainer:
@@ -187,9 +171,13 @@ class Trainer:
             )
         parts = self.algorithm.part_names(device, weighted=self.examples.weight is not None)
         self.tally = Tally(parts, dataset.num_classes, device)
-        if device.type == "cpu" and not execution.compile and wrap is None:
-            self.tally.backlog = self._make_backlog(dataset.num_classes)
         examples = self.examples
+        alone = device.type == "cpu" and not execution.compile and wrap is None
+        if alone and self.algorithm.defers:
+            size = min(configuration.batch_size, len(examples.used))
+            self.tally.backlog = Backlog(
+                self.tally, self.algorithm, batch_size=size, num_classes=dataset.num_classes
+            )
         labels = Labels.on(device, examples.given, examples.clean, examples.weight)
         augmentation = parse_augmentation(configuration.augmentation)
         sizes = len(examples.used), configuration.batch_size
@@ -214,23 +202,21 @@ class Trainer:
         # The last batch of an epoch has another size, for which nothing is compiled.
         self.plain = make_step()
         self.fast = make_step(compile=True) if execution.compile else self.plain
-        self.chance = GlobalChance(device, used=not draw_nothing(self.networks))
+        # This package's own networks draw no random numbers.
+        ours = all(isinstance(network, Network) for network in self.networks)
+        self.chance = GlobalChance(device, used=not ours)
         self.test_labels = (
             torch.from_numpy(dataset.test.labels).to(device) if "test" in dataset.splits else None
         )
         self.held = torch.from_numpy(self.examples.held).to(device)
         self.held_labels = labels.given[self.held]
-        self.recorder = (
-            Recorder(self.stream, self.tensors, (self.generator,) if self.algorithm.draws else ())
-            if execution.record and self.stream is not None and not drop_units(self.networks)
-            else None
-        )
-
-    def _make_backlog(self, num_classes: int) -> Backlog | None:
-        if not self.algorithm.defers:
-            return None
-        size = min(self.configuration.batch_size, len(self.examples.used))
-        return Backlog(self.tally, self.algorithm, batch_size=size, num_classes=num_classes)
+        self.recorder = None
+        # All recorded steps would share the draws of dropout.
+        modules = (module for network in self.networks for module in network.modules())
+        drops = any(isinstance(module, _DropoutNd) for module in modules)
+        if execution.record and self.stream is not None and not drops:
+            drawn = (self.generator,) if self.algorithm.draws else ()
+            self.recorder = Recorder(self.stream, self.tensors, drawn)
 
     @property
     def evaluated(self) -> nn.Module:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from labelproof.data.load import Reading
 from labelproof.data.published import plain_name
 from labelproof.models.text import is_factory
 from labelproof.training.provenance import MODEL
-from labelproof.training.run_folder import FolderInUseError, owning
+from labelproof.training.run_folder import owning
 from labelproof.verbs.cross_validation import CrossValidationPlan, write_page
 from labelproof.verbs.inputs import (
     LabelledData,
@@ -39,8 +38,6 @@ from labelproof.verbs.summaries import (
     describe_given,
     stem_of,
 )
-
-__all__ = ["audit", "default_folder", "keep_beside", "plan_audit"]
 
 
 def audit(
@@ -167,7 +164,7 @@ def plan_audit(
     folds: int | None = None,
     fresh: bool = False,
     reporter: Reporter,
-) -> CrossValidationPlan | _Untrained:
+) -> CrossValidationPlan | UntrainedPlan:
     """Choose how labels are audited; what makes no sense together is refused. See `audit`."""
     data, reading, folder = request.data, request.reading, request.folder
     of_run = isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists())
@@ -192,7 +189,19 @@ def plan_audit(
         _refuse({"--probabilities": probabilities}, f"{data} is a run, which predicts itself")
         _refuse(columns, f"{data} is a run, which knows the labels it was trained on")
         refuse_trained(folder, fresh=fresh)
-        return RunAudit(folder, data, request.device, network, request.human, reading.root)
+
+        def ask(reporter: Reporter) -> Audit:
+            run = data
+            if not isinstance(run, Run):
+                with reporter.reading():
+                    run = load_run(run, request.device, network=network)
+            return run.audit(human_labels=request.human, data_root=reading.root, progress=reporter)
+
+        run = data.folder if isinstance(data, Run) else data
+        said = (
+            f"Data: what {run} was trained on\nIts network is asked about them; nothing is trained"
+        )
+        return UntrainedPlan(folder, lambda: said, ask)
     if probabilities is not None:
         _refuse(training | computing, "nothing is trained for an audit with --probabilities")
         if data is None and labels is None:
@@ -200,7 +209,25 @@ def plan_audit(
         if is_path(data) and _holds_labels_alone(str(data)):
             _refuse(columns, f"{data} is taken for the labels themselves")
         refuse_trained(folder, fresh=fresh)
-        return GivenAudit(folder, probabilities, request, labels, class_names, id)
+        matching = {"id": id, "class_names": class_names}
+
+        def given() -> tuple[Any, dict[str, Any]]:
+            if data is None:
+                return labels, {"data": "labels", **matching}
+            read = _read_given(request.data, reading, by_position=id is None)
+            return read, {"data": request.place, **matching}
+
+        def describe() -> str:
+            read, how = given()
+            matched = match_predictions(probabilities, read, **how)
+            return describe_given(matched.class_names, len(matched.labels), probabilities)
+
+        def find(reporter: Reporter) -> Audit:
+            with reporter.reading():
+                read, how = given()
+                return audit_given(probabilities, read, **how, options=reading.options())
+
+        return UntrainedPlan(folder, describe, find)
     if data is None:
         raise ValueError("data: expected what is to be audited, or labels and probabilities")
     return CrossValidationPlan(request, folds=folds, reporter=reporter)
@@ -213,18 +240,18 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
 
 
 @dataclass
-class _Untrained(ABC):
-    """An audit for which nothing is trained."""
+class UntrainedPlan:
+    """An audit that is about to be done, for which nothing is trained.
+
+    Attributes:
+        folder: Where it is kept.
+        describe: Says what is audited by what.
+        find: Judges the labels.
+    """
 
     folder: Path
-
-    @abstractmethod
-    def describe(self) -> str:
-        """What is audited by what."""
-
-    @abstractmethod
-    def find(self, reporter: Reporter) -> Audit:
-        """Judge the labels."""
+    describe: Callable[[], str]
+    find: Callable[[Reporter], Audit]
 
     def preview(self, *, fresh: bool, reporter: Reporter) -> None:
         """Say what would be done; nothing is written."""
@@ -237,90 +264,27 @@ class _Untrained(ABC):
         """Judge the labels and keep what was found, in place of an earlier audit."""
         found = self.find(reporter)
         if page:
-            try:
-                with owning(self.folder):
-                    if fresh:
-                        remove_audit(self.folder)
-                    found.write(self.folder)
-                    write_page(self.folder, found, reporter)
-            except FolderInUseError as error:
-                raise ValueError(str(error)) from None
+            with owning(self.folder):
+                if fresh:
+                    remove_audit(self.folder)
+                found.write(self.folder)
+                write_page(self.folder, found, reporter)
             reporter.say(describe_audit(found, self.folder))
         return found
-
-
-@dataclass
-class RunAudit(_Untrained):
-    """An audit by a run's own network."""
-
-    data: Run | str | os.PathLike[str]
-    device: str
-    network: str | None
-    human: Path | None
-    data_root: str | os.PathLike[str] | None
-
-    def describe(self) -> str:
-        """What is audited by what."""
-        run = self.data.folder if isinstance(self.data, Run) else self.data
-        return (
-            f"Data: what {run} was trained on\nIts network is asked about them; nothing is trained"
-        )
-
-    def find(self, reporter: Reporter) -> Audit:
-        """Ask the network about the labels it was trained on."""
-        run = self.data
-        if not isinstance(run, Run):
-            with reporter.reading():
-                run = load_run(run, self.device, network=self.network)
-        return run.audit(human_labels=self.human, data_root=self.data_root, progress=reporter)
-
-
-@dataclass
-class GivenAudit(_Untrained):
-    """An audit by predictions of someone else's model, of a request's data or of labels alone."""
-
-    probabilities: PredictionSource
-    request: Request
-    labels: Any
-    class_names: Sequence[str] | None
-    id: str | None
-
-    def describe(self) -> str:
-        """What is audited by what."""
-        given, matching = self._match()
-        matched = match_predictions(self.probabilities, given, **matching)
-        return describe_given(matched.class_names, len(matched.labels), self.probabilities)
-
-    def find(self, reporter: Reporter) -> Audit:
-        """Match predictions with labels, and judge these."""
-        with reporter.reading():
-            given, matching = self._match()
-            options = self.request.reading.options()
-            return audit_given(self.probabilities, given, **matching, options=options)
-
-    def _match(self) -> tuple[Any, dict[str, Any]]:
-        request, matching = self.request, {"id": self.id, "class_names": self.class_names}
-        if request.data is None:
-            return self.labels, {"data": "labels", **matching}
-        given = _read_given(request.data, request.reading, by_position=self.id is None)
-        return given, {"data": request.place, **matching}
 
 
 def refuse_trained(folder: Path, *, fresh: bool) -> None:
     """Leave alone what took hours to train, and what is someone else's."""
     refuse_foreign(folder, kind="an audit")
-    if not fresh and ((folder / SETTINGS).exists() or _is_trained(folder)):
+    try:
+        trained = (folder / SETTINGS).exists() or Audit.read(folder).trained
+    except (OSError, ValueError):
+        trained = False
+    if trained and not fresh:
         raise ValueError(
             f"{folder} holds an audit for which networks were trained; choose another folder with "
             "--output, or replace it with --fresh"
         )
-
-
-def _is_trained(folder: Path) -> bool:
-    try:
-        return Audit.read(folder).trained
-    except (OSError, ValueError):
-        return False
 
 
 def keep_beside(run: Path, found: Audit, reporter: Reporter) -> None:

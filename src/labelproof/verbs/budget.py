@@ -20,8 +20,6 @@ from labelproof.verbs.inputs import decode_images
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.summaries import roughly
 
-__all__ = ["MINUTES", "Pace", "choose_within", "smaller", "time_steps"]
-
 MINUTES = 10.0
 """What `fit` on images may take on a CPU, unless it is told otherwise."""
 

@@ -23,7 +23,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_execution
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.provenance import fingerprint, note_places
-from labelproof.training.run_folder import FolderInUseError, owning
+from labelproof.training.run_folder import owning
 from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.budget import time_steps
 from labelproof.verbs.inputs import Request, decode_images, refuse_foreign
@@ -37,8 +37,6 @@ from labelproof.verbs.summaries import (
 )
 from labelproof.verbs.train import StoppedError
 from labelproof.verbs.training_data import judge
-
-__all__ = ["CrossValidationPlan", "write_page"]
 
 _FEW = 10_000
 """Samples below which five folds are worth their cost; from there on there are three."""
@@ -99,16 +97,13 @@ class CrossValidationPlan:
 
     def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
         """Train the networks that are not finished, and conclude from what they say."""
-        try:
-            with owning(self.folder):
-                if fresh:
-                    remove_audit(self.folder)
-                found = self._cross_validate(reporter)
-                if page:
-                    write_page(self.folder, found, reporter)
-                    reporter.say(describe_audit(found, self.folder))
-        except FolderInUseError as error:
-            raise ValueError(str(error)) from None
+        with owning(self.folder):
+            if fresh:
+                remove_audit(self.folder)
+            found = self._cross_validate(reporter)
+            if page:
+                write_page(self.folder, found, reporter)
+                reporter.say(describe_audit(found, self.folder))
         if self.configuration.noise != "none" and self.dataset.clean:
             reporter.say(describe_rehearsal(found, self.dataset.train.labels))
         return found

@@ -27,8 +27,6 @@ from labelproof.verbs.inputs import LabelledData, read_data, with_labels
 from labelproof.verbs.predictions import ARRAYS
 from labelproof.verbs.training_data import TrainingData
 
-__all__ = ["Evaluation", "evaluate_run"]
-
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
@@ -145,12 +143,12 @@ def evaluate_run(
     trained_on = TrainingData(run, data_root)
     given = data is not None
     if data is None:
-        data = trained_on.find(advice="say with --data PATH where it is now")
+        data = trained_on.find()
         # What a run has learned from is read as the run read it.
         if trained_on.attempts is not None:
             on_error = "skip"
         if labels is None and split == "train":
-            labels = trained_on.find_labels(advice="say with --labels where it is")
+            labels = trained_on.find_labels()
     name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
     if label is None and (name is None or is_table(name)):
         label = run.description.label

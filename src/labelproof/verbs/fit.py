@@ -49,16 +49,12 @@ from labelproof.verbs.inputs import (
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import (
-    describe_blend,
-    describe_end,
-    describe_own_audit,
+    describe_fit,
     describe_start,
 )
 from labelproof.verbs.train import StoppedError, follow
 from labelproof.verbs.training_data import ask_run
 from labelproof.verbs.tune import describe, search
-
-__all__ = ["FitPlan", "fit"]
 
 
 class FitPlan:
@@ -272,13 +268,8 @@ class FitPlan:
     ) -> None:
         """Say what the run came to and, unless it is not wanted, which labels may be wrong."""
         folder, dataset, corrected = self.folder, self.dataset, self.reading.labels is not None
-        if not self.blended:
-            reporter.say(describe_end(record, folder, dataset, corrected=corrected))
         found = (kept or self._audit(prepared, reporter)) if audit else None
-        if self.blended:
-            reporter.say(describe_blend(record, folder, dataset, found, corrected=corrected))
-        elif found is not None:
-            reporter.say(describe_own_audit(found, folder))
+        reporter.say(describe_fit(record, folder, dataset, found, corrected=corrected))
 
     def _places(self) -> dict[str, dict[str, str]]:
         labels = None if self.reading.labels is None else Path(self.reading.labels)

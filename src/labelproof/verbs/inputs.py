@@ -36,28 +36,11 @@ from labelproof.training.run_folder import (
     ATTEMPTS,
     LOCK,
     SEARCH,
-    FolderInUseError,
-    check_removable,
     owning,
     remove_run,
 )
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.training_data import data_place
-
-__all__ = [
-    "LabelledData",
-    "Request",
-    "TemporaryFolder",
-    "check_labels_file",
-    "choose_folder",
-    "decode_images",
-    "is_path",
-    "name_data",
-    "read_data",
-    "refuse_foreign",
-    "take_over",
-    "with_labels",
-]
 
 _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
 """What decoded images may take on a device."""
@@ -275,14 +258,9 @@ def take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:
     """See that no one else trains in the folder, and remove what is there if that is asked for."""
     if execution.rank == 0:
         refuse_foreign(folder, kind="a run")
-        if fresh:
-            check_removable(folder)
-        try:
-            with owning(folder):
-                if fresh:
-                    remove_run(folder)
-        except FolderInUseError as error:
-            raise ValueError(str(error)) from None
+        with owning(folder):
+            if fresh:
+                remove_run(folder)
     if execution.world_size > 1:
         # The others look for a checkpoint, and must not find one that is about to be removed.
         torch.distributed.barrier()

@@ -35,17 +35,6 @@ from labelproof.data.table import as_text, find_column, is_table, read_table, ro
 from labelproof.training.evaluation import CHUNK
 from labelproof.training.trained_network import TrainedNetwork
 
-__all__ = [
-    "ARRAYS",
-    "NewData",
-    "Picture",
-    "find_pictures",
-    "from_array",
-    "load_array",
-    "predict_data",
-    "predict_paths",
-]
-
 NewData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | NDArray[Any] | Dataset
 """Samples to predict: a path, a DataFrame, an array or a dataset."""
 

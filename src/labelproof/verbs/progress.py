@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # who prints a line need not wait for torch
 
     from labelproof.training.runner import Event
 
-__all__ = ["Callback", "Reporter", "RunDisplay", "as_reporter", "describe_epoch", "duration", "say"]
 
 _BETWEEN = 60.0
 """Seconds between two lines on where all runs stand: a log of a day stays one that can be read."""
@@ -155,14 +154,12 @@ class RunDisplay:
         *,
         runs: int,
         epochs: int,
-        every_epoch: bool | None = None,
         clock: Callable[[], float] = time.perf_counter,
         callback: Callback | None = None,
     ):
         self.console = console
         self.callback = callback
         self.runs = runs
-        self.every_epoch = runs == 1 if every_epoch is None else every_epoch
         self.clock = clock
         self.finished = 0
         self._told = clock()
@@ -213,7 +210,7 @@ class RunDisplay:
             # What was done before took no time now, so it does not count in the estimate.
             self._all.done += done
             self._all.begun_at += done
-        if done and self.every_epoch:
+        if done and self.runs == 1:
             self._line(run, f"resumes after epoch {done} of {epochs}")
 
     def advance(self, run: Hashable, metrics: Mapping[str, float]) -> None:
@@ -225,7 +222,7 @@ class RunDisplay:
         if self._all is not None:
             self._all.done += 1
             self._update_all()
-        if self.every_epoch:
+        if self.runs == 1:
             width = len(str(shown.epochs))
             self._line(run, f"epoch {shown.done:>{width}} of {shown.epochs}  {note}")
         else:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import webbrowser
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,10 +18,8 @@ from labelproof.review.export import COLUMNS, export_csv, refuse_loss
 from labelproof.review.serving import check_installed, serve
 from labelproof.review.standing import Review
 from labelproof.training.files import write_text
-from labelproof.training.run_folder import FolderInUseError, owning
+from labelproof.training.run_folder import owning
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
-
-__all__ = ["export_review", "review"]
 
 
 def review(
@@ -61,7 +57,7 @@ def review(
     place = find_audit(folder)
     audit = Audit.read(place)
     check_installed()
-    with _alone(place), Decisions(place / REVIEW) as decisions:
+    with owning(place), Decisions(place / REVIEW) as decisions:
         with reporter.reading(), reporter.working("Reading the data"):
             samples = _open(audit if data is None else replace(audit, data=data))
             vanished = int((samples.audit.index < 0).sum()) if samples.kind != "unknown" else 0
@@ -146,18 +142,3 @@ def _end(standing: Review, folder: Path, place: Path) -> str:
         f"({counts.changed:,} changed, {counts.unsure:,} unsure).\n"
         f"Export: {shlex.join(command)}"
     )
-
-
-@contextlib.contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Be the only one at work on the audit: two would answer to two tokens about one file."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(owning(place))
-        except FolderInUseError as error:
-            raise FolderInUseError(
-                f"{error.process} has {place} open for review, or is auditing it anew; end it "
-                "first, or use the address it printed",
-                error.process,
-            ) from None
-        yield

@@ -29,8 +29,6 @@ from labelproof.verbs.predictions import NewData, predict_data
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.training_data import TrainingData, ask_run, audit_run
 
-__all__ = ["Run", "load_run"]
-
 
 @dataclass(frozen=True, repr=False)
 class Run(TrainedNetwork):

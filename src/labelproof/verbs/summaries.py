@@ -36,27 +36,6 @@ from labelproof.training.files import read_arrays
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import PREDICTIONS, RunFolder
 
-__all__ = [
-    "already_finished",
-    "describe_audit",
-    "describe_blend",
-    "describe_course",
-    "describe_data",
-    "describe_end",
-    "describe_folder",
-    "describe_given",
-    "describe_own_audit",
-    "describe_plan",
-    "describe_rehearsal",
-    "describe_start",
-    "of_parts",
-    "preview",
-    "roughly",
-    "stem_of",
-    "stopped",
-    "summary",
-]
-
 _NAMED = 3
 """Classes that are named, the largest."""
 _HANDFUL = 20
@@ -78,6 +57,10 @@ def stem_of(data: str, labels: Path | None = None) -> str:
     return stem if labels is None else f"{stem}-{table_stem(labels)}"
 
 
+def _what(dataset: Dataset) -> str:
+    return "row" if dataset.tabular else "image"
+
+
 def describe_data(dataset: Dataset) -> str:
     """What there is to learn from.
 
@@ -90,12 +73,12 @@ def describe_data(dataset: Dataset) -> str:
         zip(labels.tolist(), dataset.class_names, strict=True), key=lambda pair: -pair[0]
     )
     sizes = [f"{name} {size:,}" for size, name in pairs]
-    what = "row" if dataset.tabular else "image"
     classes = count(dataset.num_classes, "class", "classes")
     # Of a class with a handful of samples little can be learned, and less be told.
     hidden = len(pairs) > _NAMED and pairs[-1][0] < _HANDFUL
     rare = f"; fewest: {readable(sizes[-1])}" if hidden else ""
-    told = f"Data: {count(len(dataset.train), what)}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
+    size = count(len(dataset.train), _what(dataset))
+    told = f"Data: {size}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
     if dataset.group is None or dataset.train.groups is None:
         return told
     groups = count(len(np.unique(dataset.train.groups)), "group")
@@ -109,8 +92,7 @@ def of_parts(dataset: Dataset, names: Sequence[str]) -> str:
     >>> of_parts(load_digits(), ["test"])
     '450 images of test'
     """
-    what = "row" if dataset.tabular else "image"
-    sizes = [count(len(dataset.splits[name]), what) for name in names]
+    sizes = [count(len(dataset.splits[name]), _what(dataset)) for name in names]
     return ", ".join(f"{size} of {readable(name)}" for size, name in zip(sizes, names, strict=True))
 
 
@@ -118,14 +100,13 @@ def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool
     """What the data are, and what is going to be done with them."""
     if configuration.network == BLEND:
         return [describe_data(dataset), *_other_parts(dataset)]
-    what = "row" if dataset.tabular else "image"
-    held = round(configuration.validation * len(dataset.train))
+    held = count(round(configuration.validation * len(dataset.train)), _what(dataset))
     loss = "a loss that is chosen first" if auto else configuration.loss
     lines = [
         describe_data(dataset),
         f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
         f"of {configuration.batch_size}, {loss}",
-        f"Held out: about {count(held, what)} to validate on, by their labels as they are",
+        f"Held out: about {held} to validate on, by their labels as they are",
     ]
     return lines + _other_parts(dataset)
 
@@ -140,85 +121,57 @@ def _other_parts(dataset: Dataset) -> list[str]:
     return lines
 
 
-def describe_blend(
-    record: RunRecord,
-    folder: Path,
-    dataset: Dataset,
-    audit: Audit | None,
-    *,
-    corrected: bool = False,
+def describe_fit(
+    record: RunRecord, folder: Path, dataset: Dataset, audit: Audit | None, *, corrected: bool
 ) -> str:
-    """What a run on a table came to: first what matters, then what to do next."""
-    accuracy, total = record.curve["validation_accuracy"][-1], len(dataset.train)
-    low, high = (100 * bound for bound in wilson_interval(round(accuracy * total / 100), total))
+    """What a run came to: first what matters, then what to do next."""
+    blended = record.configuration["network"] == BLEND
+    held = len(dataset.train)  # in a blend, every row is held out once
+    if not blended:
+        held = len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
+    accuracy = record.curve["validation_accuracy"][-1]
+    low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
+    what = f"{'corrected ' * corrected}label"
     lines = [
-        f"Accuracy: {accuracy:.1f}% on held-out {'corrected ' * corrected}labels "
+        f"Accuracy: {accuracy:.1f}% on {count(held, f'held-out {what}')} "
         f"(95% interval: {low:.1f}% to {high:.1f}%); wrong labels count as errors."
     ]
     if record.noise_rate:
+        # Only of what was made wrong on purpose it is known how much it is.
         wrong = 100 * record.noise_rate
         lines.append(
             f"Rehearsal: {wrong:.0f}% of the labels were changed; predictions that are always "
             f"right would agree with about {100 - wrong:.0f}%."
         )
     if audit is not None:
-        lines += [f"Labels: {finding(audit.findings, agreed=audit.agreement.value)}"]
+        agreed = audit.agreement.value
+        lines += [f"Labels: {finding(audit.findings, seen=audit.seen, agreed=agreed)}"]
         lines += [caution(audit), hardly_judged(audit), after_review(audit)]
+    if audit is not None and audit.seen:
+        again = ["labelproof", "audit", audit.data, *Reading.of(audit.options).flags()]
+        lines += [
+            f"By a network that has seen them and agrees with {audit.agreement.value:.1%}: what it "
+            "memorised is missing, and what it never learned is among the suspects.",
+            f"By networks that have not: {readable(shlex.join(again))}",
+        ]
     if "test_accuracy" in record.curve:
-        lines.append(_tested(record, dataset))
-    lines.append(f"Run: {folder} ({name_blend(record.candidates)})")
+        lines.append(
+            f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
+            "predicted as they are labelled."
+        )
+    made = name_blend(record.candidates) if blended else "weights, classes and inputs"
+    lines.append(f"Run: {folder} ({made})")
     if audit is not None:
         lines.append(f"Report: {folder / INSIDE / PAGE}")
-    lines.append(_predict_next(folder, dataset))
-    if audit is not None and len(audit.findings.suspects):
-        lines.append(f"Review: labelproof review {shlex.quote(str(folder))}")
-    return "\n".join(line for line in lines if line)
-
-
-def _tested(record: RunRecord, dataset: Dataset) -> str:
-    return (
-        f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
-        "predicted as they are labelled."
-    )
-
-
-def _predict_next(folder: Path, dataset: Dataset) -> str:
     new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
     column = None if dataset.columns is None else dataset.columns.row_number
     if column is not None:
         new += f" --id {shlex.quote(column)}"
-    return f"Next: labelproof predict {shlex.quote(str(folder))} {new}"
-
-
-def describe_end(
-    record: RunRecord, folder: Path, dataset: Dataset, *, corrected: bool = False
-) -> str:
-    """What the run came to, in words, and what to do next."""
-    held = len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
-    accuracy = record.curve["validation_accuracy"][-1]
-    low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
-    what = "row" if dataset.tabular else "image"
-    share = f"the labels of {accuracy:.1f}% of {held:,} held-out {what}s are predicted"
-    if held == 1:
-        share = f"the label of the one held-out {what} is {'not ' * (not accuracy)}predicted"
-    came = "the corrected ones" if corrected else "as they came"
-    counts = f"wrong ones {'still ' * corrected}among them count against the network"
-    if record.noise_rate:
-        # Only of what was made wrong on purpose it is known how much it is.
-        wrong = 100 * record.noise_rate
-        came = f"as they came, but for {wrong:.0f}% that were changed"
-        counts = f"a network that is always right would be at about {100 - wrong:.0f}%"
-    lines = [
-        f"Validation: {share} (95% interval: {low:.1f}% to {high:.1f}%).",
-        f"Those labels are {came}, so {counts}.",
-    ]
-    if "test_accuracy" in record.curve:
-        lines.append(_tested(record, dataset))
-    lines += [
-        f"Run: {folder} (weights, classes and what is done to inputs)",
-        _predict_next(folder, dataset),
-    ]
-    return "\n".join(lines)
+    place = shlex.quote(str(folder))
+    lines.append(f"Next: labelproof predict {place} {new}")
+    if audit is not None and len(audit.findings.suspects):
+        lines.append(f"Review: labelproof review {place}")
+    return "\n".join(line for line in lines if line)
 
 
 def preview(
@@ -235,7 +188,8 @@ def preview(
     compiled = "compiled" if execution.compile else "not compiled"
     tested = count(len(dataset.test), _what(dataset)) if "test" in dataset.splits else "nothing"
     size = "x".join(str(side) for side in dataset.input_shape)
-    each = _steps(len(examples.used), configuration.batch_size)
+    full, rest = divmod(len(examples.used), configuration.batch_size)
+    each = full + (rest > 1)  # a batch of a single example is left out
     lines = [
         f"device: {device}, {precision}, {compiled}",
         f"examples: {len(examples.used):,} to learn from, tested on {tested}, "
@@ -266,10 +220,9 @@ def summary(record: RunRecord, examples: Examples, folder: Path) -> str:
         )
         lines.append(f"Memorised: {right}{wrong if record.noise_rate else ''}")
     lines.append(f"Run: {folder}")
-    place = shlex.quote(str(folder))
     new = "NEW.csv" if examples.dataset.tabular else "NEW-IMAGES"
-    tested = "test_accuracy" in record.curve
-    lines.append(f"Next: labelproof {f'evaluate {place}' if tested else f'predict {place} {new}'}")
+    verb, of = ("evaluate", []) if "test_accuracy" in record.curve else ("predict", [new])
+    lines.append(f"Next: {shlex.join(['labelproof', verb, str(folder), *of])}")
     return "\n".join(lines)
 
 
@@ -295,15 +248,6 @@ def _noise(rate: float, *, clean: bool) -> str:
     if clean:
         return f"{100 * rate:.1f}% of the training labels are wrong"
     return f"{100 * rate:.1f}% of the training labels were changed; how many were wrong is unknown"
-
-
-def _what(dataset: Dataset) -> str:
-    return "row" if dataset.tabular else "image"
-
-
-def _steps(examples: int, batch_size: int) -> int:
-    # A batch of a single example is left out.
-    return examples // batch_size + (examples % batch_size > 1)
 
 
 def _standing(configuration: Configuration, folder: Path) -> str:
@@ -384,28 +328,6 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     if len(audit.findings.suspects):
         lines.append(f"Next: labelproof review {shlex.quote(str(folder))}")
     return "\n".join(line for line in lines if line)
-
-
-def describe_own_audit(audit: Audit, run: Path) -> str:
-    """What a run that has just been trained says about the labels it was trained on."""
-    folder = run / INSIDE
-    lines = [
-        f"Labels: {finding(audit.findings, seen=True)}",
-        caution(audit),
-        hardly_judged(audit),
-        f"By a network that has seen them and agrees with {audit.agreement.value:.1%}: what it "
-        "memorised is missing, and what it never learned is among the suspects.",
-        f"By networks that have not: {readable(shlex.join(_again(audit)))}",
-        f"Report: {folder / PAGE}",
-    ]
-    if len(audit.findings.suspects):
-        lines.append(f"Review: labelproof review {shlex.quote(str(run))}")
-    return "\n".join(line for line in lines if line)
-
-
-def _again(audit: Audit) -> list[str]:
-    """The command that audits the same data by cross-validation."""
-    return ["labelproof", "audit", audit.data, *Reading.of(audit.options).flags()]
 
 
 def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:

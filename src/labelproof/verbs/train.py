@@ -35,15 +35,6 @@ from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import already_finished, stopped, summary
 
-__all__ = [
-    "StoppedError",
-    "TrainPlan",
-    "choose_configuration",
-    "default_folder",
-    "follow",
-    "train",
-]
-
 
 class StoppedError(KeyboardInterrupt):
     """Work was stopped by Ctrl-C or by the system, and is saved: the same call resumes it.
@@ -107,10 +98,6 @@ class TrainPlan:
 
     def __post_init__(self) -> None:
         noise = parse_noise(self.configuration.noise)
-        if noise.kind == "human" and self.human is None:
-            raise ValueError(
-                f"--human-labels: expected the file with the labels of {noise}, got none"
-            )
         if noise.kind != "human" and self.human is not None:
             raise ValueError(
                 f"--human-labels: expected with --noise human:WHICH, got {self.human} with --noise "
@@ -120,14 +107,7 @@ class TrainPlan:
     @cached_property
     def examples(self) -> Examples:
         """What is learned from."""
-        dataset = self.load()
-        noise = parse_noise(self.configuration.noise)
-        if noise.kind == "instance" and not isinstance(dataset.train.images, np.ndarray):
-            raise ValueError(
-                f"noise: instance noise looks at all images at once, and those of {dataset.name} "
-                "are decoded one by one; save them as arrays first"
-            )
-        return choose_examples(self.configuration, dataset, human=self.human)
+        return choose_examples(self.configuration, self.load(), human=self.human)
 
     @cached_property
     def finished(self) -> RunRecord | None:

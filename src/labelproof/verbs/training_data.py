@@ -31,14 +31,11 @@ from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import (
     find_again,
     fingerprint,
-    mark_data,
     places_of,
     read_note,
 )
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.progress import Reporter
-
-__all__ = ["TrainingData", "ask_run", "audit_run", "data_place", "judge"]
 
 
 class TrainingData:
@@ -54,7 +51,7 @@ class TrainingData:
         """How the data were read, as the folder has it."""
         return {} if self.attempts is None else self.attempts.asked
 
-    def find(self, *, advice: str = "") -> str:
+    def find(self) -> str:
         """Where the data are: a path that is there, or a dataset's name."""
         data, folder = self.run.configuration.data, self.run.folder
         if is_known(data):
@@ -68,10 +65,10 @@ class TrainingData:
         looked = " and ".join(readable(place) for place in places_of(data, folder, noted))
         raise FileNotFoundError(
             f"{readable(data)}: {folder} was trained on it, and it is not there any more (looked "
-            f"for {looked}); {advice}"
+            f"for {looked}); start this from where it is now, or name that with --data PATH"
         )
 
-    def find_labels(self, *, advice: str = "") -> Path | None:
+    def find_labels(self) -> Path | None:
         """The file that the run took its labels from; `None` if they are the data's own."""
         labels = self.asked.get("labels")
         if self.attempts is None or not isinstance(labels, str):
@@ -80,7 +77,7 @@ class TrainingData:
         if found is None or not Path(found).is_file():
             raise FileNotFoundError(
                 f"the run learned from the labels of {readable(labels)}, which is not there from "
-                f"here; {advice}"
+                "here; start this from where it is, or name that with --labels"
             )
         return Path(found)
 
@@ -111,24 +108,20 @@ class TrainingData:
         people = parse_noise(configuration.noise).kind == "human"
         if noted is None or (people and human is None):
             return None
-        if not people:
-            return fingerprint(dataset) == noted
-        examples = choose_examples(configuration, dataset, human=human)
-        return mark_data(configuration, examples) == noted
+        given = choose_examples(configuration, dataset, human=human).given if people else None
+        return fingerprint(dataset, given=given) == noted
 
-    def differs(self, dataset: Dataset, data: str) -> bool | None:
-        """Whether data are others than the run was trained on; `None` where that is not known."""
-        same = self.is_same(replace(dataset, group=self.asked.get("group")))
-        if same is None or same:
-            return None if same is None else False
+    def differs(self, dataset: Dataset, data: str) -> bool:
+        """Whether data are known to be others than the run was trained on."""
+        if self.is_same(replace(dataset, group=self.asked.get("group"))) is not False:
+            return False
         # To read them again, as they were learned from, takes time, and leaves no doubt.
         try:
-            read = self._load("skip", data)
+            return self.is_same(self._load("skip", data)) is False
         except FileNotFoundError:
-            return None
+            return False
         except ValueError:
             return True
-        return not self.is_same(read)
 
     def count(self, split: Split) -> int | None:
         """How many samples the run has learned from, or validated on; `None` if that is not known.
@@ -227,9 +220,8 @@ def audit_run(
 ) -> Audit:
     """Read a run's data again, and ask its network about them; refuse other data."""
     trained_on = TrainingData(run, data_root)
-    data = trained_on.find(advice="bring it back, or start this from where it is now")
-    labels = trained_on.find_labels(advice="start it from the folder that the run was told of")
-    reading = trained_on.reading(labels)
+    data = trained_on.find()
+    reading = trained_on.reading(trained_on.find_labels())
     with reporter.reading():
         dataset = reading.load(data, on_error="skip")
     if trained_on.is_same(dataset, human=human) is False:

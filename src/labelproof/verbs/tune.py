@@ -35,9 +35,6 @@ from labelproof.verbs.progress import Callback, Reporter, RunDisplay, as_reporte
 from labelproof.verbs.summaries import stem_of
 from labelproof.verbs.train import StoppedError
 
-__all__ = ["describe", "next_command", "search", "tune"]
-
-
 _FLAGS = ("noise", "network", "epochs", "batch_size", "learning_rate", "augmentation", "seed")
 """Settings that commands have an option for."""
 
@@ -195,49 +192,38 @@ def describe(found: Search, *, num_classes: int) -> str:
     """All trials as a table, and the choice in words."""
     lines = ["agreement with the labels held out", ""]
     for trial in found.tried:
-        lines.append(f"{_measured(trial):>15}  {trial.loss}{_ended(trial)}")
-    lines.append("")
-    if found.choice is None:
-        return "\n".join([*lines, "Chosen: nothing, for no run was finished."])
-    return "\n".join([*lines, *_words(found, found.choice, num_classes)])
+        state = "not all folds" if trial.state == "waiting" else trial.state
+        why = f": {trial.why}" if trial.why else ""
+        ended = "" if state == "complete" else f"  ({state}{why})"
+        lines.append(f"{_measured(trial):>15}  {trial.loss}{ended}")
+    choice = found.choice
+    if choice is None:
+        return "\n".join([*lines, "", "Chosen: nothing, for no run was finished."])
+    lines += [
+        "",
+        f"Chosen: {choice.loss}, which agrees with {_measured(choice)} of the labels held out; "
+        f"guessing would with {100 / num_classes:.1f}%.",
+    ]
+    plain = next((trial for trial in found.tried if trial.loss == "ce"), None)
+    if plain is not None and plain is not choice and plain.accuracy is not None:
+        lines.append(f"Plain cross entropy agrees with {_measured(plain)}.")
+    limit = (choice.accuracy or 0.0) - (choice.standard_error or 0.0)
+    close = sum(
+        trial is not choice and trial.state == "complete" and (trial.accuracy or 0.0) >= limit
+        for trial in found.tried
+    )
+    if close:
+        lines.append(
+            f"{count(close, 'other setting')} came within that error of it: between those the "
+            "choice may be chance, and costs little."
+        )
+    return "\n".join(lines)
 
 
 def _measured(trial: Trial) -> str:
     if trial.accuracy is None:
         return "-"
     return f"{trial.accuracy:.2f}% ± {trial.standard_error:.2f}"
-
-
-def _ended(trial: Trial) -> str:
-    if trial.state == "complete":
-        return ""
-    why = f": {trial.why}" if trial.why else ""
-    return f"  ({'not all folds' if trial.state == 'waiting' else trial.state}{why})"
-
-
-def _words(found: Search, choice: Trial, num_classes: int) -> list[str]:
-    lines = [
-        f"Chosen: {choice.loss}, which agrees with {_measured(choice)} of the labels held out; "
-        f"guessing would with {100 / num_classes:.1f}%."
-    ]
-    plain = next((trial for trial in found.tried if trial.loss == "ce"), None)
-    if plain is not None and plain is not choice and plain.accuracy is not None:
-        lines.append(f"Plain cross entropy agrees with {_measured(plain)}.")
-    close = _close(found.tried, choice)
-    if close:
-        lines.append(
-            f"{count(close, 'other setting')} came within that error of it: between those the "
-            "choice may be chance, and costs little."
-        )
-    return lines
-
-
-def _close(trials: Sequence[Trial], choice: Trial) -> int:
-    if choice.accuracy is None or choice.standard_error is None:
-        return 0
-    limit = choice.accuracy - choice.standard_error
-    able = (trial for trial in trials if trial is not choice and trial.state == "complete")
-    return sum(trial.accuracy is not None and trial.accuracy >= limit for trial in able)
 
 
 def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> str:
