@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,20 +30,17 @@ from labelproof.report.audit_words import (
     commands,
     confused_most,
     confusion_counts,
-    confusion_rows,
     confusions,
+    depths,
     finding,
     how,
     limits,
-    noise_rows,
-    off_diagonal,
+    share,
 )
 from labelproof.report.page import heat_picture, render_page
 from labelproof.report.typical import Typical
 from labelproof.training.files import write_text
 from labelproof.training.metrics import MEMORY
-
-__all__ = ["write_audit_page"]
 
 NUMBERED_CLASSES = 20
 """Classes up to which a matrix is shown with a number in each cell."""
@@ -181,15 +179,13 @@ def _alike(audit: Audit) -> dict[str, object]:
 def _matrices(audit: Audit) -> dict[str, object]:
     findings = audit.findings
     counts = confusion_counts(findings)
-    off = off_diagonal(counts)
-    numbered = findings.num_classes <= NUMBERED_CLASSES
+    off = counts * ~np.eye(len(counts), dtype=bool)
+    strength = off / max(int(off.max()), 1)
     names = [readable(name) for name in audit.class_names]
     longest = max(len(name) for name in names)
     pairs = confusions(findings, counts)
-    order = [] if numbered else _order(findings, off)
+    order = [] if len(names) <= NUMBERED_CLASSES else _order(findings, off)
     within = np.ix_(order, order)
-    # A class that is seldom taken for another is a pale row beside one that often is.
-    strength = off[within] / max(int(off.max()), 1)
     return {
         "names": names,
         "short_names": longest <= 3,
@@ -197,17 +193,20 @@ def _matrices(audit: Audit) -> dict[str, object]:
         "head_width": round(min(1.2 + 0.55 * longest, 9), 2),
         "pairs": pairs,
         "confused_most": confused_most(pairs, names),
-        "confused": confusion_rows(findings, counts) if numbered else [],
-        "noise": noise_rows(findings, counts) if numbered else [],
-        "intervals": findings.num_classes <= INTERVAL_CLASSES,
+        "counts": [] if order else counts.tolist(),
+        "share": partial(share, findings),
+        "depths": {}
+        if order
+        else {"confusion": depths(strength), "noise": depths(findings.transition)},
+        "intervals": len(names) <= INTERVAL_CLASSES,
         "order": order,
-        "drawn_words": _drawn_words(findings.num_classes),
-        "pictures": {}
-        if numbered
-        else {
-            "confusion": heat_picture(strength),
+        "clustered": len(names) > CLUSTERED_CLASSES,
+        "pictures": {
+            "confusion": heat_picture(strength[within]),
             "noise": heat_picture(findings.transition[within]),
-        },
+        }
+        if order
+        else {},
         "matrices": as_json(
             {
                 "order": order,
@@ -217,15 +216,6 @@ def _matrices(audit: Audit) -> dict[str, object]:
         ),
         "any_suspects": bool(off.any()),
     }
-
-
-def _drawn_words(classes: int) -> str:
-    words = ["Classes that are confused with one another lie together."] * (
-        classes > CLUSTERED_CLASSES
-    )
-    if classes > DRAWN_CLASSES:
-        words += [f"Only the {DRAWN_CLASSES} of {classes:,} classes with most suspects are drawn."]
-    return " ".join(words)
 
 
 def _order(findings: Findings, off: NDArray[np.int64]) -> list[int]:

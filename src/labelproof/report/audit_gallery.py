@@ -22,8 +22,6 @@ from labelproof.audit.samples import Samples
 from labelproof.data.images import UnreadableImageError
 from labelproof.report.typical import Typical
 
-__all__ = ["Listed", "Look", "as_json", "column_names", "list_samples", "look_at", "seen_first"]
-
 ENOUGH = 200
 """Where there are fewer suspects, the next most suspicious samples fill the list up to so many."""
 EACH_PAIR = 3

@@ -16,26 +16,6 @@ from labelproof.audit.folder import Audit
 from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
 
-__all__ = [
-    "Cell",
-    "Pair",
-    "after_review",
-    "agreement",
-    "caution",
-    "commands",
-    "confused_most",
-    "confusion_counts",
-    "confusion_rows",
-    "confusions",
-    "export_name",
-    "finding",
-    "hardly_judged",
-    "how",
-    "limits",
-    "noise_rows",
-    "off_diagonal",
-]
-
 SHOWN_PAIRS = 12
 _DEEPEST = 0.7
 """How strong the strongest colour of a cell is: the number on it must stay readable."""
@@ -58,17 +38,6 @@ class Pair:
     about: Estimate
     share: Estimate
     suspects: int
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a matrix, `depth` saying how strong its colour is, between 0 and 1."""
-
-    true: int
-    given: int
-    depth: float
-    count: int
-    share: Estimate
 
 
 def confusion_counts(findings: Findings) -> NDArray[np.int64]:
@@ -107,8 +76,8 @@ def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
         Pair(
             true,
             given,
-            _scaled(_share(findings, true, given), int(sizes[true])),
-            _share(findings, true, given),
+            _scaled(share(findings, true, given), int(sizes[true])),
+            share(findings, true, given),
             int(counts[true, given]),
         )
         for true, given in pairs
@@ -116,46 +85,14 @@ def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
     ]
 
 
-def confusion_rows(findings: Findings, counts: NDArray[np.int64]) -> list[list[Cell]]:
-    """The counts with colours: the strongest is the most frequent confusion."""
-    off = off_diagonal(counts)
-    return _rows(findings, counts, off / max(int(off.max(initial=0)), 1))
-
-
-def noise_rows(findings: Findings, counts: NDArray[np.int64]) -> list[list[Cell]]:
-    """The noise matrix with colours, the diagonal with the rest: its rows sum to 1."""
-    return _rows(findings, counts, findings.transition)
-
-
-def off_diagonal(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A copy without the diagonal."""
-    off = counts.copy()
-    np.fill_diagonal(off, 0)
-    return off
-
-
-def _rows(
-    findings: Findings, counts: NDArray[np.int64], strength: NDArray[np.float64]
-) -> list[list[Cell]]:
-    classes = range(findings.num_classes)
+def depths(strength: NDArray[np.float64]) -> list[list[float]]:
+    """How strong the colour of each cell is, by its strength between 0 and 1."""
     # The root, so that small ones are seen beside a large one.
-    depth = _DEEPEST * np.sqrt(np.clip(strength, 0, 1))
-    return [
-        [
-            Cell(
-                true,
-                given,
-                float(depth[true, given]),
-                int(counts[true, given]),
-                _share(findings, true, given),
-            )
-            for given in classes
-        ]
-        for true in classes
-    ]
+    return (_DEEPEST * np.sqrt(np.clip(strength, 0, 1))).round(3).tolist()
 
 
-def _share(findings: Findings, true: int, given: int) -> Estimate:
+def share(findings: Findings, true: int, given: int) -> Estimate:
+    """The share of a class that is given a label, with its interval."""
     return Estimate(
         float(findings.transition[true, given]),
         float(findings.transition_low[true, given]),

@@ -11,8 +11,6 @@ from labelproof.experiments.comparison import Compared
 from labelproof.report.figures import loss_labels
 from labelproof.report.tables import align_markdown, latex_table, signed
 
-__all__ = ["COMPARISONS", "comparison_csv", "comparison_latex", "comparison_markdown"]
-
 _NUMBERS = ("measured_on", "mean", "std", "n", "difference", "difference_std", "noise_rate")
 
 

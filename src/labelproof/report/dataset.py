@@ -13,8 +13,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.noise.sampling import NoisyLabels
 from labelproof.report.page import heat_picture, picture, write_page
 
-__all__ = ["finding", "write_dataset_page"]
-
 SHOWN_CLASSES = 10
 """Classes of which images are shown; of more, some are drawn."""
 COLUMNS = 10

@@ -12,8 +12,6 @@ from labelproof.experiments.demo import Result, Row, rows, see_features
 from labelproof.report.figures import Curve, Scatter, draw_curves, draw_scatters
 from labelproof.report.page import write_page
 
-__all__ = ["finding", "gains", "write_demo_page"]
-
 SUFFIX = "+SR"
 ENOUGH_EPOCHS = 20
 

@@ -24,30 +24,6 @@ from numpy.typing import NDArray
 from labelproof.experiments.curves import Panel
 from labelproof.losses import format_loss, parse_loss
 
-__all__ = [
-    "CLASS_COLORS",
-    "NO_RECORDS",
-    "PALETTE",
-    "SOFT",
-    "Curve",
-    "Scatter",
-    "Styles",
-    "count_rows",
-    "draw_curves",
-    "draw_panels",
-    "draw_scatters",
-    "legend_below",
-    "legend_inside",
-    "loss_labels",
-    "make_handles",
-    "make_places",
-    "method_styles",
-    "plot_curve",
-    "remark_on",
-    "soften",
-    "wrap_to",
-]
-
 # Colours that keep their contrast on white and on near-black, and differ for the colour-blind
 # (after Okabe and Ito).
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

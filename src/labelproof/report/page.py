@@ -15,17 +15,6 @@ from PIL import Image
 from labelproof.data.images import as_picture
 from labelproof.training.files import write_text
 
-__all__ = [
-    "DATASETS",
-    "TABLES",
-    "heat_picture",
-    "keep_direction",
-    "picture",
-    "render_page",
-    "templates",
-    "write_page",
-]
-
 
 def write_page(path: Path, template: str, **values: object) -> Path:
     """Render a template of this package and write it atomically.

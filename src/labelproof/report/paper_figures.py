@@ -46,16 +46,6 @@ from labelproof.report.figures import (
 )
 from labelproof.report.page import DATASETS
 
-__all__ = [
-    "FIGURES",
-    "SUFFIXES",
-    "FigureKind",
-    "draw_embeddings",
-    "draw_figure",
-    "house_style",
-    "save_figure",
-]
-
 SUFFIXES = (".svg", ".png", ".pdf")
 """What a figure can be saved as."""
 

@@ -12,28 +12,6 @@ from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.tables import Comparison, Entry, ResultTable, compare, tolerance
 from labelproof.report.page import DATASETS, TABLES, render_page
 
-__all__ = [
-    "FORMATS",
-    "MISSING",
-    "SUFFIXES",
-    "SUMMARIES",
-    "align_markdown",
-    "caption",
-    "finding",
-    "latex_table",
-    "list_missing",
-    "list_outside",
-    "share_of_cells",
-    "signed",
-    "summary",
-    "summary_csv",
-    "summary_html",
-    "table_csv",
-    "table_html",
-    "table_latex",
-    "table_markdown",
-]
-
 MISSING = "–"
 """Where nothing was measured; never a number."""
 

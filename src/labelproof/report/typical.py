@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from labelproof.audit.findings import FEWEST
 from labelproof.audit.samples import Samples
 
-__all__ = ["Typical"]
-
 _ROWS = 20_000
 """Rows that are looked at; more would not move a median."""
 _CATEGORIES = 10

@@ -36,8 +36,6 @@ from labelproof.review.decisions import Decisions
 from labelproof.review.export import export_csv
 from labelproof.review.standing import Review
 
-__all__ = ["Guard", "ImpatientProtocol", "make_application"]
-
 _SIDE, _ZOOMED = 1024, 4096
 """Pixels of a picture's longer side: a screen's height, quick to make; and to look closely."""
 

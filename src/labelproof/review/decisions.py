@@ -13,8 +13,6 @@ from typing import Any
 
 from labelproof.ranges import choose
 
-__all__ = ["CHOICES", "Decision", "Decisions", "plain_choice"]
-
 CHOICES = ("keep", "accept", "another", "unsure")
 """Keep the label, accept the suggestion, give another class, or leave it open."""
 

@@ -12,8 +12,6 @@ from labelproof.data.notices import count, few, readable
 from labelproof.review.decisions import Decisions
 from labelproof.review.standing import Review
 
-__all__ = ["COLUMNS", "export_csv", "refuse_loss"]
-
 COLUMNS = ("sample", "given", "label", "decision")
 
 

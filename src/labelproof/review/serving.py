@@ -15,8 +15,6 @@ from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
 from labelproof.review.decisions import Decisions
 
-__all__ = ["HOST", "check_installed", "make_server", "serve"]
-
 HOST = "127.0.0.1"
 
 _PACKAGES = ("starlette", "uvicorn")

@@ -14,8 +14,6 @@ from labelproof.data.notices import count
 from labelproof.ranges import choose
 from labelproof.review.decisions import CHOICES, Decision, Decisions, plain_choice
 
-__all__ = ["ORDERS", "SCOPES", "SHOWN", "Counts", "Review"]
-
 SCOPES = ("suspects", "everything")
 SHOWN = ("undecided", "decided", "all")
 ORDERS = ("suspicious", "plausible", "data")
