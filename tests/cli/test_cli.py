@@ -88,7 +88,7 @@ def test_the_demo_trains_prints_writes_and_does_nothing_twice(
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path: Path) -> None:
-    arguments = ["demo", "--epochs", "20", "--seeds", "1", "--no-open", "--processes", "2"]
+    arguments = ["demo", "--epochs", "8", "--seeds", "1", "--no-open", "--processes", "2"]
     with subprocess.Popen(
         [sys.executable, "-m", "labelproof", *arguments, "--output", str(tmp_path)],
         stdout=subprocess.PIPE,

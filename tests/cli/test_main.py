@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
@@ -61,6 +63,7 @@ def test_all_names_of_the_package_are_to_be_had() -> None:
         (("--help",), "Find out which labels are wrong"),
         ((), "Find out which labels are wrong"),
         (("fitt",), "Did you mean 'fit'?"),
+        (("fit", "--help"), "Train on your own data"),
     ],
 )
 def test_what_needs_no_command_loads_none(words: tuple[str, ...], said: str) -> None:
@@ -76,6 +79,33 @@ def test_what_needs_no_command_loads_none(words: tuple[str, ...], said: str) -> 
     assert said in done.stdout + done.stderr
     assert "nothing is collected" not in done.stdout
     assert done.stdout.splitlines()[-1] == ""
+
+
+def test_what_help_says_without_the_library_is_what_the_library_says() -> None:
+    from labelproof.cli import arguments, options
+    from labelproof.data.published import ROOT_VARIABLE
+    from labelproof.losses.names import LOSS_FILES
+    from labelproof.models.text import NETWORKS
+
+    assert ", ".join(NETWORKS) == options.NETWORKS
+    assert arguments.LOSS_FILES == LOSS_FILES
+    assert get_args(options.Root)[1].envvar == ROOT_VARIABLE
+
+
+def test_fit_says_what_it_reads_before_numpy_and_torch_are_imported() -> None:
+    # Who is stopped by the import of numpy has shown what came before.
+    terminal, end = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, "fit", "my table.csv", "--label", "numpy"],
+        stdout=end,
+        env=os.environ | {"TERM": "xterm"},
+        check=False,
+        timeout=60,
+        preexec_fn=listening,
+    )
+    assert (done.returncode, os.read(terminal, 1000)) == (130, b"Reading my table.csv ...")
+    os.close(terminal)
+    os.close(end)
 
 
 @pytest.mark.parametrize("name", NAMES)

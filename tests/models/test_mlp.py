@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from labelproof.models import MLP
 
@@ -13,6 +14,12 @@ def test_a_row_and_an_image_of_the_same_numbers_are_the_same_input() -> None:
     second = MLP(3, (3, 2, 2), generator=torch.Generator().manual_seed(0))
     rows = torch.rand(4, 12, generator=torch.Generator().manual_seed(1))
     assert torch.equal(first(rows), second(rows.reshape(4, 3, 2, 2)))
+
+
+def test_batch_normalisation_is_there_when_asked_for() -> None:
+    for asked in (False, True):
+        modules = MLP(3, (4,), batch_norm=asked).modules()
+        assert sum(isinstance(module, nn.BatchNorm1d) for module in modules) == 2 * asked
 
 
 def test_without_hidden_layers_it_is_a_linear_classifier() -> None:

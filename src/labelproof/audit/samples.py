@@ -77,8 +77,10 @@ class Samples:
         """A row's columns and what is written in them; nothing where the row has vanished."""
         if self.audit.index[place] < 0:
             return []
-        row = self.table(np.array([place])).iloc[0].items()
-        return [(f"{name}", cell if isinstance(cell, str) else f"{cell:g}") for name, cell in row]
+        if len(self._cells):
+            return list(self._cells.loc[self.audit.samples[place]].items())
+        row = self.table(np.array([place])).iloc[0]
+        return [(f"{column}", f"{value:g}") for column, value in row.items()]
 
     def table(self, places: NDArray[np.int64]) -> pd.DataFrame:
         """Rows as `cells` shows them."""

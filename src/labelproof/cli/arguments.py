@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from labelproof.losses.names import LOSS_FILES, known_losses
+LOSS_FILES = "LABELPROOF_LOSSES"
+"""As `labelproof.losses.names` has it, which imports torch."""
 
 
 def _make_known(context: typer.Context, files: list[Path] | None) -> list[Path] | None:
@@ -20,6 +21,8 @@ def _make_known(context: typer.Context, files: list[Path] | None) -> list[Path] 
     named = [str(file.expanduser().resolve()) for file in files]
     os.environ[LOSS_FILES] = os.pathsep.join([*named, *([before] if before else [])])
     context.call_on_close(lambda: _restore(before))
+    from labelproof.losses.names import known_losses
+
     try:
         known_losses()  # a mistake in a file is told before anything is begun
     except ValueError:

@@ -26,7 +26,6 @@ NAMES = (
 _TRAINING = ("fit", "train", "tune", "audit")
 """Those that end with the exit codes of a training."""
 
-
 EXIT_CODES = (
     "Exit codes: 0 finished; 2 invalid argument or data; 3 training diverged: the loss is NaN; "
     "4 the device has too little memory; 130 or 143 stopped by Ctrl-C or termination, and saved."

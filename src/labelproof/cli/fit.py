@@ -10,14 +10,8 @@ import typer
 
 from labelproof.cli import options
 from labelproof.cli.arguments import LossFiles
-from labelproof.cli.console import Terminal, ending
+from labelproof.cli.main import loading
 from labelproof.cli.options import option
-from labelproof.cli.settings import format_settings
-from labelproof.data.load import Reading
-from labelproof.data.published import plain_name
-from labelproof.verbs.fit import FitPlan
-from labelproof.verbs.inputs import Request
-from labelproof.verbs.summaries import stem_of
 
 
 def fit(
@@ -120,6 +114,15 @@ def fit(
 
     If interrupted, the same command resumes from the last checkpoint; a blend starts over.
     """
+    with loading(f"Reading {path} ..."):
+        from labelproof.cli.console import Terminal, ending
+        from labelproof.cli.settings import format_settings
+        from labelproof.data.load import Reading
+        from labelproof.data.published import plain_name
+        from labelproof.verbs.fit import FitPlan
+        from labelproof.verbs.inputs import Request
+        from labelproof.verbs.summaries import stem_of
+
     reporter = Terminal()
     request = Request(
         path,

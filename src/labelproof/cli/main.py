@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -32,7 +33,7 @@ def run() -> None:
     exit code is 130. Nor is a standard output that takes nothing more.
     """
     try:
-        with _ended_by_ctrl_c(), _nothing_collected():
+        with loading():
             # Here and not above: loading torch takes seconds, in which people change their minds.
             from labelproof.cli.commands import NAMES, app, load_command
 
@@ -53,6 +54,25 @@ def run() -> None:
         message = for_flags(str(error), command=next(iter(sys.argv[1:]), ""))
         typer.secho(f"error: {message}", fg="red", err=True)
         sys.exit(2)
+
+
+@contextmanager
+def loading(words: str = "") -> Iterator[None]:
+    """Inside, modules are imported; a terminal shows what for, until they are.
+
+    Torch takes seconds: without a word, people think that nothing happens.
+    """
+    shown = words and sys.stdout.isatty() and os.getenv("TERM") != "dumb"
+    if shown:
+        # A name may hold anything; in a line of its own it can be wiped out.
+        plain = "".join(letter if letter.isprintable() else "?" for letter in words)
+        print(plain[: shutil.get_terminal_size().columns - 1], end="", flush=True)
+    try:
+        with _ended_by_ctrl_c(), _nothing_collected():
+            yield
+    finally:
+        if shown:
+            print("\r\x1b[2K", end="", flush=True)
 
 
 @contextmanager

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from labelproof.data.published import ROOT_VARIABLE
-from labelproof.models.text import NETWORKS
-
+# Nothing of the library is imported here: torch would keep who asks for help waiting.
+NETWORKS = (
+    "cnn4, cnn8, resnet18, resnet34, resnet50, resnet18-imagenet, resnet34-imagenet, "
+    "resnet50-imagenet, mlp"
+)
 _FITS = "chosen by the data"
 
 LABELS = (
@@ -34,7 +36,7 @@ Root = Annotated[
         "--data-root",
         default="the user's cache folder",
         more=True,
-        envvar=ROOT_VARIABLE,
+        envvar="LABELPROOF_DATA",
     ),
 ]
 Label = Annotated[
@@ -70,7 +72,7 @@ Thousands = Annotated[
 Network = Annotated[
     str | None,
     option(
-        f"{', '.join(NETWORKS)}, with arguments such as 'cnn4(width=12)'; timm/NAME and "
+        f"{NETWORKS}, with arguments such as 'cnn4(width=12)'; timm/NAME and "
         "torchvision/NAME are pretrained; package.module:factory is your own and runs your code.",
         default=_FITS,
     ),

@@ -57,6 +57,12 @@ def test_the_cheapest_are_kept_and_ties_go_to_the_first(costs: list[float], shar
     assert sorted(np.flatnonzero(marks)) == sorted(expected)
 
 
+def test_rounding_drops_no_example_too_many():
+    for size, percent in itertools.product([1, 3, 10, 60, 128, 1000], range(101)):
+        marks = smallest(torch.arange(size) * 1.0, 1 - torch.tensor(percent / 100))
+        assert int(marks.sum()) == max(1, (100 - percent) * size // 100)
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
