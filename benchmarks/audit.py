@@ -48,6 +48,7 @@ from labelproof.training import (
 )
 from labelproof.training.files import write_text
 from labelproof.training.record import versions
+from labelproof.training.run_folder import RunFolder
 
 RESULTS = Path(__file__).parent / "results"
 FOLDS = 3
@@ -171,7 +172,10 @@ def predict(name: str, sets: Sequence[Set], options: argparse.Namespace) -> None
         if event.kind == "finished":
             each, way, validation = owners[event.job.configuration]
             print(f"{each.key} {way}: {event.value.curve['validation_accuracy'][-1]:.2f}")
-            if validation.finished:
+            if all(
+                job.folder and RunFolder(job.folder).record(job.configuration)
+                for job in validation.jobs
+            ):
                 keep(options.output / f"{each.key}-{way}.npz", dataset, validation, execution)
 
 

@@ -399,7 +399,7 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
     cases: dict[str, list[str | Path]] = {
         "there is no such file or folder": [tmp_path / "nowhere" / "photos"],
         "unknown dataset 'digitz'": ["digitz"],
-        "nowhere.npy: there is no such file": [labels, "--probabilities", "nowhere.npy"],
+        "nowhere.npy": [labels, "--probabilities", "nowhere.npy"],
         "take the softmax first": [labels, "--probabilities", "logits.npy"],
         "one for each of 9 rows": [labels, "--probabilities", "few.npy"],
         "expected 10 columns": ["digits", "--probabilities", "wide.npy"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,8 +31,10 @@ def evaluate(
             default="the run's own",
         ),
     ] = None,
-    label: options.Label = None,
-    labels: options.Labels = None,
+    label: Annotated[
+        str | None, option("The label column of a table.", default="the run's own")
+    ] = None,
+    labels: Annotated[Path | None, option(options.LABELS, default="as in training")] = None,
     split: Annotated[
         str, typer.Option(help="The split: test, train, or another of the dataset.")
     ] = "test",

@@ -337,7 +337,9 @@ def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
         return {"path": whole}
 
 
-def note_places(data: str, labels: Path | None, folder: Path) -> dict[str, dict[str, str]]:
+def note_places(
+    data: str, labels: str | os.PathLike[str] | None, folder: Path
+) -> dict[str, dict[str, str]]:
     """Where what a run reads is, for whoever reads it again; a dataset's name is no place.
 
     >>> note_places("mnist", None, Path("run")), list(note_places("t.csv", None, Path("run")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -167,17 +168,8 @@ def choose_within(
     )
     if chosen == recipe:
         return recipe, line
-    needed = _needed(whole.seconds(examples * recipe.epochs))
+    needed = math.ceil(whole.seconds(examples * recipe.epochs) / (60 * _SHARE))
     return chosen, (
         f"{line}; --minutes {needed} would train {recipe.network} for "
         f"{count(recipe.epochs, 'epoch')}"
     )
-
-
-def _needed(seconds: float) -> int:
-    """Minutes to ask for.
-
-    >>> _needed(600), _needed(3000)
-    (13, 63)
-    """
-    return -int(-seconds // (60 * _SHARE))

@@ -30,10 +30,10 @@ from labelproof.verbs.inputs import Request, decode_images, refuse_foreign
 from labelproof.verbs.progress import Reporter
 from labelproof.verbs.summaries import (
     describe_audit,
-    describe_course,
     describe_folder,
     describe_plan,
     describe_rehearsal,
+    roughly,
 )
 from labelproof.verbs.train import StoppedError
 from labelproof.verbs.training_data import judge
@@ -113,7 +113,12 @@ class CrossValidationPlan:
         begun = not fresh and self.is_begun()
         if not self.blended:
             seconds = None if begun else self._forecast(reporter)
-            reporter.say(describe_course(self.execution.device, seconds, begun=begun))
+            taken = "not known; the first epochs will tell"
+            if begun:
+                taken = "what is left of an audit that was started or finished before"
+            elif seconds is not None:
+                taken = f"{roughly(seconds)} on {self.execution.device}, by its first steps"
+            reporter.say(f"Time: {taken}")
         reporter.say(describe_folder(self.folder, fresh=fresh))
 
     def _forecast(self, reporter: Reporter) -> float | None:
@@ -129,8 +134,8 @@ class CrossValidationPlan:
     def _cross_validate(self, reporter: Reporter) -> Audit:
         folder, configuration = self.folder, self.configuration
         attempts = go_on(folder, self.asked, configuration.loss, name=SETTINGS, kind="an audit")
-        labels = None if self.reading.labels is None else Path(self.reading.labels)
-        attempts.places = attempts.places or note_places(configuration.data, labels, folder)
+        places = note_places(configuration.data, self.reading.labels, folder)
+        attempts.places = attempts.places or places
         if (folder / AUDIT).exists():
             _refuse_untrained(folder)
             kept = Audit.read(folder)

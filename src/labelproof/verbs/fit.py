@@ -272,8 +272,7 @@ class FitPlan:
         reporter.say(describe_fit(record, folder, dataset, found, corrected=corrected))
 
     def _places(self) -> dict[str, dict[str, str]]:
-        labels = None if self.reading.labels is None else Path(self.reading.labels)
-        places = note_places(name_data(self.request.data), labels, self.folder)
+        places = note_places(name_data(self.request.data), self.reading.labels, self.folder)
         if not self.request.named:
             places.pop("data", None)
         return places

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, SUSPECTS, Audit
@@ -42,7 +42,7 @@ _HANDFUL = 20
 """Samples below which a class is named, too, if it is the smallest."""
 
 
-def stem_of(data: str, labels: Path | None = None) -> str:
+def stem_of(data: str, labels: str | os.PathLike[str] | None = None) -> str:
     """What folders of runs on some data are called after.
 
     With corrected labels it is another name: what was made of the others stays, to be compared.
@@ -273,19 +273,6 @@ def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) ->
         f"{configuration.loss}"
     )
     return "\n".join(lines)
-
-
-def describe_course(device: torch.device, seconds: float | None, *, begun: bool) -> str:
-    """Where networks would be trained, and for how long if that is known.
-
-    >>> describe_course(torch.device("cpu"), 290.0, begun=False)
-    'Time: about 5 minutes on cpu, by its first steps'
-    """
-    if begun:
-        return f"Time: what is left of an audit that was started or finished before, on {device}"
-    if seconds is None:
-        return f"Time: not known on {device}; the first epochs will tell"
-    return f"Time: {roughly(seconds)} on {device}, by its first steps"
 
 
 def describe_given(class_names: Sequence[str], samples: int, probabilities: object) -> str:

@@ -126,11 +126,10 @@ class TrainPlan:
             reporter.say(already_finished(self.folder, record))
             return
         configuration = self.configuration
-        labels = None if self.reading.labels is None else Path(self.reading.labels)
         notes = Attempts(
             self.reading.found_in(self.examples.dataset).as_values(),
             configuration.loss,
-            places=note_places(configuration.data, labels, self.folder),
+            places=note_places(configuration.data, self.reading.labels, self.folder),
         )
         job = Job(configuration, self.folder)
         with StopRequest() as stop, taking_part(self.execution) as taken:

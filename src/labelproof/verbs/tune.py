@@ -240,8 +240,7 @@ def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> s
         named = _beside_defaults(configuration)
     else:
         # A folder of its own: the default one may hold what was trained before the search.
-        labels = None if reading.labels is None else Path(reading.labels)
-        folder = f"{stem_of(configuration.data, labels)}-tuned"
+        folder = f"{stem_of(configuration.data, reading.labels)}-tuned"
         words = ["labelproof", "fit", configuration.data, "--output", folder]
         named = {
             name: value
