@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,21 +60,14 @@ def anchor_temperature(logits: NDArray[np.float32]) -> float:
     return warmest(shifted[chosen], _BEYOND_DOUBT)
 
 
-class Anchors(NamedTuple):
-    """Which samples are anchors, `(N)`, and the predicted class of each sample, `(N)`."""
-
-    chosen: NDArray[np.bool_]
-    predicted: NDArray[np.int64]
-
-
-def find_anchors(logits: NDArray[np.float32]) -> Anchors:
-    """The samples that a network is surest of: a tenth of each class, or a hundred."""
+def find_anchors(logits: NDArray[np.float32]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which samples are anchors, a tenth or a hundred of each class, and all predicted classes."""
     shifted = shift(logits)
     predicted, margin = shifted.argmax(axis=1), _margins(shifted)
     sizes = np.bincount(predicted, minlength=logits.shape[1])
     wanted = np.maximum(_ANCHORS * sizes, np.minimum(_ENOUGH, _MOST * sizes))
     share = wanted / np.maximum(sizes, 1)
-    return Anchors(surest(predicted, margin, share), predicted)
+    return surest(predicted, margin, share), predicted
 
 
 def _margins(shifted: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -88,7 +80,7 @@ def read_through(
     model: NoiseModel,
     *,
     by_chance: float = _BY_CHANCE,
-    anchors: Anchors | None = None,
+    anchors: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = None,
     weight: NDArray[np.float32] | None = None,
 ) -> NoiseModel:
     """The noise model with the noise taken out of the network's word, where that has learned it.
@@ -110,9 +102,9 @@ def read_through(
         >>> f"wrong {np.mean(given == cats):.0%}, {model.noise_rate:.0%}, {read.noise_rate:.0%}"
         'wrong 18%, 1%, 18%'
     """
-    anchors = find_anchors(logits) if anchors is None else anchors
+    chosen, predicted = find_anchors(logits) if anchors is None else anchors
     weight = np.ones(len(given), np.float32) if weight is None else weight
-    counts = count_pairs(anchors.predicted, given, logits.shape[1], weight * anchors.chosen)
+    counts = count_pairs(predicted, given, logits.shape[1], weight * chosen)
     matrix = _raised(model.transition, counts, by_chance)
     # By the norm that costs least: this is done for every draw, with a thousand classes too.
     if matrix is None or np.linalg.cond(matrix, 1) > _TANGLED:
@@ -122,7 +114,7 @@ def read_through(
     word = read_word(groups.probabilities(model.temperature), reading)
     read, weights = replace(model, transition=matrix), weight[groups.order]
     joint = groups.fit(1.0, start=read, steps=1, weight=weights, probabilities=word).joint
-    differing = float(np.average(anchors.predicted != given, weights=weight))
+    differing = float(np.average(predicted != given, weights=weight))
     if 1 - np.trace(joint) > _MORE_THAN_DIFFER * differing:
         return model
     return replace(read, joint=joint, reading=reading)

@@ -151,11 +151,11 @@ def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:
     >>> read_probabilities(file).shape
     (2, 2)
     """
-    place = readable(str(path))
     try:
         return np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{place}: expected an array of numbers in a .npy file: {error}") from None
+        said = f"{path}: expected an array of numbers in a .npy file: {error}"
+        raise ValueError(readable(said)) from None
 
 
 def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
