@@ -147,7 +147,7 @@ def cleanlab_scores(
 
 def table(content: list[dict[str, Any]]) -> str:
     """Means over held-out tables for each kind and rate, and for each model."""
-    frame = pd.DataFrame(content)
+    frame: Any = pd.DataFrame(content)
     held = frame[~frame["chosen_on"]]
     lines = [
         "| noise | predictions by | runs | audit | cleanlab's best score "
