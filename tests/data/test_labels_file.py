@@ -179,7 +179,10 @@ def test_who_was_left_out_stays_out_in_the_next_round(tmp_path: Path) -> None:
         index=made.index[1:],
         findings=replace(
             made.findings,
-            **{name: getattr(made.findings, name)[1:] for name in ("given", "suggested", "score")},
+            **{
+                name: getattr(made.findings, name)[1:]
+                for name in ("given", "suggested", "score", "likeliest", "probability")
+            },
         ),
         left_out=(gone,),
     )

@@ -25,7 +25,7 @@ def table() -> Dataset:
         ({"augmentation": "flip"}, "augmentation: expected none for the rows of a table, got flip"),
         ({"network": "cnn8"}, "image_shape: expected"),
         ({"network": "os:path"}, "network: expected 'os:path' to be a function or class"),
-        ({"noise": "human:worse"}, "human: expected the file with human:worse"),
+        ({"noise": "human:worse"}, "human: expected the file of human:worse"),
         ({"noise": "asymmetric:0.4"}, "noise: no classes of 'table' are known to be confused"),
     ],
 )
