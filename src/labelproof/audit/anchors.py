@@ -169,9 +169,10 @@ def trust_in_model(logits: NDArray[np.float32], given: NDArray[np.int64]) -> flo
     """
     chosen, predicted = find_anchors(logits)
     classes = logits.shape[1]
-    anchors = _one_sided(count_pairs(predicted[chosen], given[chosen], classes), 1.0)
-    network = _one_sided(count_pairs(predicted, given, classes), 2.0)
-    return 0.75 * float(np.clip((anchors - 0.2) / 0.1, 0, 1) * np.clip((0.6 - network) / 0.2, 0, 1))
+    mistakes = _one_sided(count_pairs(predicted[chosen], given[chosen], classes), 1.0)
+    leaning = _one_sided(count_pairs(predicted, given, classes), 2.0)
+    trust = np.clip((mistakes - 0.2) / 0.1, 0, 1) * np.clip((0.6 - leaning) / 0.2, 0, 1)
+    return 0.75 * float(trust)
 
 
 def _one_sided(counts: NDArray[np.float64], deviations: float) -> float:

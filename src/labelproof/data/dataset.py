@@ -89,8 +89,8 @@ class Split:
         """The images or rows as one array; a lazy source is refused."""
         if not isinstance(self.images, np.ndarray):
             raise ValueError(
-                "images: expected an array in memory, as instance noise needs, got files that are "
-                "decoded one by one; save them as arrays first"
+                "images: expected an array in memory, got files that are decoded one by one; save "
+                "them as arrays first"
             )
         return self.images
 
