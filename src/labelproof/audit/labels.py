@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -194,8 +195,11 @@ def audit_logits(
     start = warmest(shifted, _SURE) if seen else search_temperature(shifted, labels).temperature
     few = slice(None, None, -(-len(part) // max(int(_PRODUCTS / table.shape[1] ** 2), 5_000)))
     squares = fit_least_squares(part[few], labels[few], start, fixed=seen)
-    prior = squares.prior
-    plain = fit_noise_model(part, labels, temperature=squares.temperature, prior=prior)
+    # The likelihood favours too low a temperature if there are few samples of each class.
+    away, prior = math.exp(NORMAL_95 * squares.temperature_error), squares.prior
+    nearby = squares.temperature / away, squares.temperature * away
+    temperature = min(max(start, nearby[0]), nearby[1])
+    plain = fit_noise_model(part, labels, temperature=temperature, prior=prior)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)

@@ -13,8 +13,8 @@ sampling error, including that of the temperature.
 
 With many samples the sampling error is small, and the misfit of the predictions dominates: errors
 that no temperature corrects. Confident predictions suffer least from it. The misfit is therefore
-taken from the difference between the matrix of the more confident half of each predicted class and
-the matrix of all samples.
+taken from the difference between the matrix of the most confident quarter of each predicted class
+and the matrix of all samples.
 
 Reference:
     MacKinnon and White, "Some heteroskedasticity-consistent covariance matrix estimators with
@@ -42,7 +42,7 @@ _RIDGE = 1e-3
 """Correctly labelled samples added to each class, since a class may never be predicted."""
 _LEAST_LEFT = 0.1
 """Least share of a residual that is left by a sample which determines its own prediction."""
-_CONFIDENT = 0.5
+_CONFIDENT = 0.25
 
 
 class LeastSquares(NamedTuple):
@@ -54,6 +54,7 @@ class LeastSquares(NamedTuple):
         rate: The share of wrong labels.
         rate_error: Its standard error, misfit included.
         temperature: What logits are divided by.
+        temperature_error: The standard error of its logarithm.
         worth: How many samples without any doubt would determine each row as well, `(C)`.
         prior: Pseudo-counts for a fit with positive entries, `(C, C)`.
     """
@@ -63,6 +64,7 @@ class LeastSquares(NamedTuple):
     rate: float
     rate_error: float
     temperature: float
+    temperature_error: float
     worth: NDArray[np.float64]
     prior: NDArray[np.float64]
 
@@ -90,32 +92,53 @@ def fit_least_squares(
     logarithm = math.log(temperature)
     at = _Point(shifted, given, logarithm, fixed=fixed)
     for _ in range(_STEPS):
-        if abs(at.step) <= _CLOSE * math.sqrt(float(at.influence @ at.influence)):
+        if abs(at.step) <= _CLOSE * at.error:
             break
         logarithm += min(max(at.step, -_LONGEST), _LONGEST)
         logarithm = min(max(logarithm, lowest), highest)
         at = _Point(shifted, given, logarithm)
     word, transition, influence = at.word, at.transition, at.influence
     along = at.following @ transition
-    chance = (at.leverage**2).T @ at.residual**2 + along**2 * float(influence @ influence)
+    by_labels = (at.leverage**2).T @ at.residual**2
+    chance = by_labels + along**2 * float(influence @ influence)
     chance -= 2 * along * (at.leverage.T @ (at.residual * influence[:, None]))
     chance = np.maximum(chance, 0.0)
-    confident = surest(shifted.argmax(axis=1), margins(shifted), _CONFIDENT)
-    misfit = _solve(word[confident], given[confident])[1] - transition
     shares, right = word.mean(axis=0, dtype=np.float64), np.diag(transition)
     moved = shares @ np.diag(along) - at.slope @ right
-    each = influence * moved - (at.leverage * at.residual) @ shares
-    each -= (word @ right - shares @ right) / size
+    each = (at.leverage * at.residual) @ shares
+    rate_by_labels = float(each @ each)
+    each += (word @ right - shares @ right) / size - influence * moved
+    confident = surest(shifted.argmax(axis=1), margins(shifted), _CONFIDENT)
+    inverse, other = _solve(word[confident], given[confident])
+    leverage = word[confident] @ inverse.astype(np.float32)
+    residual = at.residual[confident]
+    by_chance = (leverage**2).T @ residual**2 - by_labels
+    misfit = _misfit(other - transition, by_chance)
+    by_chance = float((((leverage * residual) @ shares) ** 2).sum()) - rate_by_labels
+    rate_misfit = float(shares @ (np.diag(other) - right)) ** 2 - max(by_chance, 0.0)
     rate, worth = 1 - float(shares @ right), 1 / np.diag(at.inverse)
     return LeastSquares(
         transition,
-        chance + misfit**2,
+        chance + misfit,
         rate,
-        math.hypot(math.sqrt(float(each @ each)), float(shares @ np.diag(misfit))),
+        math.sqrt(float(each @ each) + max(rate_misfit, 0.0)),
         math.exp(logarithm),
+        at.error,
         worth,
         _prior(transition, chance, rate, worth),
     )
+
+
+def _misfit(difference: NDArray[np.float64], by_chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The squares of the differences, less what chance explains.
+
+    One difference says little about the misfit of its entry, so none is less than the mean of all:
+    on the diagonal, and off it.
+    """
+    found = difference**2 - np.maximum(by_chance, 0.0)
+    for chosen in (same := np.eye(len(found), dtype=np.bool_), ~same):
+        found[chosen] = np.maximum(found[chosen], max(found[chosen].mean(), 0.0))
+    return found
 
 
 class _Point:
@@ -129,6 +152,7 @@ class _Point:
         slope: The mean derivative of the probabilities by the logarithm of the temperature, `(C)`.
         following: What the matrix is multiplied by for its derivative, `(C, C)`, but for its sign.
         influence: How far each sample moves the logarithm, `(N)`.
+        error: The logarithm's standard error.
         step: To the best logarithm, if the squares were quadratic.
     """
 
@@ -162,6 +186,8 @@ class _Point:
         influence = precision / curvature * larger * _inner(direction, residual)
         own = precision / curvature * larger**2 * _inner(slope, self.leverage) * squares
         self.influence = np.zeros_like(influence) if fixed else influence
+        # A temperature that does not matter is known by its prior alone.
+        self.error = math.sqrt(float(influence @ influence) + max(held, 1e-9) / curvature**2)
         step = float((influence - own).sum()) - held * logarithm / curvature
         self.step = 0.0 if fixed else step
 
