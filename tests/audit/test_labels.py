@@ -43,7 +43,7 @@ def test_intervals_of_rare_mistakes_hold() -> None:
     other = ~np.eye(20, dtype=np.bool_)
     assert held[other].mean() > 0.9
     assert held[~other].mean() > 0.8
-    assert found.transition_high[other].max() < 0.2
+    assert np.median(found.transition_high[other]) < 0.15
 
 
 def test_intervals_shrink_with_samples() -> None:

@@ -196,9 +196,9 @@ def audit_logits(
     few = slice(None, None, -(-len(part) // max(int(_PRODUCTS / table.shape[1] ** 2), 5_000)))
     squares = fit_least_squares(part[few], labels[few], start, fixed=seen)
     # The likelihood favours too low a temperature if there are few samples of each class.
-    away, prior = math.exp(NORMAL_95 * squares.temperature_error), squares.prior
-    nearby = squares.temperature / away, squares.temperature * away
-    temperature = min(max(start, nearby[0]), nearby[1])
+    away, middle = NORMAL_95 * squares.temperature_error, math.log(squares.temperature)
+    temperature = math.exp(min(max(math.log(start), middle - away), middle + away))
+    prior = squares.prior
     plain = fit_noise_model(part, labels, temperature=temperature, prior=prior)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.anchors import margins, surest
 from labelproof.audit.noise_model import COOLEST, HOTTEST, prior_weight, shift
+from labelproof.intervals import NORMAL_95
 
 _STEPS = 10
 _CLOSE = 0.1
@@ -112,16 +113,20 @@ def fit_least_squares(
     inverse, other = _solve(word[confident], given[confident])
     leverage = word[confident] @ inverse.astype(np.float32)
     residual = at.residual[confident]
-    by_chance = (leverage**2).T @ residual**2 - by_labels
-    misfit = _misfit(other - transition, by_chance)
-    by_chance = float((((leverage * residual) @ shares) ** 2).sum()) - rate_by_labels
-    rate_misfit = float(shares @ (np.diag(other) - right)) ** 2 - max(by_chance, 0.0)
+    by_chance = np.maximum((leverage**2).T @ residual**2 - by_labels, 0.0)
+    misfit = _beyond(difference := other - transition, by_chance)
+    # One entry says little about its misfit: none fits better than all do, on or off the diagonal.
+    for chosen in (same := np.eye(len(misfit), dtype=np.bool_), ~same):
+        mean = (difference**2 - by_chance)[chosen].mean()
+        misfit[chosen] = np.maximum(misfit[chosen], max(mean, 0.0))
+    by_chance = np.maximum(np.square((leverage * residual) @ shares).sum() - rate_by_labels, 0.0)
+    rate_misfit = _beyond(shares @ (np.diag(other) - right), by_chance)
     rate, worth = 1 - float(shares @ right), 1 / np.diag(at.inverse)
     return LeastSquares(
         transition,
         chance + misfit,
         rate,
-        math.sqrt(float(each @ each) + max(rate_misfit, 0.0)),
+        math.sqrt(float(each @ each) + float(rate_misfit)),
         math.exp(logarithm),
         at.error,
         worth,
@@ -129,16 +134,10 @@ def fit_least_squares(
     )
 
 
-def _misfit(difference: NDArray[np.float64], by_chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The squares of the differences, less what chance explains.
-
-    One difference says little about the misfit of its entry, so none is less than the mean of all:
-    on the diagonal, and off it.
-    """
-    found = difference**2 - np.maximum(by_chance, 0.0)
-    for chosen in (same := np.eye(len(found), dtype=np.bool_), ~same):
-        found[chosen] = np.maximum(found[chosen], max(found[chosen].mean(), 0.0))
-    return found
+def _beyond(difference: NDArray[np.float64], by_chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The squares of differences beyond chance, and 0 for those that chance explains."""
+    squares = difference**2
+    return np.where(squares > NORMAL_95**2 * by_chance, squares - by_chance, 0.0)
 
 
 class _Point:
