@@ -59,30 +59,40 @@ def fit(
     return attempts
 
 
-def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(tmp_path: Path) -> None:
-    attempts = fit(tmp_path / "run", TOO_STRONG)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Attempts]:
+    """A run whose loss collapses, trained without a stop."""
+    folder = tmp_path_factory.mktemp("attempts") / "whole"
+    return folder, fit(folder, TOO_STRONG)
+
+
+def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(
+    whole: tuple[Path, Attempts],
+) -> None:
+    folder, attempts = whole
     said = attempts.said  # pyright: ignore[reportAttributeAccessIssue]
     assert any("collapsed" in line for line in said)
     assert any("weaker penalty" in line for line in said)
     assert attempts.given_up[0]["loss"] == TOO_STRONG
-    record = read_record(tmp_path / "run")
+    record = read_record(folder)
     assert record is not None
     assert record.configuration["loss"] == attempts.loss
     assert record.curve["predicted_classes"][-1] > 3
-    kept = read_attempts(tmp_path / "run")
+    kept = read_attempts(folder)
     assert kept == Attempts(attempts.asked, attempts.loss, attempts.given_up)
 
 
-def test_stopped_again_and_again_it_comes_to_the_same(tmp_path: Path) -> None:
-    whole = fit(tmp_path / "whole", TOO_STRONG)
+def test_stopped_again_and_again_it_comes_to_the_same(
+    whole: tuple[Path, Attempts], tmp_path: Path
+) -> None:
     for _ in range(60):
         fit(tmp_path / "cut", TOO_STRONG, stop=StopAfter(47))
         if read_record(tmp_path / "cut") is not None:
             break
     kept = read_attempts(tmp_path / "cut")
     assert kept is not None
-    assert kept.given_up == whole.given_up
-    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
+    assert kept.given_up == whole[1].given_up
+    assert outcome(tmp_path / "cut") == outcome(whole[0])
 
 
 def test_killed_between_the_note_and_the_removal_it_goes_on_with_the_weaker_loss(
