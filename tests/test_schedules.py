@@ -120,6 +120,6 @@ def test_a_number_is_a_constant_schedule():
     assert as_schedule("weight", schedule) is schedule
     assert as_schedule("weight", math.sqrt)(16) == 4
     with pytest.raises(TypeError, match="weight: expected a number"):
-        as_schedule("weight", None)  # pyright: ignore[reportArgumentType]
+        as_schedule("weight", None)
     with pytest.raises(ValueError, match="weight: expected a finite number"):
         as_schedule("weight", math.inf)

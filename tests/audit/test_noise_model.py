@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from audit.noisy_logits import Made, draw_labels, make, pair, softmax, symmetric, temperature_of
+from hypothesis import given as examples
+from hypothesis import strategies as st
 
-from labelproof.audit.labels import resample
-from labelproof.audit.noise_model import NoiseModel, fit_noise_model, shift, warmest
+from labelproof.audit import noise_model
+from labelproof.audit.labels import audit_logits, resample
+from labelproof.audit.noise_model import (
+    NoiseModel,
+    fit_noise_model,
+    log_posterior,
+    shift,
+    warmest,
+)
 
 SAMPLES = {3: 4000, 10: 5000}
 KINDS = {
@@ -49,13 +60,13 @@ def test_nothing_explains_the_labels_better_not_even_the_truth(
     assert model.likelihood > truth - 1e-3 - len(transition) / len(made.given)
 
 
-@pytest.mark.parametrize(("classes", "deviation"), [(3, 2.5), (10, 1.5)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_temperature_comes_back(kind: str, classes: int, deviation: float) -> None:
+def test_the_temperature_comes_back() -> None:
     # Of logits that leave a doubt: without one, any temperature that is low enough will do.
-    made = make(6000, KINDS[kind](classes), deviation=deviation)
-    found = fit_noise_model(made.logits, made.given).temperature
-    assert found == pytest.approx(temperature_of(deviation=deviation), rel=0.3)
+    for classes, deviation in ((3, 2.5), (10, 1.5)):
+        for transition in KINDS.values():
+            made = make(6000, transition(classes), deviation=deviation)
+            found = fit_noise_model(made.logits, made.given).temperature
+            assert found == pytest.approx(temperature_of(deviation=deviation), rel=0.3)
 
 
 def test_it_does_not_matter_how_sure_the_network_claims_to_be() -> None:
@@ -145,3 +156,43 @@ def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure() -> None:
         found = warmest(shift(logits), 0.999)
         assert softmax(logits, found).max(axis=1).mean() == pytest.approx(0.999, abs=2e-4)
         assert found == pytest.approx(factor * warmest(shift(plain), 0.999), rel=1e-3)
+
+
+# Few samples draw the temperature towards 1.
+
+
+def prior(temperature: float, samples: int) -> float:
+    return log_posterior(NoiseModel(np.eye(2), temperature, 0.0, np.eye(2) / 2), samples)
+
+
+@examples(st.floats(0.05, 20), st.integers(1, 4_999))
+def test_it_draws_towards_one_alike_from_both_sides(temperature: float, samples: int) -> None:
+    assert prior(temperature, samples) <= 0 == prior(1.0, samples)
+    assert prior(temperature, samples) == pytest.approx(prior(1 / temperature, samples))
+    assert prior(temperature**2, samples) <= prior(temperature, samples)
+    assert prior(temperature, samples + 5_000) == 0  # many samples speak for themselves
+
+
+def calibrated(samples: int, seed: int) -> Made:
+    """Logits that mean what they say, and labels of which 15% are wrong."""
+    generator = np.random.default_rng(seed)
+    logits = generator.normal(0, 3, (samples, 4)).astype(np.float32)
+    drawn = generator.random((samples, 1))
+    true = (softmax(logits).cumsum(axis=1) > drawn).argmax(axis=1).astype(np.int64)
+    return Made(logits, draw_labels(true, symmetric(4, 0.15), seed=seed), true)
+
+
+def squared_error(made: Made) -> float:
+    """Of the scores as probabilities."""
+    score = audit_logits(made.logits, made.given).score
+    return float(np.mean((score - (made.given != made.true)) ** 2))
+
+
+def test_few_samples_are_judged_better_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [calibrated(60, seed) for seed in range(8)]
+    distance = [abs(math.log(fit_noise_model(m.logits, m.given).temperature)) for m in drawn]
+    error = np.mean([squared_error(made) for made in drawn])
+    monkeypatch.setattr(noise_model, "_FEW", 1)
+    without = [abs(math.log(fit_noise_model(m.logits, m.given).temperature)) for m in drawn]
+    assert np.mean(distance) < 0.75 * np.mean(without)
+    assert error < np.mean([squared_error(made) for made in drawn])

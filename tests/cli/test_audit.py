@@ -213,7 +213,6 @@ def test_labels_of_a_review_stand_in_place_of_the_datas(tmp_path: Path) -> None:
     assert len(audit.findings.suspects) == 0
     assert audit.options["labels"] == str(file)
     samples = open_samples(audit)
-    assert samples.dataset is not None
     assert len(samples.dataset.train) == 59
 
 

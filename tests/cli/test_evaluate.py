@@ -30,7 +30,6 @@ def printed(run: Path, *arguments: str | Path) -> str:
 
 def test_the_accuracy_is_the_trainings_own(digits_run: Path) -> None:
     found, record = measured(digits_run), read_record(digits_run)
-    assert record is not None
     assert found["accuracy"] == pytest.approx(record.final_accuracy, abs=1e-3)
     assert found["n"] == 450
     assert found["interval"][0] < found["accuracy"] < found["interval"][1]

@@ -131,7 +131,7 @@ def test_nothing_global_is_touched() -> None:
         numpy_state: Any = np.random.get_state()
         torch_state, threads = torch.get_rng_state(), torch.get_num_threads()
         small(random_state=random_state).fit(*blobs()).predict(blobs()[0])
-        assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # pyright: ignore
+        assert np.array_equal(np.random.get_state()[1], numpy_state[1])
         assert torch.equal(torch.get_rng_state(), torch_state)
         assert torch.get_num_threads() == threads
 
@@ -443,7 +443,7 @@ def test_the_package_loads_scikit_learn_only_for_the_estimator() -> None:
     assert "RobustClassifier" in labelproof.__all__
     assert "RobustClassifier" in dir(labelproof)
     with pytest.raises(AttributeError, match="no attribute 'RobustRegressor'"):
-        labelproof.RobustRegressor  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+        labelproof.RobustRegressor  # noqa: B018
     # Each takes from half a second to two; nor is any of the others needed to fit a table.
     slow = {"sklearn", "scipy", "matplotlib", "sympy", "torch._dynamo", "torch._inductor"}
     code = f"import sys, labelproof.verbs.fit; print(*sorted({slow!r} & {{*sys.modules}}))"

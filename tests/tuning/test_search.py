@@ -80,7 +80,6 @@ def test_what_is_not_a_number_is_no_choice() -> None:
     found = run(trials=3, losses=["1e30*ce"], configuration=replace(SETTING, clip_norm=0))
     states = {trial.loss: trial.state for trial in found.tried}
     assert states["1e30*ce"] == "failed"
-    assert found.choice is not None
     assert found.choice.state == "complete"
 
 

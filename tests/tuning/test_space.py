@@ -49,7 +49,6 @@ def test_every_place_is_a_loss_that_begins_below_the_rule(place: Coordinates, ep
 @given(places(), st.integers(5, 300))
 def test_a_loss_is_found_where_it_stands(place: Coordinates, epochs: int) -> None:
     found = coordinates(loss_at(place, epochs=epochs), epochs=epochs)
-    assert found is not None
     for name, value in place.items():
         # The text has three digits; over a hundred epochs the fifth decimal of the growth counts.
         expected = pytest.approx(value, rel=0.02) if isinstance(value, float) else value
@@ -64,7 +63,6 @@ def test_the_first_trials_are_different_losses_within_the_ranges() -> None:
         assert len(set(losses)) == len(losses) >= 6
         for loss in losses[1:]:
             place = coordinates(loss, epochs=epochs)
-            assert place is not None
             assert place.pop("kind") in KINDS
             for name, value in place.items():
                 low, high = RANGES.get(name, (value, value))
@@ -75,7 +73,6 @@ def test_the_first_trials_are_different_losses_within_the_ranges() -> None:
 def test_many_classes_begin_with_weak_regularizers() -> None:
     def first_pull(classes: int) -> float:
         place = coordinates(starts(epochs=50, classes=classes)[2], epochs=50)
-        assert place is not None
         return place["pull"]
 
     assert first_pull(100) < 0.2 * first_pull(10)
@@ -136,7 +133,6 @@ def test_every_other_proposal_is_near_one_of_the_best() -> None:
     places = [coordinates(trial.loss, epochs=EPOCHS) or {} for trial in trials]
     for seed in range(8):
         near = coordinates(next_loss(trials, seed=seed), epochs=EPOCHS)
-        assert near is not None
         assert any(
             near["kind"] == place.get("kind")
             and all(0.49 < near[name] / place[name] < 2.05 for name in ("pull", "tau", "growth"))
@@ -148,5 +144,4 @@ def test_every_other_proposal_is_near_one_of_the_best() -> None:
 def test_hard_data_is_searched_with_weak_penalties() -> None:
     for seed in range(8):
         place = coordinates(next_loss(tried(), seed=seed, classes=100), epochs=EPOCHS)
-        assert place is not None
         assert place.get("pull", 0) <= 0.3 * 1.01

@@ -40,7 +40,6 @@ def test_an_accuracy_counts_folds_by_their_examples() -> None:
     assert trial.trained == 2
     for accuracy in (0.0, 100.0):  # a perfect score is not without error
         error = made(0, [[accuracy]]).standard_error
-        assert error is not None
         assert 0 < error < 1
 
 
@@ -62,7 +61,6 @@ def test_the_choice_is_the_best_that_was_trained_to_the_end(
     chosen = choose_trial(trials)
     complete = [trial.accuracy or 0.0 for trial in trials if trial.state == "complete"]
     if complete:
-        assert chosen is not None
         assert chosen.state == "complete"
         assert chosen.accuracy == max(complete)
         assert rank(trials)[0] is chosen
