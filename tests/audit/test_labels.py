@@ -144,7 +144,7 @@ print(json.dumps([seconds, more / 1024, found.noise_rate.value, len(found.suspec
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units elsewhere")
 def test_a_large_file_is_audited_in_seconds_and_little_memory(tmp_path: Path) -> None:
-    samples, classes = 100_000, 20
+    samples, classes = 50_000, 20
     generator = np.random.default_rng(0)
     true = generator.integers(classes, size=samples)
     table = generator.random((samples, classes), dtype=np.float32) * np.float32(0.2 / classes)
@@ -161,8 +161,8 @@ def test_a_large_file_is_audited_in_seconds_and_little_memory(tmp_path: Path) ->
     )
     seconds, megabytes, rate, suspects = json.loads(done.stdout)
     assert rate == pytest.approx(0.1, abs=0.003)
-    assert suspects == pytest.approx(10_000, rel=0.03)
-    assert seconds < 60  # of processor time
+    assert suspects == pytest.approx(5_000, rel=0.05)
+    assert seconds < 40  # of processor time
     assert megabytes < 300
 
 

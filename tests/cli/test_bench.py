@@ -13,9 +13,13 @@ from made_records import fill_table, write_tiny_mnist
 from trained import labelproof
 from typer.testing import Result
 
+from labelproof.cli.bench import TimeLimit
 from labelproof.cli.console import TIME_IS_UP
 from labelproof.experiments.records import RecordStore
+from labelproof.training.configuration import Configuration
 from labelproof.training.provenance import OtherDataError
+from labelproof.training.runner import Event, Job
+from labelproof.training.stop_request import StopRequest
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +211,45 @@ def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(
     assert bench(more_data, tmp_path, *mae).exit_code == 0
     (record,) = records(tmp_path).values()
     assert record["data"]["train"] == 400
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def job(epochs: int, data: str = "mnist", seed: int = 1) -> Job:
+    return Job(Configuration(data, epochs=epochs, seed=seed))
+
+
+def train(limit: TimeLimit, clock: Clock, given: Job, *, seconds: float) -> None:
+    for _ in range(given.configuration.epochs):
+        clock.now += seconds
+        limit.see(Event(given, "epoch", {}))
+
+
+def test_runs_are_begun_until_the_next_would_not_be_finished() -> None:
+    clock = Clock()
+    limit = TimeLimit(StopRequest(100, clock=clock))
+    jobs = [job(10, seed=seed) for seed in range(9)]
+    done = []
+    for each in limit.give(jobs):
+        train(limit, clock, each, seconds=2)
+        done.append(each)
+    assert done == jobs[:4]  # the fifth would end at second 100 sharp, with nothing to spare
+    assert clock.now == 80
+
+
+def test_a_pace_is_between_epochs_of_one_run_not_of_several_at_once() -> None:
+    clock = Clock()
+    limit = TimeLimit(StopRequest(100, clock=clock))
+    one, two = job(10, seed=1), job(10, seed=2)
+    for now in (0.0, 5.0):
+        for shift, each in enumerate((one, two)):
+            clock.now = now + shift
+            limit.see(Event(each, "epoch", {}))
+    # Five seconds an epoch, not one.
+    assert list(limit.give([job(50)])) == []
+    assert list(limit.give([job(10)])) == [job(10)]

@@ -15,7 +15,7 @@ from labelproof.training import Configuration, Examples, Job, choose_examples
 from labelproof.tuning import Trial, back_off, collapse
 from labelproof.tuning.collapse import hopeless
 
-steady = settings(deadline=None, derandomize=True, max_examples=100)
+steady = settings(deadline=None, derandomize=True, max_examples=30)
 
 NETWORK = "mlp(hidden=32,depth=1,batch_norm=true)"
 DIGITS = small_digits(400, 0)

@@ -24,7 +24,7 @@ from labelproof.tuning.space import (
     strongest,
 )
 
-steady = settings(deadline=None, derandomize=True, max_examples=100)
+steady = settings(deadline=None, derandomize=True, max_examples=40)
 epochs = st.integers(1, 300)
 
 
