@@ -181,13 +181,17 @@ class _Point:
         squares = _inner(residual, residual)
         precision = 2 * size / max(float(squares.sum()), 1e-9)
         held = prior_weight(size)
-        curvature = precision * float(_inner(direction, direction).sum()) + held + 1e-9
-        influence = precision / curvature * larger * _inner(direction, residual)
-        own = precision / curvature * larger**2 * _inner(slope, self.leverage) * squares
+        # Errors of the matrix make the direction longer, by chance.
+        length = float(_inner(direction, direction).sum())
+        by_chance = float((self.inverse * (slope.T @ slope)).sum() * (squares * larger**2).mean())
+        curvature = precision * max(length - by_chance, length / 2) + held + 1e-9
+        told = precision / curvature * _inner(direction, residual)
+        own = precision / curvature * _inner(slope, self.leverage) * squares * larger
+        influence = told * larger
         self.influence = np.zeros_like(influence) if fixed else influence
         # A temperature that does not matter is known by its prior alone.
         self.error = math.sqrt(float(influence @ influence) + max(held, 1e-9) / curvature**2)
-        step = float((influence - own).sum()) - held * logarithm / curvature
+        step = float((told - own).sum()) - held * logarithm / curvature
         self.step = 0.0 if fixed else step
 
 
