@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.audit.anchors import margins, surest
-from labelproof.audit.noise_model import COOLEST, HOTTEST, prior_weight, shift
+from labelproof.audit.noise_model import COOLEST, HOTTEST, prior_weight, shift, softmax
 from labelproof.intervals import NORMAL_95
 
 _STEPS = 10
@@ -165,7 +165,7 @@ class _Point:
     ):
         size = len(given)
         scaled = np.asarray(shifted / math.exp(logarithm), np.float32)
-        self.word = word = _softmax(scaled)
+        self.word = word = softmax(scaled)
         self.inverse, self.transition = _solve(word, given)
         matrix = self.transition.astype(np.float32)
         residual = -(word @ matrix)
@@ -197,14 +197,8 @@ class _Point:
 
 def rate_at(logits: NDArray[np.float32], given: NDArray[np.int64], temperature: float) -> float:
     """The share of wrong labels by least squares at a temperature."""
-    word = _softmax(np.asarray(shift(logits) / temperature, np.float32))
+    word = softmax(shift(logits) / temperature)
     return 1 - float(word.mean(axis=0) @ np.diag(_solve(word, given)[1]))
-
-
-def _softmax(shifted: NDArray[np.float32]) -> NDArray[np.float32]:
-    word = np.exp(shifted)
-    word /= word.sum(axis=1, keepdims=True)
-    return word
 
 
 def _inner(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
