@@ -14,7 +14,6 @@ from PIL import Image
 from torch import Tensor
 from torch.utils import data
 from torch.utils.data import DataLoader
-from typing_extensions import Self
 
 from labelproof.data.dataset import Dataset, Images
 from labelproof.data.images import ImageFiles
@@ -44,9 +43,10 @@ class StreamedImages:
 
     Example:
         >>> images = np.arange(16, dtype=np.uint8).reshape(4, 1, 2, 2)
-        >>> with StreamedImages(images) as stream:
-        ...     [batch[:, 0, 0, 0].tolist() for batch in stream.batches([3, 0, 1], 2)]
+        >>> stream = StreamedImages(images)
+        >>> [batch[:, 0, 0, 0].tolist() for batch in stream.batches([3, 0, 1], 2)]
         [[12, 0], [4]]
+        >>> stream.close()
     """
 
     def __init__(
@@ -122,12 +122,6 @@ class StreamedImages:
     def close(self) -> None:
         """End the processes."""
         self._loader = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _run(self, loader: DataLoader[Any]) -> Iterator[Tensor]:
         if not self._agenda:
@@ -240,18 +234,6 @@ class StreamedSet(DeviceInputs):
         self.workers = workers
         self._train = self._stream("train")
         self._test = self._stream("test") if self.has_test else None
-
-    def make_feed(
-        self,
-        augmentation: Augmentation,
-        labels: Labels,
-        *,
-        num_examples: int,
-        batch_size: int,
-        dtype: torch.dtype = torch.float32,
-    ) -> Feed:
-        """What gives a run its batches."""
-        return StreamedFeed(self, labels, batch_size, dtype)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test images in order, ready for a network; the crops are cut by the workers."""

@@ -23,7 +23,10 @@ from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import (
     DeviceInputs,
     EpochPlan,
+    Feed,
     Labels,
+    ResidentFeed,
+    ResidentInputs,
     Share,
     plan_epoch,
 )
@@ -53,7 +56,8 @@ from labelproof.training.metrics import (
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
 from labelproof.training.randomness import GlobalChance, derive_seed, generator_for
-from labelproof.training.step import Average, Step
+from labelproof.training.step import Step
+from labelproof.training.streaming import StreamedFeed, StreamedSet
 
 
 def make_networks(
@@ -171,13 +175,22 @@ class Trainer:
         self.tally = Tally(parts, dataset.num_classes, device)
         examples = self.examples
         labels = Labels.on(device, examples.given, examples.clean, examples.weight)
-        self.feed = self.images.make_feed(
-            parse_augmentation(configuration.augmentation),
-            labels,
-            num_examples=len(examples.used),
-            batch_size=configuration.batch_size,
-            dtype=TYPES[precision],
-        )
+        self.feed: Feed
+        if isinstance(self.images, StreamedSet):
+            self.feed = StreamedFeed(
+                self.images, labels, configuration.batch_size, TYPES[precision]
+            )
+        else:
+            assert isinstance(self.images, ResidentInputs)  # noqa: S101
+            augmentation = parse_augmentation(configuration.augmentation)
+            self.feed = ResidentFeed(
+                self.images, augmentation, labels, len(examples.used), TYPES[precision]
+            )
+        average = None
+        if self.average is not None:
+            mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
+            names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
+            average = [mine[name] for name in names], [theirs[name] for name in names]
         make_step = partial(
             Step,
             [wrap(network) if wrap else network for network in self.networks],
@@ -186,11 +199,8 @@ class Trainer:
             self.feed,
             self.tally,
             precision=precision,
-            average=(
-                None
-                if self.average is None
-                else Average.between(self.average, self.networks[0], configuration.average)
-            ),
+            average=average,
+            decay=configuration.average,
             shared=wrap is not None,
         )
         # The last batch of an epoch has another size, for which nothing is compiled.
