@@ -72,7 +72,6 @@ class StreamedImages:
             _Decoder(images, size, self.shape),
             batch_size=None,
             sampler=self._agenda,
-            collate_fn=_as_it_is,
             num_workers=self.workers,
             multiprocessing_context="spawn" if self.workers else None,
             persistent_workers=self.workers > 0,
@@ -196,10 +195,6 @@ def _prepare_worker(_: int) -> None:
     # Ctrl-C reaches every process of the terminal; the parent decides. The loader itself sees to
     # one torch thread, and to an end when the parent is gone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch
 
 
 def _name(images: Images, number: int) -> str:

@@ -30,13 +30,7 @@ from labelproof.training.batches import (
     Share,
     plan_epoch,
 )
-from labelproof.training.checkpoint import (
-    Checkpoint,
-    all_tensors,
-    can_draw_on,
-    make_checkpoint,
-    refuse_misfit,
-)
+from labelproof.training.checkpoint import Checkpoint, can_draw_on, refuse_misfit
 from labelproof.training.configuration import Configuration
 from labelproof.training.cuda_graph import Recorder, tuned
 from labelproof.training.distributed import sum_tally, take_from_first
@@ -352,7 +346,10 @@ class Trainer:
             "epoch": self.epoch,
             "step": self.step,
         }
-        return make_checkpoint(tensors | self._drawn(), values, kept=self._kept)
+        tensors |= self._drawn()
+        kept = [name for name in tensors if name.startswith(self._kept)]
+        weights = {name.removeprefix(self._kept): tensors.pop(name) for name in kept}
+        return Checkpoint(weights, tensors, values)
 
     @property
     def _kept(self) -> str:
@@ -376,7 +373,9 @@ class Trainer:
             ValueError: The checkpoint does not fit the network, whose code has changed since, or
                 the device, on which random numbers are others.
         """
-        found = all_tensors(checkpoint, kept=self._kept)
+        found = checkpoint.state | {
+            f"{self._kept}{name}": tensor for name, tensor in checkpoint.weights.items()
+        }
         random = {name: found.pop(name) for name in list(found) if name.startswith("random.")}
         mine = self.tensors()
         refuse_misfit(found, mine, self.configuration.network)
