@@ -69,7 +69,7 @@ def _slowness() -> float:
 SECONDS = 2.0 * _slowness()
 MEGABYTES = 1024
 OUTCOMES = ("read", "clean error", "traceback", "hang", "memory", "crash")
-PATIENCE = 60
+PATIENCE = 300
 """Seconds of the clock after which a child that says nothing is ended."""
 HOME = str(Path(labelproof.__file__).parent)
 
