@@ -12,7 +12,7 @@ from trained import labelproof_to_its_end, train_digits
 from labelproof.cli import console
 from labelproof.data.image_folder import load_folder
 from labelproof.data.notices import DataWarning
-from labelproof.verbs.predictions import find_pictures
+from labelproof.verbs.predictions import find_images
 
 GREY = (1, 8, 8)
 COLOUR = (3, 32, 32)
@@ -28,7 +28,7 @@ def told(folder: Path) -> list[str]:
 def said(capsys: pytest.CaptureFixture[str], *paths: Path) -> list[str]:
     """What is said of images that are predicted, each of them once."""
     with console.told():
-        list(find_pictures(paths, GREY))
+        list(find_images(paths, GREY))
     return capsys.readouterr().err.splitlines()
 
 
@@ -96,15 +96,14 @@ def test_one_image_is_not_taken_for_many(
 ) -> None:
     path = save(tmp_path, shape)
     with pytest.raises(ValueError, match="array") as caught:
-        list(find_pictures([path], run))
+        list(find_images([path], run))
     message = str(caught.value)
     assert message.startswith(f"{path}: expected (N, H, W), (N, H, W, C) or (N, C, H, W)")
     assert f"got {shape}" in message
     assert reason in message
     assert "a single image is given as array[None]" in message
-    (picture,) = find_pictures([save(tmp_path, (1, *shape))], run)
-    assert isinstance(picture.pixels, np.ndarray)
-    assert len(picture.pixels) == run[0]
+    ((images, _),) = find_images([save(tmp_path, (1, *shape))], run)
+    assert len(images) == 1
 
 
 def test_a_table_names_the_images(tmp_path: Path) -> None:

@@ -115,16 +115,6 @@ def test_those_taken_at_once_are_undone_at_once(path: Path, decisions: Decisions
     assert decisions.undo() is None
 
 
-def test_decisions_of_the_first_version_are_taken_over(path: Path) -> None:
-    with Decisions(path) as decisions:
-        decisions.decide("1", "cat", "keep", "cat")
-        decisions._file.execute("ALTER TABLE decisions DROP COLUMN batch")
-        decisions._file.execute("PRAGMA user_version = 1")
-    with Decisions(path) as decisions:
-        assert decisions.accept([("2", "cat", "dog")]) == 1
-        assert [one.sample for one in decisions.history()] == ["1", "2"]
-
-
 def test_a_label_that_has_changed_is_another_matter(decisions: Decisions) -> None:
     decisions.decide("a", "cat", "accept", "dog")
     decisions.decide("a", "dog", "keep", "dog")

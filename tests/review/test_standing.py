@@ -206,20 +206,6 @@ def test_a_class_that_is_gone_leaves_its_samples_undecided(
     }
 
 
-def test_a_file_that_is_listed_twice_is_decided_by_label(
-    audit: Audit, decisions: Decisions
-) -> None:
-    findings = audit.findings
-    given = findings.given.copy()
-    given[:3] = [0, 0, 1]
-    samples = ["same.jpg"] * 3 + list(audit.samples[3:])
-    twice = replace(audit, samples=samples, findings=replace(findings, given=given))
-    review = Review(twice, decisions)
-    review.decide(1, "unsure")
-    assert [review.decision(place) for place in range(3)] == [("unsure", None)] * 2 + [None]
-    assert set(review.changes(0)) == {0, 1}
-
-
 def test_what_makes_no_sense_is_refused(audit: Audit, decisions: Decisions) -> None:
     for name, place, choice, label in (
         ("place", 200, "keep", None),

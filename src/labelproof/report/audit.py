@@ -302,11 +302,10 @@ def _drawn(
     if not any(measured.values()):
         return ""
     # Matplotlib takes a while to load, and a table's audit has no curves.
-    from labelproof.report.figures import Curve, draw_curves
+    from labelproof.experiments.curves import Line, Panel
+    from labelproof.report.figures import PALETTE, draw_curves
 
-    lines = [
-        Curve(metrics[metric], runs, color, dashed=False)
-        for color, (metric, runs) in enumerate(measured.items())
-        if runs
-    ]
-    return draw_curves(lines, title=title, limits=limits)
+    lines = [Line(metrics[metric], runs) for metric, runs in measured.items() if runs]
+    epochs = max(len(curve) for line in lines for curve in line.seeds)
+    styles = {name: (color, False) for name, color in zip(metrics.values(), PALETTE, strict=False)}
+    return draw_curves(Panel(title, lines, epochs), styles, limits=limits)

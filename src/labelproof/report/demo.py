@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from labelproof.experiments.curves import Line, Panel
 from labelproof.experiments.demo import Result, Row, rows, see_features
-from labelproof.report.figures import Curve, Scatter, draw_curves, draw_scatters
+from labelproof.report.figures import Scatter, draw_curves, draw_scatters, method_styles
 from labelproof.report.page import write_page
 
 SUFFIX = "+SR"
@@ -104,18 +105,13 @@ def _base(method: str) -> str | None:
 
 
 def _curves(results: Sequence[Result], metric: str, title: str, limits: tuple[float, float]) -> str:
-    methods = list(dict.fromkeys(result.method for result in results))
-    families = list(dict.fromkeys(_base(method) or method for method in methods))
-    curves = [
-        Curve(
-            label=method,
-            seeds=[r.record.curve[metric] for r in results if r.method == method],
-            color=families.index(_base(method) or method),
-            dashed=_base(method) is None,
-        )
+    methods = dict.fromkeys(result.method for result in results)
+    lines = [
+        Line(method, [r.record.curve[metric] for r in results if r.method == method])
         for method in methods
     ]
-    return draw_curves(curves, title=title, limits=limits)
+    panel = Panel(title, lines, results[0].run.configuration.epochs)
+    return draw_curves(panel, method_styles(panel), limits=limits)
 
 
 def _embedding(results: Sequence[Result]) -> str:

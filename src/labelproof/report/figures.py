@@ -33,21 +33,8 @@ SOFT = "#57606a"
 _GREY = "#8a8f98"
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A metric by epoch for several seeds.
-
-    Attributes:
-        label: The method.
-        seeds: One list of values for each seed.
-        color: Index into the palette; a method and its regularised form share one.
-        dashed: Whether the line is dashed, as the plain forms are.
-    """
-
-    label: str
-    seeds: Sequence[Sequence[float]]
-    color: int
-    dashed: bool
+Styles = Mapping[str, tuple[str, bool]]
+"""For each line's name its colour, and whether it is dashed."""
 
 
 @dataclass(frozen=True)
@@ -59,36 +46,34 @@ class Scatter:
     labels: NDArray[np.integer]
 
 
-def draw_curves(curves: Sequence[Curve], *, title: str, limits: tuple[float, float]) -> str:
+def draw_curves(panel: Panel, styles: Styles, *, limits: tuple[float, float]) -> str:
     """Draw mean curves with a band from the lowest to the highest seed; return SVG."""
     figure = Figure(figsize=(5.6, 3.6), layout="constrained")
     axes = figure.add_subplot()
-    for curve in curves:
-        plot_curve(axes, curve, color=PALETTE[curve.color % len(PALETTE)])
-    axes.set(title=title, xlabel="epoch", ylim=limits)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(alpha=0.25)
+    _plot(axes, panel, styles, limits=limits)
+    axes.set(title=panel.title)
     axes.legend(ncols=2, fontsize="small", frameon=False)
+    return _to_svg(figure, panel.title)
+
+
+def _plot(
+    axes: Axes, panel: Panel, styles: Styles, *, limits: tuple[float, float] | None = None
+) -> None:
+    """Draw the mean of each line's seeds, and a band from the lowest to the highest."""
+    for line in panel.lines:
+        if line.seeds:
+            length = min(len(seed) for seed in line.seeds)
+            values = np.array([seed[:length] for seed in line.seeds])
+            epochs, (color, dashed) = np.arange(1, length + 1), styles[line.name]
+            style = (0, (4, 2)) if dashed else "solid"
+            axes.plot(epochs, values.mean(0), color=color, linestyle=style, label=line.name)
+            if len(values) > 1:
+                low, high = values.min(0), values.max(0)
+                axes.fill_between(epochs, low, high, color=color, alpha=0.15, lw=0)
+    axes.set(xlabel="epoch", xlim=(0, panel.epochs), ylim=limits)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.grid(alpha=0.25)
     soften(axes)
-    return _to_svg(figure, title)
-
-
-def plot_curve(axes: Axes, curve: Curve, *, color: str, width: float = 1.5) -> None:
-    """Draw the mean of a curve's seeds and a band from the lowest to the highest.
-
-    Args:
-        axes: Where to.
-        curve: At least one seed.
-        color: Of the line and the band.
-        width: Of the line.
-    """
-    length = min(len(seed) for seed in curve.seeds)
-    values = np.array([seed[:length] for seed in curve.seeds])
-    epochs = np.arange(1, length + 1)
-    style = (0, (4, 2)) if curve.dashed else "solid"
-    axes.plot(epochs, values.mean(0), color=color, linestyle=style, label=curve.label, lw=width)
-    if len(values) > 1:
-        axes.fill_between(epochs, values.min(0), values.max(0), color=color, alpha=0.15, lw=0)
 
 
 def draw_scatters(
@@ -151,25 +136,13 @@ NO_RECORDS = "no records yet"
 _FAMILIES = ("CE", "FL", "GCE", "SCE", "APL", "NLNL")
 
 
-def count_rows(panels: Sequence[Panel], columns: int) -> int:
-    """Rows that panels fill.
-
-    >>> count_rows([Panel("a", [], 50)] * 5, 2)
-    3
-    """
-    return -(-len(panels) // columns)
-
-
 def make_places(figure: Figure, panels: Sequence[Panel], columns: int) -> list[Axes]:
     """One for each panel; what is left of the last row stays empty."""
-    axes = list(figure.subplots(count_rows(panels, columns), columns, squeeze=False).flat)
+    rows = -(-len(panels) // columns)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for left in axes[len(panels) :]:
         left.set_axis_off()
     return axes[: len(panels)]
-
-
-Styles = Mapping[str, tuple[str, bool]]
-"""For each line's name its colour, and whether it is dashed."""
 
 
 def method_styles(panel: Panel) -> Styles:
@@ -207,18 +180,8 @@ def draw_panels(
     """
     nowhere = _missing_everywhere(panels)
     for axes, panel in zip(places, panels, strict=True):
-        for line in panel.lines:
-            if line.seeds:
-                color, dashed = styles[line.name]
-                curve = Curve(line.name, line.seeds, 0, dashed)
-                plot_curve(axes, curve, color=color)
-        title = wrap_to(_width(axes), panel.title, size=11.5)
-        axes.set(title=title, xlabel="epoch", xlim=(0, panel.epochs))
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        if limits:
-            axes.set_ylim(*limits)
-        axes.grid(alpha=0.25)
-        soften(axes)
+        _plot(axes, panel, styles, limits=limits)
+        axes.set(title=wrap_to(_width(axes), panel.title, size=11.5))
         # What no panel has is said once, beside the legend.
         missing = [name for name in panel.missing if name not in nowhere]
         if len(panel.missing) == len(panel.lines):
@@ -356,20 +319,6 @@ def legend_below(figure: Figure, handles: Sequence[Line2D], *, note: str, column
             figure.set_figheight(figure.get_figheight() + _ROW * max(height - 2, 0))
             return
         legend.remove()
-
-
-def legend_inside(axes: Axes, handles: Sequence[Line2D], *, note: str, width: float) -> None:
-    """Put a legend in the place of a panel.
-
-    Args:
-        axes: The place, in which nothing is drawn then.
-        handles: Its entries.
-        note: What is said above them, if anything.
-        width: Of the place, in inches.
-    """
-    axes.set_axis_off()
-    legend = axes.legend(handles=handles, loc="center", frameon=False)
-    _say(legend, wrap_to(width, note, size=_NOTE_SIZE))
 
 
 def wrap_to(width: float, text: str, *, size: float) -> str:

@@ -25,17 +25,14 @@ from labelproof.experiments.curves import (
     sweep_panels,
 )
 from labelproof.experiments.embeddings import MOST_CLASSES, Embedding
-from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.records import RecordStore
 from labelproof.report.figures import (
     CLASS_COLORS,
     PALETTE,
     SOFT,
     Styles,
-    count_rows,
     draw_panels,
     legend_below,
-    legend_inside,
     loss_labels,
     make_handles,
     make_places,
@@ -50,8 +47,6 @@ SUFFIXES = (".svg", ".png", ".pdf")
 """What a figure can be saved as."""
 
 _INK = "#1c2128"
-_SHORT = 12
-"""Letters of a name that has room in a legend beside the panels."""
 _STYLE: Any = {
     "font.size": 11,
     "axes.titlesize": 11.5,
@@ -151,61 +146,75 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def _draw_accuracy(panels: Sequence[Panel], dataset: str) -> Figure:
-    title = f"Test accuracy (%) by epoch, {DATASETS[dataset]}"
-    styles = method_styles(panels[0])
-    whole = sum(len(GRIDS[kind].columns) for kind in ("symmetric", "asymmetric"))
-    if len(panels) < whole or max(map(len, styles)) > _SHORT:
-        columns = min(5, len(panels))
-        figure = _figure(max(2.5 * columns, 6.3), 2.4 * count_rows(panels, columns) + 1.2, title)
-        draw_panels(make_places(figure, panels, columns), panels, styles)
-        _legend_below(figure, panels, styles, columns=columns)
-        return figure
-    figure = _figure(12.6, 5.8, title)
-    grid = figure.subplots(2, 5)
-    # As in the paper: symmetric noise above, asymmetric below, and room for a legend beside it.
-    draw_panels([*grid[0], *grid[1, 1:]], panels, styles)
-    legend_inside(grid[1, 0], make_handles(styles), note=remark_on(panels), width=12.6 / 5 - 0.5)
-    return figure
+    columns = min(5, len(panels))
+    return _draw_panels(
+        f"Test accuracy (%) by epoch, {DATASETS[dataset]}",
+        (max(2.5 * columns, 6.3), 2.4),
+        panels,
+        method_styles(panels[0]),
+        columns=columns,
+    )
 
 
 def _draw_sparse(panels: Sequence[Panel], dataset: str) -> Figure:
-    rows = count_rows(panels, 2)
-    figure = _figure(9.5, 3.4 * rows + 1.2, f"Sparse rate and accuracy, {DATASETS[dataset]}")
-    styles = method_styles(panels[0])
-    draw_panels(make_places(figure, panels, 2), panels, styles, limits=(-2, 102))
-    _legend_below(figure, panels, styles, columns=3)
-    return figure
+    return _draw_panels(
+        f"Sparse rate and accuracy, {DATASETS[dataset]}",
+        (9.5, 3.4),
+        panels,
+        method_styles(panels[0]),
+        columns=2,
+        limits=(-2, 102),
+    )
 
 
 def _draw_sweep(name: str, panels: Sequence[Panel], dataset: str) -> Figure:
     columns = min(2, len(panels))
-    title = f"Test accuracy (%) for different {SWEEPS[name]}, {DATASETS[dataset]}, symmetric 0.6"
-    figure = _figure(4.4 * columns + 2.2, 3.4 * count_rows(panels, columns) + 1, title)
     shades, last = colormaps["viridis"], max(len(panels[0].lines) - 1, 1)
-    styles = {
-        line.name: (to_hex(shades(0.88 * number / last)), False)
-        for number, line in enumerate(panels[0].lines)
-    }
-    draw_panels(make_places(figure, panels, columns), panels, styles)
-    _legend_below(figure, panels, styles, columns=3 * columns)
-    return figure
+    return _draw_panels(
+        f"Test accuracy (%) for different {SWEEPS[name]}, {DATASETS[dataset]}, symmetric 0.6",
+        (4.4 * columns + 2.2, 3.4),
+        panels,
+        {
+            line.name: (to_hex(shades(0.88 * number / last)), False)
+            for number, line in enumerate(panels[0].lines)
+        },
+        columns=columns,
+    )
 
 
 def _draw_memorisation(panels: Sequence[Panel], dataset: str) -> Figure:
     # A row for each method, of as many rates as it has.
     rates = len({panel.title.rpartition(" ")[2] for panel in panels})
     columns = rates if rates > 1 else min(4, len(panels))
-    title = f"What becomes of the training labels (%), {DATASETS[dataset]}"
-    size = (max(2.75 * columns, 6.6), 2.4 * count_rows(panels, columns) + 1.2)
-    figure = _figure(*size, title)
-    styles = {
-        name: (PALETTE[number], dashed)
-        for number, (name, dashed) in enumerate(
-            zip(FITTED.values(), (False, False, True), strict=True)
-        )
-    }
-    draw_panels(make_places(figure, panels, columns), panels, styles, limits=(-2, 102))
-    _legend_below(figure, panels, styles, columns=3)
+    return _draw_panels(
+        f"What becomes of the training labels (%), {DATASETS[dataset]}",
+        (max(2.75 * columns, 6.6), 2.4),
+        panels,
+        {
+            name: (color, name == "wrong labels, true class predicted")
+            for name, color in zip(FITTED.values(), PALETTE, strict=False)
+        },
+        columns=columns,
+        limits=(-2, 102),
+    )
+
+
+def _draw_panels(
+    title: str,
+    size: tuple[float, float],
+    panels: Sequence[Panel],
+    styles: Styles,
+    *,
+    columns: int,
+    limits: tuple[float, float] | None = None,
+) -> Figure:
+    """A figure of all panels with one legend; its size is the whole width and a row's height."""
+    width, height = size
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.1)
+    figure = Figure((width, height * -(-len(panels) // columns) + 1.2), layout=layout)
+    figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
+    draw_panels(make_places(figure, panels, columns), panels, styles, limits=limits)
+    legend_below(figure, make_handles(styles), note=remark_on(panels), columns=3 * columns)
     return figure
 
 
@@ -239,17 +248,6 @@ FIGURES: Mapping[str, FigureKind] = {
     },
 }
 """What can be drawn from records, by name."""
-
-
-def _legend_below(figure: Figure, panels: Sequence[Panel], styles: Styles, *, columns: int) -> None:
-    legend_below(figure, make_handles(styles), note=remark_on(panels), columns=columns)
-
-
-def _figure(width: float, height: float, title: str) -> Figure:
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.1)
-    figure = Figure((width, height), layout=layout)
-    figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
-    return figure
 
 
 _PANEL = 2.7

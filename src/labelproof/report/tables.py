@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+
+import pandas as pd
 
 from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.tables import Comparison, Entry, ResultTable, compare, tolerance
@@ -177,21 +177,27 @@ def table_csv(table: ResultTable) -> str:
         >>> print(table_csv(empty).splitlines()[1])
         symmetric,mnist,CE,0.0,,,0,99.15,0.05,,,
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_CSV)
-    for entry in table.entries.values():
-        cell, paper = entry.cell, entry.published
-        numbers = (entry.mean, entry.std)
-        published = (paper.mean, paper.std) if paper else (None, None)
-        writer.writerow(
-            [cell.table, cell.dataset, cell.method, cell.column]
-            + [_short(number) for number in numbers]
-            + [entry.n]
-            + [_short(number) for number in (*published, entry.difference)]
-            + [_short(number) for number in (_best(entry).mean, _best(entry).std)]
-        )
-    return stream.getvalue().removesuffix("\n")
+    rows = [
+        [
+            *astuple(entry.cell),
+            *(entry.mean, entry.std, entry.n),
+            *(entry.published or (None, None)),
+            *(entry.difference, _best(entry).mean, _best(entry).std),
+        ]
+        for entry in table.entries.values()
+    ]
+    return as_csv(_CSV, [[_rounded(value) for value in row] for row in rows])
+
+
+def as_csv(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Rows as comma-separated values, numbers to six digits.
+
+    >>> print(as_csv(["loss", "mean", "std"], [["ce", 91.2345678, None]]))
+    loss,mean,std
+    ce,91.2346,
+    """
+    table = pd.DataFrame(rows, columns=list(head))
+    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n").removesuffix("\n")
 
 
 FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
@@ -284,25 +290,30 @@ def _best(entry: Entry) -> Entry:
 def _ours(entry: Entry, *, bold: bool) -> Text:
     if entry.mean is None:
         return Text("", MISSING)
-    value = f"{entry.mean:.2f}"
-    spread = f" ± {entry.std:.2f}" if entry.std is not None else ""
-    rest = f"{spread} ({entry.n})"
-    return Text(value, rest) if bold else Text("", value + rest)
+    whole = f"{with_spread(entry.mean, entry.std)} ({entry.n})"
+    value, _, rest = whole.partition(" ")
+    return Text(value, f" {rest}") if bold else Text("", whole)
+
+
+def with_spread(mean: float, deviation: float | None) -> str:
+    """A mean and, where it is known, the standard deviation.
+
+    >>> with_spread(91.345, 0.2), with_spread(91.3, None)
+    ('91.34 ± 0.20', '91.30')
+    """
+    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
 
 
 def _paper(entry: Entry) -> str:
-    if entry.published is None:
-        return MISSING
-    mean, std = entry.published
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+    return MISSING if entry.published is None else with_spread(*entry.published)
 
 
 def _difference(entry: Entry) -> str:
     return MISSING if entry.difference is None else signed(entry.difference)
 
 
-def _short(number: float | None) -> str:
-    return "" if number is None else f"{round(number, 4) + 0.0:g}"
+def _rounded(value: object) -> object:
+    return round(value, 4) + 0.0 if isinstance(value, float) else value
 
 
 def _latex(text: str) -> str:
@@ -353,11 +364,11 @@ def summary_csv(comparisons: Sequence[Comparison]) -> str:
     table,dataset,cells,measured,within
     symmetric,mnist,0,0,0
     """
-    lines = [("table", "dataset", "cells", "measured", "within")]
-    for found in comparisons:
-        cells, measured, within = found.cells, found.measured, len(found.within)
-        lines.append((found.table, found.dataset, str(cells), str(measured), str(within)))
-    return "\n".join(",".join(line) for line in lines)
+    rows = [
+        (found.table, found.dataset, found.cells, found.measured, len(found.within))
+        for found in comparisons
+    ]
+    return as_csv(("table", "dataset", "cells", "measured", "within"), rows)
 
 
 SUMMARIES: Mapping[str, Callable[[Sequence[Comparison]], str]] = {
@@ -432,22 +443,10 @@ def _seeds(found: Comparison) -> str:
 
 
 def _outside(entry: Entry) -> list[str]:
-    assert entry.mean is not None  # noqa: S101
-    assert entry.published is not None  # noqa: S101
-    assert entry.difference is not None  # noqa: S101
     cell = entry.cell
-    ours = f"{entry.mean:.2f}" + ("" if entry.std is None else f" ± {entry.std:.2f}")
-    mean, std = entry.published
-    return [
-        TABLES[cell.table],
-        DATASETS[cell.dataset],
-        cell.method,
-        cell.column,
-        f"{ours} ({entry.n})",
-        f"{mean:.2f}" + ("" if std is None else f" ± {std:.2f}"),
-        signed(entry.difference),
-        f"{tolerance(entry):.2f}",
-    ]
+    place = [TABLES[cell.table], DATASETS[cell.dataset], cell.method, cell.column]
+    ours = _ours(entry, bold=False).rest
+    return [*place, ours, _paper(entry), _difference(entry), f"{tolerance(entry):.2f}"]
 
 
 def _missing(found: Comparison) -> str:

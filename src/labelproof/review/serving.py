@@ -69,13 +69,13 @@ def make_server(audit: Audit, samples: Samples, decisions: Decisions, token: str
     """The server of a review, which answers at `/TOKEN/` alone; see `serve`."""
     import uvicorn
 
-    from labelproof.review.application import ImpatientProtocol, make_application
+    from labelproof.review.application import make_application
 
     return uvicorn.Server(
         uvicorn.Config(
             make_application(audit, samples, decisions, token),
             loop="asyncio",
-            http=ImpatientProtocol,
+            http="h11",
             ws="none",
             lifespan="off",
             log_level="error",
