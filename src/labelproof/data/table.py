@@ -57,7 +57,6 @@ GROUPED = "says which rows belong together"
 _LARGEST = 4 << 30  # bytes that a gzipped table may unpack to
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _BLOCK = 1 << 18
-_WIDE = 300
 _SMALLEST_SPREAD = 1e-30
 """A standard deviation below it would be 0, or its inverse infinite, in float32."""
 
@@ -194,24 +193,20 @@ def _read_csv(
     content, blank, first, quoted = _survey(content, place)
     separators = separators.replace(options["decimal"], "")
     options |= {"sep": max(separators, key=first.count), "skiprows": blank}
-    few_lines = {**options, "nrows": 100, "on_bad_lines": "skip", "keep_default_na": False}
-    top: Any = pd.read_csv(_opened(content), header=None, dtype=str, **few_lines)
-    names = [str(name).strip() for name in top.iloc[0]]
-    if names.count("") > _WIDE:
-        raise ValueError(f"expected the names of the columns, got {names.count(''):,} without one")
+    head: Any = pd.read_csv(
+        _opened(content),
+        header=None,
+        dtype=str,
+        nrows=1,
+        keep_default_na=False,
+        **{**options, "on_bad_lines": "skip"},
+    )
+    names = [str(name).strip() for name in head.iloc[0]]
     _check_names(names, place)
     if are_numbers(names).mean() > 0.5 and any("." in name for name in names):
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
     columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
-    words = {name for name in columns if name.casefold() in text}
-    missing: Any = {name: _NAMES if name in words else _CELLS for name in columns}
-    asked = words
-    if (options["decimal"], options["thousands"]) == (".", None):
-        # pandas finds out by itself, and reads faster then, where a cell is nothing but text.
-        asked = {name for name in words if not _is_text(top.iloc[1:, columns.index(name)])}
-    if len(columns) > _WIDE:
-        # pandas is slow to take missing values column by column: these two kinds are one, then.
-        missing, options["converters"] = _CELLS, dict.fromkeys(words, str)
+    words = [name for name in columns if name.casefold() in text]
     # In pieces, which is faster, unless these differ in type.
     for in_pieces in (True, False):
         with warnings.catch_warnings(record=True) as caught:
@@ -221,8 +216,8 @@ def _read_csv(
                 header=0,
                 names=columns,
                 index_col=False,
-                dtype=None if "converters" in options else dict.fromkeys(asked, str),
-                na_values=missing,
+                converters=dict.fromkeys(words, str),
+                na_values=_CELLS,
                 keep_default_na=False,
                 skip_blank_lines=False,
                 low_memory=in_pieces,
@@ -232,7 +227,7 @@ def _read_csv(
             break
     if any("Length of header" in str(each.message) for each in caught):
         raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
-    for name in options.get("converters", ()):
+    for name in words:
         table[name] = table[name].mask(table[name].isin(_NAMES))
     if "" in names:
         notice(f"{place}: {count(names.count(''), 'column')} without a name left out")
@@ -249,11 +244,6 @@ def _read_csv(
     if empty.any():
         empty[empty] = table[empty].isna().all(axis=1)
     return table[~empty] if empty.any() else table
-
-
-def _is_text(cells: Any) -> bool:
-    words = ("true", "True", "TRUE", "false", "False", "FALSE")
-    return not are_numbers(cells[~cells.isin([*_NAMES, *words])].dropna().tolist()).all()
 
 
 def _has_line_breaks(table: pd.DataFrame) -> bool:
@@ -557,13 +547,6 @@ def _check_labels(
             notice(f"{place}: {count(len(rare), 'class', 'classes')} {words}: {few(rare)}")
 
 
-def _sum_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    # First as fewer, longer rows: NumPy is slow to add short ones.
-    if rows.size and len(rows) % 64 == 0:
-        rows = rows.reshape(len(rows) // 64, -1).sum(axis=0).reshape(64, -1)
-    return rows.sum(axis=0)
-
-
 def dataset_from_rows(
     name: str, splits: Mapping[str, Split], class_names: Sequence[str], columns: Columns | None
 ) -> Dataset:
@@ -574,7 +557,7 @@ def dataset_from_rows(
     def sums(part: slice) -> NDArray[np.float64]:
         # From the first row: a constant feature has no spread at all, whatever its rounding.
         moved = rows[part] - first
-        return np.stack([_sum_rows(moved), _sum_rows(np.square(moved, out=moved))])
+        return np.stack([moved.sum(axis=0), np.square(moved).sum(axis=0)])
 
     parts = on_threads(sums, row_parts(len(rows)), rows=len(rows))
     shift, squares = np.sum(parts, axis=0) / len(rows)

@@ -10,6 +10,7 @@ import numpy as np
 
 from labelproof.experiments.curves import Line, Panel
 from labelproof.experiments.demo import Result, Row, rows, see_features
+from labelproof.experiments.embeddings import to_plane
 from labelproof.report.figures import Scatter, draw_curves, draw_scatters, method_styles
 from labelproof.report.page import write_page
 
@@ -115,9 +116,6 @@ def _curves(results: Sequence[Result], metric: str, title: str, limits: tuple[fl
 
 
 def _embedding(results: Sequence[Result]) -> str:
-    # Imported here: scikit-learn takes a second, and most commands do not need it.
-    from sklearn.manifold import TSNE
-
     first = min(result.seed for result in results)
     chosen = [result for result in results if result.seed == first]
     # Plain losses in one row and their regularised forms below them.
@@ -125,7 +123,7 @@ def _embedding(results: Sequence[Result]) -> str:
     scatters = []
     for result in chosen:
         features, labels = see_features(result.run)
-        points = TSNE(init="pca", random_state=0, max_iter=500).fit_transform(features)
+        points = to_plane(features)
         title = f"{result.method} ({result.record.final_accuracy:.1f}%)"
         scatters.append(Scatter(title, points, labels))
     names = [str(label) for label in range(10)]
