@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
@@ -211,7 +211,6 @@ class Columns:
         place: str = "table",
         on_error: str = "raise",
         leave_out: bool = True,
-        coded: Collection[str] = (),
     ) -> Columns:
         """Learn from training rows what becomes of each column.
 
@@ -221,14 +220,12 @@ class Columns:
             on_error: For text between numbers and infinite values: `"raise"` raises, `"skip"`
                 treats them as missing with a warning, `"quiet"` without one.
             leave_out: Leave out columns without information.
-            coded: Columns of text that `code_text` made categories.
 
         """
 
         def work(item: tuple[Any, pd.Series]) -> tuple[Column | str, str]:
             try:
-                text = item[0] in coded
-                return _learn(item[1], str(item[0]), place, on_error, leave_out, text)
+                return _learn(item[1], str(item[0]), place, on_error, leave_out)
             except _LeftOutError as reason:
                 return str(reason), ""
 
@@ -331,10 +328,10 @@ class Columns:
 
 
 def _learn(
-    cells: pd.Series, name: str, place: str, on_error: str, leave_out: bool, text: bool
+    cells: pd.Series, name: str, place: str, on_error: str, leave_out: bool
 ) -> tuple[Column, str]:
     """What becomes of a column, and what to warn of, if anything."""
-    kind, counted = _kind_of_text(cells) if text else _kind_of(cells)
+    kind, counted = _kind_of(cells)
     if kind == "category":
         return _learn_category(counted or _count_text(cells), len(cells), name), ""
     values, (low, high), problem = _numbers(cells, name, kind, place, on_error)
@@ -438,24 +435,6 @@ def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
     """Which texts are numbers."""
     numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")
     return np.asarray(pd.notna(numbers))
-
-
-def code_text(table: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
-    """The table with columns of text as categories, so that later steps are quick; their names."""
-
-    def code(name: str) -> pd.Series | None:
-        cells: Any = table[name]
-        text = isinstance(cells.dtype, pd.StringDtype)
-        if text or (cells.dtype == object and pd.api.types.infer_dtype(cells) == "string"):
-            return pd.Series(
-                pd.Categorical.from_codes(*text_codes(cells), validate=False), index=table.index
-            )
-        return None
-
-    names = list(table.columns)
-    found = zip(names, on_threads(code, names, rows=len(table)), strict=True)
-    coded = {name: cells for name, cells in found if cells is not None}
-    return table.assign(**coded), set(coded)
 
 
 def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:

@@ -22,7 +22,6 @@ from labelproof.data.classes import UnusableSamplesError, check_classes, order_c
 from labelproof.data.columns import (
     Columns,
     are_numbers,
-    code_text,
     on_threads,
     row_parts,
     text_codes,
@@ -216,7 +215,8 @@ def _read_csv(
                 header=0,
                 names=columns,
                 index_col=False,
-                converters=dict.fromkeys(words, str),
+                # Marked, so that a class called NA is not taken for a missing measurement.
+                converters=dict.fromkeys(words, "={}".format),
                 na_values=_CELLS,
                 keep_default_na=False,
                 skip_blank_lines=False,
@@ -228,7 +228,8 @@ def _read_csv(
     if any("Length of header" in str(each.message) for each in caught):
         raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
     for name in words:
-        table[name] = table[name].mask(table[name].isin(_NAMES))
+        text_cells = table[name].str[1:]
+        table[name] = text_cells.mask(text_cells.isin(_NAMES))
     if "" in names:
         notice(f"{place}: {count(names.count(''), 'column')} without a name left out")
         table = table.loc[:, [name != "" for name in names]]
@@ -422,7 +423,6 @@ def load_table(
     for argument, names in {"drop": dropped, "group": [group]}.items():
         if column in names:
             raise ValueError(f"{argument}: expected a column beside the labels, got {column!r}")
-    table, coded = code_text(table)
     codes, words = name_codes(table[column])
     if (codes < 0).any():
         _report_unlabelled(table, codes < 0, column, place, on_error)
@@ -450,7 +450,7 @@ def load_table(
         _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
         if features:
             # Unusable cells are reported once, when all rows are encoded.
-            columns = Columns.learn(train[kept], place=place, on_error="quiet", coded=coded)
+            columns = Columns.learn(train[kept], place=place, on_error="quiet")
             columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
     rows = np.empty((len(table), 0), np.float32)
     if columns is not None:

@@ -12,11 +12,8 @@ from dataclasses import dataclass
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
@@ -280,47 +277,6 @@ def _usual_arguments(name: str) -> list[str]:
     return found[3].split(",") if found else []
 
 
-_NOTE_SIZE = 9
-_ROW = 0.25
-"""Inches that a line of a legend takes."""
-
-
-def legend_below(figure: Figure, handles: Sequence[Line2D], *, note: str, columns: int) -> None:
-    """Put a legend under all panels, in as many columns as the width has room for.
-
-    Where it needs more than two lines the figure grows by the others, so that panels stay as large
-    as they are.
-
-    Args:
-        figure: Whose.
-        handles: Its entries; their labels are folded where one alone is too wide.
-        note: What is said above the entries, if anything.
-        columns: At most so many.
-
-    Example:
-        >>> figure = Figure((4, 3))
-        >>> handles = [Line2D([], [], label=f"a method with a long name {n}") for n in range(4)]
-        >>> legend_below(figure, handles, note="", columns=4)
-        >>> figure.legends[0]._ncols
-        1
-    """
-    width = figure.get_figwidth()
-    for handle in handles:
-        handle.set_label(wrap_to(width - 1, str(handle.get_label()), size=11))
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    for wanted in range(min(columns, len(handles)), 0, -1):
-        legend = figure.legend(
-            handles=handles, loc="outside lower center", ncols=wanted, frameon=False
-        )
-        _say(legend, wrap_to(width - 0.5, note, size=_NOTE_SIZE))
-        if wanted == 1 or legend.get_window_extent(renderer).width <= 0.98 * figure.bbox.width:
-            lines = [str(handle.get_label()).count("\n") + 1 for handle in handles]
-            height = sum(max(lines[at : at + wanted]) for at in range(0, len(lines), wanted))
-            figure.set_figheight(figure.get_figheight() + _ROW * max(height - 2, 0))
-            return
-        legend.remove()
-
-
 def wrap_to(width: float, text: str, *, size: float) -> str:
     """Fold a text that is wider than so many inches in letters of a size, as far as can be guessed.
 
@@ -345,9 +301,3 @@ def _break(word: str, letters: int) -> list[str]:
         else:
             lines.append(part)
     return [line[at : at + letters] for line in lines for at in range(0, len(line), letters)]
-
-
-def _say(legend: Legend, note: str) -> None:
-    if note:
-        legend.set_title(note, prop=FontProperties(size=_NOTE_SIZE))
-        legend.get_title().set(color=SOFT, multialignment="center")

@@ -32,7 +32,6 @@ from labelproof.report.figures import (
     SOFT,
     Styles,
     draw_panels,
-    legend_below,
     loss_labels,
     make_handles,
     make_places,
@@ -142,7 +141,8 @@ def save_figure(figure: Figure, path: Path) -> None:
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     path.parent.mkdir(parents=True, exist_ok=True)
     with house_style():
-        figure.savefig(path, dpi=200, metadata=dates.get(path.suffix.lower()))
+        # Around all there is: a legend of long losses is wider than the panels.
+        figure.savefig(path, dpi=200, bbox_inches="tight", metadata=dates.get(path.suffix.lower()))
 
 
 def _draw_accuracy(panels: Sequence[Panel], dataset: str) -> Figure:
@@ -214,7 +214,13 @@ def _draw_panels(
     figure = Figure((width, height * -(-len(panels) // columns) + 1.2), layout=layout)
     figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
     draw_panels(make_places(figure, panels, columns), panels, styles, limits=limits)
-    legend_below(figure, make_handles(styles), note=remark_on(panels), columns=3 * columns)
+    figure.legend(
+        handles=make_handles(styles),
+        loc="outside lower center",
+        ncols=max(columns, 3),
+        frameon=False,
+        title=remark_on(panels),
+    )
     return figure
 
 

@@ -25,7 +25,6 @@ from labelproof.tuning.trial import Trial, remove_journal
 from labelproof.tuning.validation import count_folds
 from labelproof.verbs.inputs import (
     LabelledData,
-    check_labels_file,
     decode_images,
     is_path,
     name_data,
@@ -110,7 +109,6 @@ def tune(
         (['ce', 'gce(q=0.7)'], 'mlp(hidden=8)')
     """
     reporter = as_reporter(progress)
-    check_labels_file(labels)
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     reading = Reading(label, labels, dropped, group, decimal, thousands, data_root)
     settings |= {"noise": noise, "network": network, "epochs": epochs, "seed": seed}
