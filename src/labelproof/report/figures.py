@@ -175,18 +175,15 @@ def draw_panels(
         styles: Of all lines.
         limits: Of what is measured, where they are known.
     """
-    nowhere = _missing_everywhere(panels)
     for axes, panel in zip(places, panels, strict=True):
         _plot(axes, panel, styles, limits=limits)
         axes.set(title=wrap_to(_width(axes), panel.title, size=11.5))
-        # What no panel has is said once, beside the legend.
-        missing = [name for name in panel.missing if name not in nowhere]
         if len(panel.missing) == len(panel.lines):
             axes.set(yticks=[])
             axes.grid(visible=False)
             _note(axes, 0.5, NO_RECORDS, size=11)
-        elif missing:
-            without = wrap_to(_width(axes), f"without {', '.join(missing)}", size=8)
+        elif panel.missing:
+            without = wrap_to(_width(axes), f"without {', '.join(panel.missing)}", size=8)
             _note(axes, 0.07, without, size=8)
 
 
@@ -199,12 +196,6 @@ def _width(axes: Axes) -> float:
     return width / columns - 0.4
 
 
-def _missing_everywhere(panels: Sequence[Panel]) -> set[str]:
-    """What to say beside the legend; where nothing is there at all, the panels say so."""
-    missing = set.intersection(*(set(panel.missing) for panel in panels))
-    return missing if len(missing) < len(panels[0].lines) else set()
-
-
 def make_handles(styles: Styles) -> list[Line2D]:
     """Entries of a legend.
 
@@ -215,20 +206,6 @@ def make_handles(styles: Styles) -> list[Line2D]:
         Line2D([], [], color=color, linestyle=(0, (4, 2)) if dashed else "solid", label=name)
         for name, (color, dashed) in styles.items()
     ]
-
-
-def remark_on(panels: Sequence[Panel]) -> str:
-    """What there is to say about lines in all panels; beside their names there is no room.
-
-    >>> from labelproof.experiments.curves import Line
-    >>> remark_on([Panel("a", [Line("CE", [[50.0] * 3]), Line("FL", [])], epochs=3)])
-    'no records yet: FL'
-    """
-    nowhere = _missing_everywhere(panels)
-    if not nowhere:
-        return ""
-    names = [line.name for line in panels[0].lines if line.name in nowhere]
-    return f"{NO_RECORDS}: {', '.join(names)}"
 
 
 def _note(axes: Axes, height: float, text: str, *, size: float) -> None:

@@ -36,7 +36,6 @@ from labelproof.report.figures import (
     make_handles,
     make_places,
     method_styles,
-    remark_on,
     soften,
     wrap_to,
 )
@@ -219,7 +218,6 @@ def _draw_panels(
         loc="outside lower center",
         ncols=max(columns, 3),
         frameon=False,
-        title=remark_on(panels),
     )
     return figure
 

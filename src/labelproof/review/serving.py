@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib.util
 import secrets
 import socket
@@ -97,13 +96,8 @@ def _listen(port: int) -> socket.socket:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        if error.errno == errno.EADDRINUSE:
-            reason = f"port: {port} is used by another program; choose another, or 0 for a free one"
-        elif error.errno == errno.EACCES:
-            reason = (
-                f"port: {port} is not open to users; choose one above 1023, or 0 for a free one"
-            )
-        else:
-            raise
-        raise OSError(reason) from error
+        raise OSError(
+            f"port: {port} cannot be used ({error.strerror}); choose one above 1023, or 0 for a "
+            "free one"
+        ) from error
     return listener
