@@ -124,13 +124,14 @@ def _rows(
     shown = min(len(present), SHOWN_CLASSES, samples)
     chosen = np.sort(generator.choice(present, shown, replace=False))
     names, moved, rows = dataset.class_names, dataset.train.labels != given, []
+    images: Any = dataset.train.images
     for label in chosen:
         members = np.flatnonzero(given == label)
         drawn = generator.choice(members, min(samples // shown, len(members)), replace=False)
         drawn = drawn[np.lexsort((drawn, moved[drawn]))]
         shown_samples = [
             {
-                "address": picture(dataset.train.images[index]),
+                "address": picture(images[index]),
                 "given": names[label],
                 "true": names[dataset.train.labels[index]] if moved[index] else None,
             }

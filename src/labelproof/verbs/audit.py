@@ -209,7 +209,7 @@ def plan_audit(
             with reporter.reading():
                 read, place = labels, "labels"
                 if data is not None:
-                    read = _read_given(data, reading, by_position=id is None)
+                    read = _read_given(request.data, reading, by_position=id is None)
                     place = request.place
                 return audit_given(
                     probabilities,

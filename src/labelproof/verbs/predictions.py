@@ -35,7 +35,7 @@ from labelproof.training.trained_network import TrainedNetwork
 NewData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | NDArray[Any] | Dataset
 """Samples to predict: a path, a DataFrame, an array or a dataset."""
 
-Found: TypeAlias = tuple[Sequence[Any], pd.DataFrame]
+Found: TypeAlias = tuple[Any, pd.DataFrame]
 """Images (paths, pixels, or why there is none), and for each what its row of the table begins with.
 """
 
@@ -151,14 +151,12 @@ def predict_images(
                     if isinstance(problem, UnreadableImageError):
                         on_unreadable(str(problem))
                 pixels = [each for each in fitted if isinstance(each, np.ndarray)]
-                kept = places[part][[isinstance(each, np.ndarray) for each in fitted]]
+                kept: Any = places[part][[isinstance(each, np.ndarray) for each in fitted]]
                 said = run.fitted_probabilities(np.stack(pixels)) if pixels else None
                 yield _as_frame(run, kept.to_dict("list"), said)
 
 
-def _fit(
-    run: TrainedNetwork, image: str | NDArray[np.uint8] | UnreadableImageError
-) -> NDArray[np.uint8] | UnreadableImageError:
+def _fit(run: TrainedNetwork, image: Any) -> NDArray[np.uint8] | UnreadableImageError:
     """An image as the network takes it, or why there is none."""
     channels = run.description.input_shape[0]
     mode = "L" if channels == 1 else "RGB"
@@ -167,12 +165,11 @@ def _fit(
             image = decode_image(image, mode=mode)
         except UnreadableImageError as error:
             return error
-    if isinstance(image, np.ndarray):
-        if len(image) != channels:
-            pixels = np.asarray(as_picture(image).convert(mode))
-            image = np.atleast_3d(pixels).transpose(2, 0, 1)
-        return run.fit_image(image)
-    return image
+    if isinstance(image, UnreadableImageError):
+        return image
+    if len(image) != channels:
+        image = np.atleast_3d(np.asarray(as_picture(image).convert(mode))).transpose(2, 0, 1)
+    return run.fit_image(image)
 
 
 def find_images(
