@@ -162,18 +162,6 @@ def test_a_mirror_that_is_no_web_address_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    root = tmp_path / "root"
-    root.mkdir()
-    (root / ".tiny.lock").symlink_to(victim)
-    with pytest.raises(DownloadError, match="root: cannot store tiny"):
-        download_dataset("tiny", root=root)
-    assert victim.read_text() == "mine"
-
-
 def serve_archive(server: FileServer, archive: bytes, patch: pytest.MonkeyPatch) -> None:
     server.files = {"/pub/cifar-10-binary.tar.gz": archive}
     patch.setitem(DATASETS, "cifar10", tiny_cifar(server.address, archive))

@@ -84,18 +84,6 @@ def test_a_damaged_idx_file_is_named(tmp_path: Path) -> None:
             read_idx(path)
 
 
-def test_a_gzipped_idx_file_that_unpacks_to_too_much_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("labelproof.data.published._IDX_LIMIT", 1000)
-    path = tmp_path / "train-images-idx3-ubyte.gz"
-    path.write_bytes(gzip.compress(idx_bytes(np.zeros((1, 8, 122), np.uint8))))
-    assert read_idx(path).shape == (1, 8, 122)
-    path.write_bytes(gzip.compress(idx_bytes(np.zeros(1 << 20, np.uint8))))
-    with pytest.raises(ValueError, match=f"^{path}: unpacks to more than 1000 "):
-        read_idx(path)
-
-
 def test_the_table_is_consistent() -> None:
     for name, dataset in DATASETS.items():
         assert dataset.name == name

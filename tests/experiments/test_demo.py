@@ -37,12 +37,11 @@ def test_every_base_is_there_plain_and_with_the_same_regulariser(tmp_path: Path)
     for run in runs:
         assert run.configuration.loss.endswith(sparse) == run.method.endswith("+SR")
     assert len({run.folder for run in runs}) == len(runs)
-
-
-def test_runs_differ_in_nothing_but_loss_and_seed(tmp_path: Path) -> None:
     setting = replace(SETTING, noise="pair:0.2", epochs=3)
     for run in plan(setting, seeds=[4, 5], folder=tmp_path):
         assert set(run.configuration.differences(setting)) <= {"loss", "seed"}
+    runs = make_plan(tmp_path, [1], extra=("CE", "mae", " MAE ", "fl(gamma=0.50)"))
+    assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
 
 
 def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_path: Path) -> None:
@@ -70,11 +69,6 @@ def test_a_loss_of_the_users_own_becomes_a_row(tmp_path: Path) -> None:
     assert [(row.method, row.loss) for row in rows(finished([run]))] == [
         ("gce( q=.7 )", "gce(q=0.7)")
     ]
-
-
-def test_a_loss_that_is_there_already_is_not_trained_twice(tmp_path: Path) -> None:
-    runs = make_plan(tmp_path, [1], extra=("CE", "mae", " MAE ", "fl(gamma=0.50)"))
-    assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
 
 
 def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:

@@ -131,9 +131,6 @@ def test_the_method_is_said_as_far_as_it_is_known() -> None:
     given = replace(audit, method={"predictions": "given"})
     assert "made elsewhere" in how(given)
     assert "what the model cannot tell apart" in limits(given)
-
-
-def test_a_rehearsal_is_not_taken_for_earnest() -> None:
     audit, _ = made_audit(20, ("a", "b"))
     method = {"predictions": "cross-validation"}
     said = how(replace(audit, method={**method, "noise": "symmetric:0.2"}))
@@ -164,14 +161,11 @@ def test_what_to_do_next_can_be_pasted_into_a_shell() -> None:
     assert commands(known, Path("a"))[-1][1].endswith("--data-root '/my data'")
 
 
-def test_the_confusion_counts_suspects_and_adds_up() -> None:
+def test_the_confusions_count_suspects_and_the_largest_come_first() -> None:
     findings, _ = make_findings(2000, 5)
     counts = confusion_counts(findings)
     np.testing.assert_array_equal(counts.sum(axis=0), np.bincount(findings.given, minlength=5))
     assert counts.sum() - np.trace(counts) == len(findings.suspects)
-
-
-def test_the_most_frequent_confusions_are_the_largest_of_the_estimate() -> None:
     findings, _ = make_findings(5000, 30)
     pairs = confusions(findings, confusion_counts(findings))
     sizes = np.bincount(findings.suggested, minlength=30)
@@ -180,9 +174,6 @@ def test_the_most_frequent_confusions_are_the_largest_of_the_estimate() -> None:
         np.sort(about.ravel())[::-1][: len(pairs)]
     )
     assert all(pair.about.low <= pair.about.value <= pair.about.high for pair in pairs)
-
-
-def test_the_most_frequent_confusions_stay_a_sentence() -> None:
     one = Estimate(0.1, 0.0, 0.2)
     pairs = [
         Pair(0, given, Estimate(9.6 / given, 1, 20), one, suspects=1) for given in (1, 2, 3, 4)
