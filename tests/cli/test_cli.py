@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from trained import labelproof_to_its_end
 from typer.testing import CliRunner
 
 from labelproof import __version__
 from labelproof.cli.commands import app
-from labelproof.experiments.demo import DemoRun, see_features
+from labelproof.data import load_digits
+from labelproof.experiments.demo import DemoRun
+from labelproof.experiments.embeddings import Embedding, embed
+from labelproof.training.trained_network import load_network
 
 runner = CliRunner()
 
@@ -54,9 +56,8 @@ def test_the_demo_trains_prints_writes_and_does_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Six networks' views of 60 test images are embedded sooner than those of all 450.
-    def see_a_few(run: DemoRun) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        features, labels = see_features(run)
-        return features[:60], labels[:60]
+    def see_a_few(run: DemoRun) -> Embedding:
+        return embed(load_network(run.folder), load_digits(), np.arange(60))
 
     def demo(*extra: str) -> str:
         arguments = ["demo", "--epochs", "1", "--seeds", "1", "--no-open", "--processes", "1"]
@@ -66,7 +67,7 @@ def test_the_demo_trains_prints_writes_and_does_nothing_twice(
         assert done.exit_code == 0, done.output
         return done.output
 
-    monkeypatch.setattr("labelproof.report.demo.see_features", see_a_few)
+    monkeypatch.setattr("labelproof.report.demo.embed_digits", see_a_few)
     first = demo()
     assert "GCE+SR" in first
     assert "6 of 6" in first

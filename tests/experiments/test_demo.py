@@ -7,6 +7,7 @@ import pytest
 from small_runs import weights_of
 
 from labelproof import format_loss, parse_loss
+from labelproof.data import load_digits
 from labelproof.experiments.demo import (
     BASES,
     SETTING,
@@ -17,12 +18,13 @@ from labelproof.experiments.demo import (
     finished,
     plan,
     rows,
-    see_features,
     train,
     train_all,
     unfinished,
 )
+from labelproof.experiments.embeddings import see_features
 from labelproof.training import DivergedError, RunRecord
+from labelproof.training.trained_network import load_network
 
 
 def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> list[DemoRun]:
@@ -81,7 +83,9 @@ def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:
 def test_features_are_what_the_last_layer_made_the_predictions_of(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1])[0]
     train(run)
-    features, labels = see_features(run)
+    dataset = load_digits()
+    labels = dataset.test.labels
+    features = see_features(load_network(run.folder), dataset, np.arange(len(labels)))
     weights = weights_of(run.folder / "checkpoint")
     logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
     with np.load(run.folder / "predictions.npz", allow_pickle=False) as arrays:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from labelproof.data.classes import DIGITS
 from labelproof.experiments.curves import Line, Panel
-from labelproof.experiments.demo import Result, Row, rows, see_features
-from labelproof.experiments.embeddings import to_plane
-from labelproof.report.figures import Scatter, draw_curves, draw_scatters, method_styles
+from labelproof.experiments.demo import Result, Row, embed_digits, rows
+from labelproof.report.figures import draw_curves, method_styles, to_svg
 from labelproof.report.page import write_page
+from labelproof.report.paper_figures import draw_embeddings
 
 SUFFIX = "+SR"
 ENOUGH_EPOCHS = 20
@@ -117,16 +118,14 @@ def _curves(results: Sequence[Result], metric: str, title: str, limits: tuple[fl
 
 def _embedding(results: Sequence[Result]) -> str:
     first = min(result.seed for result in results)
-    chosen = [result for result in results if result.seed == first]
-    # Plain losses in one row and their regularised forms below them.
-    chosen.sort(key=lambda result: _base(result.method) is not None)
-    scatters = []
-    for result in chosen:
-        features, labels = see_features(result.run)
-        points = to_plane(features)
-        title = f"{result.method} ({result.record.final_accuracy:.1f}%)"
-        scatters.append(Scatter(title, points, labels))
-    names = [str(label) for label in range(10)]
+    embeddings = [
+        replace(
+            embed_digits(result.run),
+            method=_base(result.method) or result.method,
+            noise="plain" if _base(result.method) is None else "with SR",
+        )
+        for result in results
+        if result.seed == first
+    ]
     title = "Features of the test images (t-SNE)"
-    columns = max(1, -(-len(scatters) // 2))
-    return draw_scatters(scatters, title=title, class_names=names, columns=columns)
+    return to_svg(draw_embeddings(embeddings, title=title, class_names=DIGITS), title)

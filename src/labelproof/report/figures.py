@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
@@ -16,7 +15,6 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from labelproof.experiments.curves import Panel
 from labelproof.losses import format_loss, parse_loss
@@ -34,15 +32,6 @@ Styles = Mapping[str, tuple[str, bool]]
 """For each line's name its colour, and whether it is dashed."""
 
 
-@dataclass(frozen=True)
-class Scatter:
-    """Points of the plane with a class each."""
-
-    title: str
-    points: NDArray[np.floating]
-    labels: NDArray[np.integer]
-
-
 def draw_curves(panel: Panel, styles: Styles, *, limits: tuple[float, float]) -> str:
     """Draw mean curves with a band from the lowest to the highest seed; return SVG."""
     figure = Figure(figsize=(5.6, 3.6), layout="constrained")
@@ -50,7 +39,7 @@ def draw_curves(panel: Panel, styles: Styles, *, limits: tuple[float, float]) ->
     _plot(axes, panel, styles, limits=limits)
     axes.set(title=panel.title)
     axes.legend(ncols=2, fontsize="small", frameon=False)
-    return _to_svg(figure, panel.title)
+    return to_svg(figure, panel.title)
 
 
 def _plot(
@@ -73,36 +62,6 @@ def _plot(
     soften(axes)
 
 
-def draw_scatters(
-    scatters: Sequence[Scatter], *, title: str, class_names: Sequence[str], columns: int = 2
-) -> str:
-    """Draw scatter plots side by side with one legend of classes; return SVG."""
-    rows = -(-len(scatters) // columns)
-    figure = Figure(figsize=(3.0 * columns, 2.7 * rows + 0.4), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes, scatter in zip(grid.flat, scatters, strict=False):
-        for label, name in enumerate(class_names):
-            chosen = scatter.points[scatter.labels == label]
-            color = CLASS_COLORS[label % len(CLASS_COLORS)]
-            axes.scatter(*chosen.T, s=6, color=color, label=name, rasterized=True, lw=0)
-        axes.set(title=scatter.title, xticks=[], yticks=[])
-        soften(axes)
-    for axes in grid.flat[len(scatters) :]:
-        axes.set_axis_off()
-    handles, names = grid.flat[0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        names,
-        loc="outside lower center",
-        ncols=len(class_names),
-        frameon=False,
-        markerscale=2,
-        handletextpad=0.1,
-        columnspacing=0.9,
-    )
-    return _to_svg(figure, title)
-
-
 def soften(axes: Axes) -> None:
     """Grey frames and ticks read on both backgrounds; the page colours the text."""
     for spine in axes.spines.values():
@@ -110,7 +69,8 @@ def soften(axes: Axes) -> None:
     axes.tick_params(color=_GREY)
 
 
-def _to_svg(figure: Figure, description: str) -> str:
+def to_svg(figure: Figure, description: str) -> str:
+    """A figure as SVG that stands in a page, with the description as its label."""
     figure.patch.set_alpha(0)
     for axes in figure.axes:
         axes.patch.set_alpha(0)
