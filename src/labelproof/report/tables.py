@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
+from typing import TypeAlias
 
 import pandas as pd
+from markupsafe import Markup, escape
 
 from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.tables import Comparison, Entry, ResultTable, compare, tolerance
@@ -31,20 +33,9 @@ _LATEX = {
 }
 
 
-@dataclass(frozen=True)
-class Text:
-    """What stands in a cell; the first part is bold where it is among the best."""
-
-    bold: str
-    rest: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a method's: what was measured, what was published, or the difference."""
-
-    kind: str
-    texts: Sequence[Text]
+Line: TypeAlias = tuple[str, list[str]]
+"""A line of a method's (measured, published, or the difference) and its cells; `**best**`."""
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 
 def table_markdown(table: ResultTable) -> str:
@@ -61,10 +52,9 @@ def table_markdown(table: ResultTable) -> str:
     """
     rows = [["method", "", *table.columns]]
     for method, lines in _rows(table):
-        for number, line in enumerate(lines):
-            texts = [(f"**{text.bold}**" if text.bold else "") + text.rest for text in line.texts]
+        for number, (kind, texts) in enumerate(lines):
             name = method.replace("|", "\\|").replace("*", "\\*") if number == 0 else ""
-            rows.append([name, line.kind, *texts])
+            rows.append([name, kind, *texts])
     return f"{caption(table)}\n\n{align_markdown(rows)}"
 
 
@@ -101,12 +91,9 @@ def table_latex(table: ResultTable) -> str:
     for method, lines in _rows(table):
         if body:
             body.append(r"    \addlinespace")
-        for number, line in enumerate(lines):
-            texts = [
-                (rf"\textbf{{{_latex(text.bold)}}}" if text.bold else "") + _latex(text.rest)
-                for text in line.texts
-            ]
-            cells = [_latex(method) if number == 0 else "", line.kind, *texts]
+        for number, (kind, texts) in enumerate(lines):
+            bold = [_BOLD.sub(r"\\textbf{\1}", _latex(text)) for text in texts]
+            cells = [_latex(method) if number == 0 else "", kind, *bold]
             body.append("    " + " & ".join(cells) + r" \\")
     head = ["method", "", *table.columns]
     return _latex_frame(caption(table), f"ll{'r' * len(table.columns)}", head, body)
@@ -161,6 +148,7 @@ def table_html(table: ResultTable) -> str:
         caption=caption(table),
         columns=table.columns,
         rows=_rows(table),
+        bold=lambda text: Markup(_BOLD.sub(r"<strong>\1</strong>", str(escape(text)))),  # noqa: S704
         command=f"labelproof table {table.table} --dataset {table.dataset} --format html",
     )
 
@@ -266,19 +254,15 @@ def _rows(table: ResultTable) -> list[tuple[str, list[Line]]]:
     for method in table.methods:
         entries = [table[method, column] for column in table.columns]
         ours = [_ours(entry, bold=method in best[entry.cell.column]) for entry in entries]
-        published = [Text("", _paper(entry)) for entry in entries]
-        if GRIDS[table.table].later:
-            lines = [Line("last", ours)]
-            if any(entry.n for entry in entries):
-                lines.append(Line("best", [_ours(_best(entry), bold=False) for entry in entries]))
-            if table.is_published(method):
-                lines.append(Line("published", published))
-            rows.append((method, lines))
-            continue
-        lines = [Line("ours", ours)]
+        published = [_paper(entry) for entry in entries]
+        later = GRIDS[table.table].later
+        lines: list[Line] = [("last" if later else "ours", ours)]
+        if later and any(entry.n for entry in entries):
+            lines.append(("best", [_ours(_best(entry)) for entry in entries]))
         if table.is_published(method):
-            lines.append(Line("paper", published))
-            lines.append(Line("difference", [Text("", _difference(entry)) for entry in entries]))
+            lines.append(("published" if later else "paper", published))
+            if not later:
+                lines.append(("difference", [_difference(entry) for entry in entries]))
         rows.append((method, lines))
     return rows
 
@@ -287,12 +271,11 @@ def _best(entry: Entry) -> Entry:
     return replace(entry, accuracies=entry.best)
 
 
-def _ours(entry: Entry, *, bold: bool) -> Text:
+def _ours(entry: Entry, *, bold: bool = False) -> str:
     if entry.mean is None:
-        return Text("", MISSING)
+        return MISSING
     whole = f"{with_spread(entry.mean, entry.std)} ({entry.n})"
-    value, _, rest = whole.partition(" ")
-    return Text(value, f" {rest}") if bold else Text("", whole)
+    return re.sub(r"^\S+", r"**\g<0>**", whole) if bold else whole
 
 
 def with_spread(mean: float, deviation: float | None) -> str:
@@ -445,8 +428,7 @@ def _seeds(found: Comparison) -> str:
 def _outside(entry: Entry) -> list[str]:
     cell = entry.cell
     place = [TABLES[cell.table], DATASETS[cell.dataset], cell.method, cell.column]
-    ours = _ours(entry, bold=False).rest
-    return [*place, ours, _paper(entry), _difference(entry), f"{tolerance(entry):.2f}"]
+    return [*place, _ours(entry), _paper(entry), _difference(entry), f"{tolerance(entry):.2f}"]
 
 
 def _missing(found: Comparison) -> str:
