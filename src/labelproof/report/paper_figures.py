@@ -82,15 +82,23 @@ class FigureKind:
 
     Attributes:
         summary: One line for a list of figures.
+        title: Above all panels; the dataset is put into its place.
         datasets: What it can be drawn for; the first is the paper's, or the first of the paper's.
         panels: From records and a dataset to what is drawn.
-        draw: From panels and a dataset to a figure.
+        styles: From a panel to the styles of the lines of all.
+        across: Panels in a row.
+        size: Of a panel, in inches.
+        limits: Of what is measured, where they are known.
     """
 
     summary: str
+    title: str
     datasets: tuple[str, ...]
     panels: Panels
-    draw: Callable[[Sequence[Panel], str], Figure]
+    styles: Callable[[Panel], Styles]
+    across: int
+    size: tuple[float, float]
+    limits: tuple[float, float] | None = None
 
     def has_records(self, store: RecordStore, dataset: str) -> bool:
         """Whether there is anything to draw."""
@@ -121,8 +129,24 @@ def draw_figure(
         ['no records yet']
     """
     kind = FIGURES[name]
+    panels = kind.panels(store, dataset, methods=methods, columns=columns)
+    styles, across = kind.styles(panels[0]), min(kind.across, len(panels))
+    width, height = kind.size
     with house_style():
-        return kind.draw(kind.panels(store, dataset, methods=methods, columns=columns), dataset)
+        figure = Figure(
+            (max(width * across, 6.3), height * -(-len(panels) // across) + 1.2),
+            layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.1),
+        )
+        title = kind.title.format(DATASETS[dataset])
+        figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
+        draw_panels(make_places(figure, panels, across), panels, styles, limits=kind.limits)
+        figure.legend(
+            handles=make_handles(styles),
+            loc="outside lower center",
+            ncols=max(across, 3),
+            frameon=False,
+        )
+    return figure
 
 
 def house_style() -> Any:
@@ -144,115 +168,65 @@ def save_figure(figure: Figure, path: Path) -> None:
         figure.savefig(path, dpi=200, bbox_inches="tight", metadata=dates.get(path.suffix.lower()))
 
 
-def _draw_accuracy(panels: Sequence[Panel], dataset: str) -> Figure:
-    columns = min(5, len(panels))
-    return _draw_panels(
-        f"Test accuracy (%) by epoch, {DATASETS[dataset]}",
-        (max(2.5 * columns, 6.3), 2.4),
-        panels,
-        method_styles(panels[0]),
-        columns=columns,
-    )
+def _shades(panel: Panel) -> Styles:
+    """From dark to light in the order of the lines."""
+    shades, last = colormaps["viridis"], max(len(panel.lines) - 1, 1)
+    return {
+        line.name: (to_hex(shades(0.88 * number / last)), False)
+        for number, line in enumerate(panel.lines)
+    }
 
 
-def _draw_sparse(panels: Sequence[Panel], dataset: str) -> Figure:
-    return _draw_panels(
-        f"Sparse rate and accuracy, {DATASETS[dataset]}",
-        (9.5, 3.4),
-        panels,
-        method_styles(panels[0]),
-        columns=2,
-        limits=(-2, 102),
-    )
-
-
-def _draw_sweep(name: str, panels: Sequence[Panel], dataset: str) -> Figure:
-    columns = min(2, len(panels))
-    shades, last = colormaps["viridis"], max(len(panels[0].lines) - 1, 1)
-    return _draw_panels(
-        f"Test accuracy (%) for different {SWEEPS[name]}, {DATASETS[dataset]}, symmetric 0.6",
-        (4.4 * columns + 2.2, 3.4),
-        panels,
-        {
-            line.name: (to_hex(shades(0.88 * number / last)), False)
-            for number, line in enumerate(panels[0].lines)
-        },
-        columns=columns,
-    )
-
-
-def _draw_memorisation(panels: Sequence[Panel], dataset: str) -> Figure:
-    # A row for each method, of as many rates as it has.
-    rates = len({panel.title.rpartition(" ")[2] for panel in panels})
-    columns = rates if rates > 1 else min(4, len(panels))
-    return _draw_panels(
-        f"What becomes of the training labels (%), {DATASETS[dataset]}",
-        (max(2.75 * columns, 6.6), 2.4),
-        panels,
-        {
-            name: (color, name == "wrong labels, true class predicted")
-            for name, color in zip(FITTED.values(), PALETTE, strict=False)
-        },
-        columns=columns,
-        limits=(-2, 102),
-    )
-
-
-def _draw_panels(
-    title: str,
-    size: tuple[float, float],
-    panels: Sequence[Panel],
-    styles: Styles,
-    *,
-    columns: int,
-    limits: tuple[float, float] | None = None,
-) -> Figure:
-    """A figure of all panels with one legend; its size is the whole width and a row's height."""
-    width, height = size
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.1)
-    figure = Figure((width, height * -(-len(panels) // columns) + 1.2), layout=layout)
-    figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
-    draw_panels(make_places(figure, panels, columns), panels, styles, limits=limits)
-    figure.legend(
-        handles=make_handles(styles),
-        loc="outside lower center",
-        ncols=max(columns, 3),
-        frameon=False,
-    )
-    return figure
+def _fates(_: Panel) -> Styles:
+    """What becomes of labels; dashed, where the true class is predicted instead."""
+    names = zip(FITTED.values(), PALETTE, strict=False)
+    return {name: (color, "true class" in name) for name, color in names}
 
 
 FIGURES: Mapping[str, FigureKind] = {
     "accuracy": FigureKind(
         "accuracy of every method by epoch, a panel for each kind and rate of noise",
+        "Test accuracy (%) by epoch, {}",
         ("mnist", "cifar10", "cifar100"),
         accuracy_panels,
-        _draw_accuracy,
+        method_styles,
+        across=5,
+        size=(2.5, 2.4),
     ),
     "sparse": FigureKind(
         "sparse rate and accuracy by epoch, symmetric noise 0.8",
+        "Sparse rate and accuracy, {}",
         ("mnist", "cifar10", "cifar100"),
         sparse_panels,
-        _draw_sparse,
+        method_styles,
+        across=2,
+        size=(4.75, 3.4),
+        limits=(-2, 102),
     ),
     "memorisation": FigureKind(
         "shares of right and wrong labels that are fitted, CE against CE+SR; not in the paper",
+        "What becomes of the training labels (%), {}",
         ("mnist", "cifar10", "cifar100"),
         memorisation_panels,
-        _draw_memorisation,
+        _fates,
+        across=4,
+        size=(2.75, 2.4),
+        limits=(-2, 102),
     ),
     **{
         name: FigureKind(
             f"accuracy by epoch for different {symbol}, symmetric noise 0.6",
+            f"Test accuracy (%) for different {symbol}, {{}}, symmetric 0.6",
             ("cifar10",),
             partial(sweep_panels, name),
-            partial(_draw_sweep, name),
+            _shades,
+            across=2,
+            size=(5.5, 3.4),
         )
         for name, symbol in SWEEPS.items()
     },
 }
 """What can be drawn from records, by name."""
-
 
 _PANEL = 2.7
 """Inches, of either side."""
