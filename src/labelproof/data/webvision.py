@@ -92,10 +92,11 @@ def load_webvision(
 
 def _read_synsets(path: Path) -> dict[str, str]:
     """Synsets and their first word, in the order of the labels."""
-    pairs = [line.partition(" ")[::2] for line in _lines(path)]
-    if not all(_SYNSET.fullmatch(synset) for synset, _ in pairs) or len(dict(pairs)) < len(pairs):
+    lines = [line.partition(" ") for line in _lines(path)]
+    synsets = {synset: words.split(",")[0].strip() or synset for synset, _, words in lines}
+    if not all(map(_SYNSET.fullmatch, synsets)) or len(synsets) < len(lines):
         raise ValueError(f"{path}: expected different synsets in lines such as 'n01440764 tench'")
-    return {synset: words.split(",")[0].strip() or synset for synset, words in pairs}
+    return synsets
 
 
 def _read_list(path: Path, folder: Path, synsets: int, classes: int) -> LabelledFiles:
