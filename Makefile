@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check package-types quick-tests coverage fuzz lint types docs serve-docs format clean
+.PHONY: help demo test check quick-tests coverage fuzz lint types docs serve-docs format clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,11 +19,8 @@ test: $(VENV)/.developer  ## Lint, types, docs, wheel and all tests
 	@$(MAKE) --no-print-directory --jobs=2 lint types docs
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-check: $(VENV)/.developer  ## While you work: lint, types of the package, quick tests, in two minutes
-	@$(MAKE) --no-print-directory --jobs=2 package-types lint quick-tests
-
-package-types: $(VENV)/.developer
-	@$(BIN)/basedpyright src
+check: $(VENV)/.developer  ## While you work: lint, types, quick tests, in two minutes
+	@$(MAKE) --no-print-directory --jobs=2 types lint quick-tests
 
 quick-tests: $(VENV)/.developer
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" tests/losses tests/noise
@@ -40,7 +37,7 @@ lint: $(VENV)/.developer  ## Style, formatting and the one-way dependencies
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
 
-types: $(VENV)/.developer  ## Static types of the package, tests, benchmarks and docs scripts
+types: $(VENV)/.developer  ## Static types of the package
 	@$(BIN)/basedpyright
 
 docs: $(VENV)/.developer  ## Build the docs site into site/, warnings are errors

@@ -179,8 +179,6 @@ class Child:
             )
             atexit.register(self.process.kill)
         process = self.process
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(json.dumps([name, seed]).encode() + b"\n")
         process.stdin.flush()
         answered = select.select([process.stdout], [], [], PATIENCE)[0]

@@ -124,7 +124,6 @@ def kinds(events: Iterable[Event]) -> list[str]:
 def outcome(folder: Path) -> dict[str, bytes]:
     """The bytes that two runs of one configuration have in common, however they came about."""
     kept = load_checkpoint(folder / "checkpoint", on_problem=print)
-    assert kept is not None
     return {
         "metrics": (folder / "metrics.jsonl").read_bytes(),
         "weights": save(kept.weights),
@@ -136,5 +135,4 @@ def outcome(folder: Path) -> dict[str, bytes]:
 def weights_of(checkpoints: Path) -> dict[str, torch.Tensor]:
     """Those of the newest checkpoint."""
     checkpoint = newest_whole(checkpoints)[1]
-    assert checkpoint is not None
     return checkpoint.weights

@@ -21,8 +21,6 @@ def load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         f"benchmark_{name}", ROOT / "benchmarks" / f"{name}.py"
     )
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses look for the module they are in
     spec.loader.exec_module(module)

@@ -127,8 +127,6 @@ def line_of(error: Exception, page: Path) -> int | None:
 
 def load_script(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -9,6 +9,8 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -23,6 +25,35 @@ def labelproof(*arguments: str | Path) -> Result:
         [str(argument) for argument in arguments],
         env={"COLUMNS": "200", "RANK": None, "WORLD_SIZE": None, "LABELPROOF_DATA": None},
     )
+
+
+def succeed(*arguments: str | Path) -> Result:
+    """Run a command that has to end well."""
+    result = labelproof(*arguments)
+    assert result.exit_code == 0, result.output or result.exception
+    return result
+
+
+def refusal(*arguments: str | Path) -> str:
+    """Run a command that has to be refused, and return its one line."""
+    result = labelproof(*arguments)
+    assert isinstance(result.exception, (ValueError, OSError)), result.output
+    assert "\n" not in str(result.exception)
+    return str(result.exception)
+
+
+def write_things(
+    path: Path, rows: int = 60, *, kinds: int = 3, label: str = "label", seed: int = 0
+) -> Path:
+    """Write a table of things whose kind their width and height tell."""
+    kind = np.arange(rows) % kinds
+    sizes = np.random.default_rng(seed).normal(np.stack([3 * kind, -2 * kind], axis=1), 0.3)
+    table = pd.DataFrame(sizes.round(4), columns=["width", "height"])
+    table["colour"] = np.array(["red", "blue"])[kind % 2]
+    table[label] = [f"kind {each}" for each in kind]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False)
+    return path
 
 
 def labelproof_to_its_end(

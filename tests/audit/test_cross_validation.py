@@ -49,7 +49,6 @@ def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_it(
     validation, _ = whole
     times = np.zeros(200, int)
     for job in validation.jobs:
-        assert job.folder is not None
         with np.load(job.folder / "predictions.npz") as arrays:
             held = arrays["held"]
         times[held] += 1
@@ -151,7 +150,6 @@ def test_where_a_network_collapses_all_parts_start_over_weaker(
     assert any(attempts.loss in line for line in said)
     for name in "12":
         record = read_record(validation.folder / name)
-        assert record is not None
         assert record.configuration["loss"] == attempts.loss
     predicted = validation.predictions().logits.argmax(axis=1)
     assert len(np.unique(predicted)) > 3

@@ -63,7 +63,7 @@ def make_audit(samples: list[str] | None = None, **changes: object) -> Audit:
         curves=[{"validation_accuracy": [40.0, 61.5]}],
         options={"label": None, "labels": "reviewed.csv"},
     )
-    return replace(audit, **changes)  # pyright: ignore[reportArgumentType]
+    return replace(audit, **changes)
 
 
 def same(first: Audit, second: Audit) -> None:

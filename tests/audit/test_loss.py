@@ -61,7 +61,7 @@ def test_of_a_rare_class_the_wrong_labels_are_found_and_not_all(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     wrong = write_rare(tmp_path / "table.csv")
-    command = ("audit", "table.csv", "--label", "fraud", "--folds", "3", "--epochs", "20")
+    command = ("audit", "table.csv", "--label", "fraud", "--folds", "2", "--epochs", "15")
     result = labelproof(*command, "--device", "cpu")
     assert result.exit_code == 0, result.output
     assert "hardly ever" not in result.output

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from audit.noisy_logits import Made, draw_labels, make, pair, softmax, symmetric, temperature_of
+from hypothesis import given as examples
+from hypothesis import strategies as st
 
-from labelproof.audit.labels import resample
+from labelproof.audit import noise_model
+from labelproof.audit.labels import audit_logits
+from labelproof.audit.least_squares import fit_least_squares
 from labelproof.audit.noise_model import (
     NoiseModel,
     fit_noise_model,
+    log_posterior,
     shift,
     warmest,
 )
@@ -54,23 +61,23 @@ def test_nothing_explains_the_labels_better_not_even_the_truth(
     assert model.likelihood > truth - 1e-3 - len(transition) / len(made.given)
 
 
-@pytest.mark.parametrize(("classes", "deviation"), [(3, 2.5), (10, 1.5)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_temperature_comes_back(kind: str, classes: int, deviation: float) -> None:
+def test_the_temperature_comes_back() -> None:
     # Of logits that leave a doubt: without one, any temperature that is low enough will do.
-    made = make(6000, KINDS[kind](classes), deviation=deviation)
-    found = fit_noise_model(made.logits, made.given).temperature
-    assert found == pytest.approx(temperature_of(deviation=deviation), rel=0.3)
+    for classes, deviation in ((3, 2.5), (10, 1.5)):
+        for transition in KINDS.values():
+            made = make(6000, transition(classes), deviation=deviation)
+            found = fit_noise_model(made.logits, made.given).temperature
+            assert found == pytest.approx(temperature_of(deviation=deviation), rel=0.3)
 
 
-@pytest.mark.parametrize("factor", [5.0, 0.3])
-def test_it_does_not_matter_how_sure_the_network_claims_to_be(factor: float) -> None:
+def test_it_does_not_matter_how_sure_the_network_claims_to_be() -> None:
     made = make(4000, pair(10, 0.25))
     plain = fit_noise_model(made.logits, made.given)
-    other = fit_noise_model(made.logits * np.float32(factor), made.given)
-    assert other.noise_rate == pytest.approx(plain.noise_rate, abs=0.005)
-    assert other.temperature == pytest.approx(plain.temperature * factor, rel=0.2)
-    np.testing.assert_allclose(other.transition, plain.transition, atol=0.01)
+    for factor in (5.0, 0.3):
+        other = fit_noise_model(made.logits * np.float32(factor), made.given)
+        assert other.noise_rate == pytest.approx(plain.noise_rate, abs=0.005)
+        assert other.temperature == pytest.approx(plain.temperature * factor, rel=0.2)
+        np.testing.assert_allclose(other.transition, plain.transition, atol=0.01)
 
 
 def test_the_order_of_the_classes_does_not_matter() -> None:
@@ -87,98 +94,145 @@ def test_the_order_of_the_classes_does_not_matter() -> None:
     assert permuted.temperature == pytest.approx(plain.temperature, rel=1e-3)
 
 
-def corner(name: str) -> tuple[np.ndarray, np.ndarray]:
-    generator = np.random.default_rng(0)
-    made = make(300, symmetric(4, 0.2))
-    logits, given = made.logits.copy(), made.given.copy()
-    hidden = np.finfo(np.float32).min
-    if name == "a class that is never given":
-        given[given == 2] = 1
-    elif name == "a class that is never predicted":
-        logits[:, 2] = -50
-    elif name == "a class that neither occurs nor is predicted":
-        logits[:, 3], given = -50, given % 3
-    elif name == "one sample a class":
-        logits, given = 3 * np.eye(7), np.arange(7)
-    elif name == "two classes":
-        made = make(200, symmetric(2, 0.2))
-        logits, given = made.logits, made.given
-    elif name == "all labels the same":
-        given = np.full(300, 3)
-    elif name == "all predictions the same":
-        logits = np.tile([0.0, 1.0, 2.0, 3.0], (300, 1))
-    elif name == "no prediction at all":
-        logits = np.zeros((300, 4))
-    elif name == "a single sample":
-        logits, given = logits[:1], given[:1]
-    elif name == "a single sample with the other label":
-        logits, given = np.array([[9.0, 0.0]]), np.array([1])
-    elif name == "every label wrong":
-        logits, given = 9 * np.eye(4)[made.true], (made.true + 1) % 4
-    elif name == "classes that are ruled out":
-        logits[generator.random(logits.shape) < 0.3] = -np.inf
-        logits[np.arange(300), made.true] = 5
-    elif name == "classes that are hidden":
-        logits[generator.random(logits.shape) < 0.3] = hidden
-        logits[np.arange(300), made.true] = -hidden
-    elif name == "logits of a thousand":
-        logits *= 1000
-    return logits.astype(np.float32), given.astype(np.int64)
+def corners() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    made, two = make(300, symmetric(4, 0.2)), make(200, symmetric(2, 0.2))
+    logits, given, hidden = made.logits, made.given, np.finfo(np.float32).min
+    some = np.random.default_rng(0).random(logits.shape) < 0.3
+    here, column = np.eye(4, dtype=bool)[made.true], np.arange(4)
+    return {
+        "a class that is never given": (logits, np.where(given == 2, 1, given)),
+        "a class that is never predicted": (np.where(column == 2, -50, logits), given),
+        "a class that is nowhere": (np.where(column == 3, -50, logits), given % 3),
+        "one sample a class": (3 * np.eye(7), np.arange(7)),
+        "two classes": (two.logits, two.given),
+        "all labels the same": (logits, np.full(300, 3)),
+        "all predictions the same": (np.tile([0.0, 1.0, 2.0, 3.0], (300, 1)), given),
+        "no prediction at all": (np.zeros((300, 4)), given),
+        "a single sample": (logits[:1], given[:1]),
+        "a single sample with the other label": (np.array([[9.0, 0.0]]), np.array([1])),
+        "every label wrong": (9 * here, (made.true + 1) % 4),
+        "classes that are ruled out": (np.where(here, 5, np.where(some, -np.inf, logits)), given),
+        "classes that are hidden": (np.where(here, -hidden, np.where(some, hidden, logits)), given),
+        "logits of a thousand": (logits * 1000, given),
+    }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "a class that is never given",
-        "a class that is never predicted",
-        "a class that neither occurs nor is predicted",
-        "one sample a class",
-        "two classes",
-        "all labels the same",
-        "all predictions the same",
-        "no prediction at all",
-        "a single sample",
-        "a single sample with the other label",
-        "every label wrong",
-        "classes that are ruled out",
-        "classes that are hidden",
-        "logits of a thousand",
-    ],
-)
-def test_corners_give_numbers_and_no_warning(name: str) -> None:
-    logits, given = corner(name)
-    sure = warmest(shift(logits), 0.999)
-    assert 0.05 <= sure <= 20
-    for model in (fit_noise_model(logits, given), fit_noise_model(logits, given, temperature=sure)):
-        assert np.isfinite(model.transition).all()
-        np.testing.assert_allclose(model.transition.sum(axis=1), 1)
-        assert np.isfinite([model.temperature, model.likelihood]).all()
-        assert 0 <= model.noise_rate <= 1
-        for joint in (model.joint, *resample(logits, given, model, times=5, seed=0, shared=0.2)):
-            assert joint.min() >= 0
-            assert joint.sum() == pytest.approx(1, abs=1e-4)
+def test_corners_give_numbers_and_no_warning() -> None:
+    for name, (logits, given) in corners().items():
+        logits, given = logits.astype(np.float32), given.astype(np.int64)
+        sure = warmest(shift(logits), 0.999)
+        assert 0.05 <= sure <= 20, name
+        for temperature in (None, sure):
+            model = fit_noise_model(logits, given, temperature=temperature)
+            assert np.isfinite(model.transition).all(), name
+            np.testing.assert_allclose(model.transition.sum(axis=1), 1)
+            assert np.isfinite([model.temperature, model.likelihood]).all(), name
+            assert 0 <= model.noise_rate <= 1, name
+            assert model.joint.min() >= 0, name
+            assert model.joint.sum() == pytest.approx(1, abs=1e-4), name
+            fixed = temperature is not None
+            squares = fit_least_squares(logits, given, model.temperature, fixed=fixed)
+            assert np.isfinite(squares.transition).all(), name
+            assert np.isfinite([squares.rate, squares.rate_error, squares.temperature]).all(), name
+            assert min(squares.variance.min(), squares.prior.min()) >= 0, name
 
 
-def test_draws_are_the_same_by_their_seed_and_spread_as_chance_does() -> None:
-    # Nothing is in doubt, so that the rate is a share that was counted.
+def test_the_standard_error_is_that_of_a_count_where_nothing_is_in_doubt() -> None:
     true = np.arange(1000) % 4
-    given = draw_labels(true, symmetric(4, 0.2), seed=3)
     logits = (30 * np.eye(4)[true]).astype(np.float32)
-    model = fit_noise_model(logits, given)
-    rates = [
-        [1 - np.trace(each) for each in resample(logits, given, model, times=60, seed=seed)]
-        for seed in (0, 0, 1)
-    ]
-    assert rates[0] == rates[1] != rates[2]
-    expected = np.sqrt(0.2 * 0.8 / 1000)
-    assert np.std(rates[0]) == pytest.approx(expected, rel=0.35)
-    assert np.mean(rates[0]) == pytest.approx(np.mean(given != true), abs=expected)
+    errors = []
+    for seed in range(5):
+        given = draw_labels(true, symmetric(4, 0.2), seed=seed)
+        squares = fit_least_squares(logits, given, 1.0)
+        assert squares.rate == pytest.approx(np.mean(given != true), abs=1e-3)
+        assert squares.worth == pytest.approx([250] * 4, rel=0.01)
+        errors.append(squares.rate_error)
+    # In some of them halves differ by more than chance explains, by chance.
+    assert np.median(errors) == pytest.approx(np.sqrt(0.2 * 0.8 / 1000), rel=0.1)
 
 
-@pytest.mark.parametrize("factor", [0.5, 1.0, 4.0])
-def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure(factor: float) -> None:
+def test_least_squares_are_right_on_average_with_few_samples_of_a_class() -> None:
+    drawn = [make(400, symmetric(40, 0.2), scale=4, seed=seed) for seed in range(12)]
+    found = [fit_least_squares(each.logits, each.given, temperature_of(4)) for each in drawn]
+    rates = np.array([squares.rate for squares in found])
+    wrong = np.array([each.rate for each in drawn])
+    assert np.mean(rates - wrong) == pytest.approx(0, abs=0.02)
+    errors = np.array([squares.rate_error for squares in found])
+    assert np.sqrt(np.mean((rates - 0.2) ** 2)) < 1.5 * errors.mean()
+    assert errors.mean() < 0.06
+    # A fit with positive entries takes chance for noise, less so with the prior.
+    plain, shrunk = (
+        np.mean(
+            [
+                fit_noise_model(
+                    each.logits,
+                    each.given,
+                    temperature=squares.temperature,
+                    prior=squares.prior * factor,
+                ).noise_rate
+                for each, squares in zip(drawn, found, strict=True)
+            ]
+        )
+        for factor in (0, 1)
+    )
+    assert plain > shrunk + 0.02 > 0.2
+
+
+def test_predictions_that_no_temperature_mends_widen_the_intervals() -> None:
+    made = make(20_000, symmetric(3, 0.2), scale=4)
+    biased = made.logits + np.array([1.0, 0.0, -0.5], np.float32)
+    right, wrong = (
+        fit_least_squares(logits, made.given, temperature_of(4)) for logits in (made.logits, biased)
+    )
+    spread = np.sqrt([right.variance, wrong.variance])
+    assert spread[1].mean() > 2 * spread[0].mean()
+    assert (np.abs(wrong.transition - symmetric(3, 0.2)) < 2.5 * spread[1]).all()
+
+
+def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure() -> None:
     plain = make(1000, symmetric(5, 0.2)).logits
-    logits = plain * np.float32(factor)
-    found = warmest(shift(logits), 0.999)
-    assert softmax(logits, found).max(axis=1).mean() == pytest.approx(0.999, abs=2e-4)
-    assert found == pytest.approx(factor * warmest(shift(plain), 0.999), rel=1e-3)
+    for factor in (0.5, 1.0, 4.0):
+        logits = plain * np.float32(factor)
+        found = warmest(shift(logits), 0.999)
+        assert softmax(logits, found).max(axis=1).mean() == pytest.approx(0.999, abs=2e-4)
+        assert found == pytest.approx(factor * warmest(shift(plain), 0.999), rel=1e-3)
+
+
+# Few samples draw the temperature towards 1.
+
+
+def prior(temperature: float, samples: int) -> float:
+    return log_posterior(NoiseModel(np.eye(2), temperature, 0.0, np.eye(2) / 2), samples)
+
+
+@examples(st.floats(0.05, 20), st.integers(1, 4_999))
+def test_it_draws_towards_one_alike_from_both_sides(temperature: float, samples: int) -> None:
+    assert prior(temperature, samples) <= 0 == prior(1.0, samples)
+    assert prior(temperature, samples) == pytest.approx(prior(1 / temperature, samples))
+    assert prior(temperature**2, samples) <= prior(temperature, samples)
+    assert prior(temperature, samples + 5_000) == 0  # many samples speak for themselves
+
+
+def calibrated(samples: int, seed: int) -> Made:
+    """Logits that mean what they say, and labels of which 15% are wrong."""
+    generator = np.random.default_rng(seed)
+    logits = generator.normal(0, 3, (samples, 4)).astype(np.float32)
+    drawn = generator.random((samples, 1))
+    true = (softmax(logits).cumsum(axis=1) > drawn).argmax(axis=1).astype(np.int64)
+    return Made(logits, draw_labels(true, symmetric(4, 0.15), seed=seed), true)
+
+
+def squared_error(made: Made) -> float:
+    """Of the scores as probabilities."""
+    score = audit_logits(made.logits, made.given).score
+    return float(np.mean((score - (made.given != made.true)) ** 2))
+
+
+def test_few_samples_are_judged_better_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [calibrated(60, seed) for seed in range(8)]
+    distance = [abs(math.log(fit_noise_model(m.logits, m.given).temperature)) for m in drawn]
+    error = np.mean([squared_error(made) for made in drawn])
+    monkeypatch.setattr(noise_model, "_FEW", 1)
+    without = [abs(math.log(fit_noise_model(m.logits, m.given).temperature)) for m in drawn]
+    assert np.mean(distance) < 0.75 * np.mean(without)
+    assert error < np.mean([squared_error(made) for made in drawn])

@@ -114,7 +114,6 @@ def test_a_row_is_known_again_when_others_change_and_in_another_process(tmp_path
     places = ["line 2", "line 3", "line 4", "line 9"]
     dataset = load_dataset(table)
     before = mark_rows(read_cells(dataset, table), places)
-    assert before is not None
     # The marks of an audit on disk are compared with those that a later process finds.
     assert before.tolist() == [76157716, 2986833095, 3045821037, 0]
     # A fraction in another row makes the column one of floats.
@@ -152,7 +151,6 @@ def test_labels_from_a_file_are_put_on_again(photos: Path) -> None:
     audit = audit_of(photos, labels=str(file))
     assert audit.samples[0] == "cat/1.png"
     samples = open_samples(audit)
-    assert samples.dataset is not None
     assert samples.dataset.train.labels.tolist() == [1, 0, 1, 1, 1]
     assert np.array_equal(colours(samples.picture(0, side=96)), pixels(make_image(1)))
     file.unlink()

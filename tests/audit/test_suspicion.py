@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from audit.noisy_logits import draw_labels, make, softmax, symmetric
@@ -104,10 +106,10 @@ def test_scores_are_how_often_labels_are_wrong() -> None:
             assert wrong[chosen].mean() == pytest.approx(found.score[chosen].mean(), abs=0.06)
 
 
-@pytest.mark.parametrize("low", [-np.inf, float(np.finfo(np.float32).min), -1e30])
-def test_classes_that_are_ruled_out_leave_numbers(low: float) -> None:
-    logits = np.array([[0.0, low, low], [5.0, 0.0, low], [1.0, low, 0.0]])
-    for temperature in (0.05, 1.0, 20.0):
+def test_classes_that_are_ruled_out_leave_numbers() -> None:
+    lowest = (-np.inf, float(np.finfo(np.float32).min), -1e30)
+    for low, temperature in itertools.product(lowest, (0.05, 1.0, 20.0)):
+        logits = np.array([[0.0, low, low], [5.0, 0.0, low], [1.0, low, 0.0]])
         found = suspect(logits, np.array([1, 2, 0]), model_of(symmetric(3, 0.2), temperature))
         assert np.isfinite(found.score).all()
         assert found.score[0] == 1

@@ -5,27 +5,27 @@ import json
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from small_runs import StopAfter
-from trained import labelproof
+from trained import labelproof, labelproof_to_its_end, refusal, succeed, write_things
 from typer.testing import Result
 
 from labelproof.audit import Audit, open_samples
 from labelproof.audit.folder import AUDIT, PAGE, REVIEW, RUNS, SAMPLES, SETTINGS, SUSPECTS
-from labelproof.cli.main import run as program
 from labelproof.data import load_digits
 from labelproof.training.run_folder import owning
 
-DIGITS = (
-    *("audit", "digits", "--noise", "symmetric:0.2", "--epochs", "12", "--batch-size", "32"),
-    *("--learning-rate", "0.05", "--folds", "2", "--network", "mlp(hidden=32,depth=1)"),
-    *("--device", "cpu"),
+TRAINING = (
+    *("digits", "--noise", "symmetric:0.2", "--epochs", "12", "--batch-size", "32"),
+    *("--learning-rate", "0.05", "--network", "mlp(hidden=32,depth=1)", "--device", "cpu"),
 )
+DIGITS = ("audit", *TRAINING, "--folds", "2")
+SMALL = ("--network", "mlp(hidden=8,depth=1)", "--epochs", "1", "--device", "cpu")
+QUICK = (*SMALL, "--folds", "2")
 FILES = {AUDIT, SAMPLES, SUSPECTS, PAGE}
 
 
@@ -33,9 +33,7 @@ FILES = {AUDIT, SAMPLES, SUSPECTS, PAGE}
 def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     """The audit of the digits with noise on them, and what was printed."""
     folder = tmp_path_factory.mktemp("audit") / "digits-audit"
-    result = labelproof(*DIGITS, "--output", folder)
-    assert result.exit_code == 0, result.output
-    return folder, result
+    return folder, succeed(*DIGITS, "--output", folder)
 
 
 def names_in(folder: Path) -> set[str]:
@@ -50,90 +48,62 @@ def suspects_in(folder: Path) -> list[dict[str, str]]:
 def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(
     digits: tuple[Path, Result],
 ) -> None:
-    folder, _ = digits
+    folder, result = digits
     assert names_in(folder) == FILES | {SETTINGS}
     audit = Audit.read(folder)
     true = load_digits().train.labels
     wrong = np.flatnonzero(audit.findings.given != true)
     assert len(wrong) == pytest.approx(0.2 * len(true), rel=0.2)
-    rate = audit.findings.noise_rate
-    assert rate.value == pytest.approx(len(wrong) / len(true), abs=0.05)
+    assert audit.findings.noise_rate.value == pytest.approx(len(wrong) / len(true), abs=0.05)
     suspects = audit.findings.suspects
     assert np.isin(suspects, wrong).mean() > 0.8
     assert np.isin(wrong, suspects).mean() > 0.8
     assert [row["sample"] for row in suspects_in(folder)] == [str(place) for place in suspects]
-    assert audit.method["predictions"] == "cross-validation"
-    assert (audit.method["folds"], audit.method["epochs"]) == (2, 12)
-    assert audit.method["loss"] == "gce(q=0.7)"
+    method = ("predictions", "folds", "epochs", "loss")
+    assert [audit.method[key] for key in method] == ["cross-validation", 2, 12, "gce(q=0.7)"]
     assert len(audit.curves) == 2
-
-
-def test_what_was_found_is_said_in_a_few_lines(digits: tuple[Path, Result]) -> None:
-    folder, result = digits
-    audit = Audit.read(folder)
-    said = result.stdout
-    assert "Data: 1,347 images, 10 classes" in said
-    assert "Cross-validation: 2 networks (mlp(depth=1,hidden=32)" in said
-    assert "each for 12 epochs on 1 of 2 parts, gce(q=0.7)" in said
-    assert audit.findings.noise_rate.as_percent() in said
-    assert f"Suspects: {folder / SUSPECTS}" in said
-    assert f"Next: labelproof review {folder}" in said
-    wrong = int(np.count_nonzero(audit.findings.given != load_digits().train.labels))
-    assert f"Rehearsal: {wrong:,} labels were made wrong" in said
     assert result.stderr == ""
+    for said in (
+        "Data: 1,347 images, 10 classes",
+        "Cross-validation: 2 networks (mlp(depth=1,hidden=32)",
+        "each for 12 epochs on 1 of 2 parts, gce(q=0.7)",
+        audit.findings.noise_rate.as_percent(),
+        f"Rehearsal: {len(wrong):,} labels were made wrong",
+        f"Suspects: {folder / SUSPECTS}",
+        f"Next: labelproof review {folder}",
+    ):
+        assert said in result.stdout
 
 
 def test_the_second_time_it_says_the_same_and_trains_nothing(digits: tuple[Path, Result]) -> None:
     folder, first = digits
     written = (folder / AUDIT).read_bytes()
-    again = labelproof(*DIGITS, "--output", folder)
-    assert again.exit_code == 0
+    again = succeed(*DIGITS, "--output", folder)
     assert "Finished before, and not trained again; --fresh trains it anew:" in again.stdout
     assert again.stdout.splitlines()[-5:] == first.stdout.splitlines()[-5:]
     assert "epoch 1" not in again.stdout
+    for option, value, said in (
+        ("--epochs", "5", "epochs 12"),
+        ("--folds", "3", "folds 2"),
+        ("--noise", "symmetric:0.3", "noise 'symmetric:0.2"),
+        ("--loss", "ce", "loss 'gce"),
+        ("--seed", "7", "seed"),
+    ):
+        refused = refusal(*DIGITS, option, value, "--output", folder)
+        assert "holds an audit with other settings" in refused
+        assert said in refused
     assert (folder / AUDIT).read_bytes() == written
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (("--epochs", "5"), "epochs 12"),
-        (("--folds", "3"), "folds 2"),
-        (("--noise", "symmetric:0.3"), "noise 'symmetric:0.2"),
-        (("--loss", "ce"), "loss 'gce"),
-        (("--seed", "7"), "seed"),
-    ],
-)
-def test_other_settings_in_the_same_folder_are_refused(
-    digits: tuple[Path, Result], changes: tuple[str, str], said: str
-) -> None:
-    folder, _ = digits
-    before = (folder / AUDIT).read_bytes()
-    result = labelproof(*DIGITS, *changes, "--output", folder)
-    assert isinstance(result.exception, ValueError)
-    assert "holds an audit with other settings" in str(result.exception)
-    assert said in str(result.exception)
-    assert (folder / AUDIT).read_bytes() == before
 
 
 def test_a_fresh_audit_keeps_what_was_decided(digits: tuple[Path, Result], tmp_path: Path) -> None:
     folder = tmp_path / "audit"
     shutil.copytree(digits[0], folder)
     (folder / REVIEW).write_bytes(b"decisions")
-    result = labelproof(*DIGITS, "--epochs", "1", "--fresh", "--output", folder)
-    assert result.exit_code == 0, result.output
+    result = succeed(*DIGITS, "--epochs", "1", "--fresh", "--output", folder)
     assert "Finished before" not in result.stdout
     assert Audit.read(folder).method["epochs"] == 1
     assert (folder / REVIEW).read_bytes() == b"decisions"
     assert names_in(folder) == FILES | {SETTINGS, REVIEW}
-
-
-def test_a_folder_in_use_is_refused(digits: tuple[Path, Result], tmp_path: Path) -> None:
-    with owning(tmp_path / "audit"):
-        for command in (DIGITS, given_command(tmp_path)):
-            result = labelproof(*command, "--output", tmp_path / "audit")
-            assert isinstance(result.exception, ValueError)
-            assert f"pid {os.getpid()}" in str(result.exception)
 
 
 def given_command(folder: Path, samples: int = 200) -> tuple[str | Path, ...]:
@@ -146,18 +116,21 @@ def given_command(folder: Path, samples: int = 200) -> tuple[str | Path, ...]:
     return ("audit", folder / "labels.npy", "--probabilities", folder / "table.npy")
 
 
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    with owning(tmp_path / "audit"):
+        for command in (DIGITS, given_command(tmp_path)):
+            assert f"pid {os.getpid()}" in refusal(*command, "--output", tmp_path / "audit")
+
+
 def test_labels_and_probabilities_from_files_need_no_data(tmp_path: Path) -> None:
-    result = labelproof(*given_command(tmp_path), "--output", tmp_path / "audit")
-    assert result.exit_code == 0, result.output
+    succeed(*given_command(tmp_path), "--output", tmp_path / "audit")
     assert names_in(tmp_path / "audit") == FILES
     audit = Audit.read(tmp_path / "audit")
     assert np.array_equal(np.sort(audit.findings.suspects), np.arange(0, 200, 10))
-    assert audit.kind == "unknown"
-    assert audit.class_names == ("0", "1", "2", "3")
+    assert (audit.kind, audit.class_names) == ("unknown", ("0", "1", "2", "3"))
     assert audit.findings.noise_rate.low < 0.1 < audit.findings.noise_rate.high
     # Made anew each time: it takes no time, and nothing is lost by it.
-    again = labelproof(*given_command(tmp_path, 100), "--output", tmp_path / "audit")
-    assert again.exit_code == 0, again.output
+    succeed(*given_command(tmp_path, 100), "--output", tmp_path / "audit")
     assert len(Audit.read(tmp_path / "audit").findings) == 100
 
 
@@ -165,17 +138,14 @@ def test_an_audit_that_was_trained_and_one_that_was_not_do_not_replace_each_othe
     digits: tuple[Path, Result], tmp_path: Path
 ) -> None:
     np.save(tmp_path / "p.npy", np.eye(10, dtype=np.float32)[load_digits().train.labels])
-    given = ("audit", "digits", "--probabilities", tmp_path / "p.npy")
+    given = ("audit", "digits", "--probabilities", tmp_path / "p.npy", "--output")
     shutil.copytree(digits[0], tmp_path / "trained")
-    over = labelproof(*given, "--output", tmp_path / "trained")
-    assert "holds an audit for which networks were trained" in str(over.exception)
-    assert Audit.read(tmp_path / "trained").method["predictions"] == "cross-validation"
-    assert labelproof(*given, "--output", tmp_path / "given").exit_code == 0
-    under = labelproof(*DIGITS, "--output", tmp_path / "given")
-    assert "holds an audit that is not of this call" in str(under.exception)
-    assert Audit.read(tmp_path / "given").method["predictions"] == "given"
-    replaced = labelproof(*given, "--output", tmp_path / "trained", "--fresh")
-    assert replaced.exit_code == 0, replaced.output
+    assert "networks were trained" in refusal(*given, tmp_path / "trained")
+    succeed(*given, tmp_path / "given")
+    assert "not of this call" in refusal(*DIGITS, "--output", tmp_path / "given")
+    for name, predictions in (("trained", "cross-validation"), ("given", "given")):
+        assert Audit.read(tmp_path / name).method["predictions"] == predictions
+    succeed(*given, tmp_path / "trained", "--fresh")
     assert names_in(tmp_path / "trained") == FILES
 
 
@@ -200,105 +170,62 @@ def make_squares(folder: Path, *, each: int = 20, planted: int = 2) -> list[str]
     return sorted(wrong)
 
 
-SQUARES = (
-    *("--epochs", "25", "--folds", "3", "--batch-size", "8", "--learning-rate", "0.05"),
-    *("--network", "cnn4(width=4,hidden=16)", "--augmentation", "resized-crop:16"),
-    *("--device", "cpu", "--seed", "1"),
-)
+def colour_of(sample: str) -> str:
+    return sample.split("/")[1].split("-")[0]
 
 
-@pytest.fixture(scope="module")
-def squares(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A folder with the squares and their audit, and those that are wrong."""
-    folder = tmp_path_factory.mktemp("squares")
-    wrong = make_squares(folder / "squares")
-    result = labelproof(
-        *("audit", folder / "squares", *SQUARES, "--output", folder / "audit"),
+def test_images_in_the_wrong_folder_are_the_suspects(tmp_path: Path) -> None:
+    photos, output = tmp_path / "squares", tmp_path / "audit"
+    wrong = make_squares(photos)
+    succeed(
+        *("audit", photos, "--epochs", "25", "--folds", "3", "--batch-size", "8", "--seed", "1"),
+        *("--learning-rate", "0.05", "--network", "cnn4(width=4,hidden=16)", "--device", "cpu"),
+        *("--augmentation", "resized-crop:16", "--output", output),
     )
-    assert result.exit_code == 0, result.output
-    return folder, wrong
-
-
-def test_images_in_the_wrong_folder_are_the_suspects(squares: tuple[Path, list[str]]) -> None:
-    folder, wrong = squares
-    rows = suspects_in(folder / "audit")
+    rows = suspects_in(output)
     assert sorted(row["sample"] for row in rows) == wrong
     for row in rows:
         assert row["given"] == row["sample"].split("/")[0]
-        assert row["suggested"] == row["sample"].split("/")[1].split("-")[0]
-    audit = Audit.read(folder / "audit")
-    assert audit.data == str(folder / "squares")
+        assert row["suggested"] == colour_of(row["sample"])
+    audit = Audit.read(output)
+    assert audit.data == str(photos)
     picture, kind = open_samples(audit).picture(int(audit.findings.suspects[0]), side=96)
     assert kind == "image/png"
     assert picture
-    page = (folder / "audit" / PAGE).read_text()
+    page = (output / PAGE).read_text()
     assert all(name.split("/")[1] in page for name in wrong)
 
 
-def test_labels_of_a_review_stand_in_place_of_the_datas(
-    squares: tuple[Path, list[str]], tmp_path: Path
-) -> None:
-    folder, wrong = squares
-    file = tmp_path / "reviewed.csv"
-    right = [f"{name},{name.split('/')[1].split('-')[0]}" for name in wrong[1:]]
+def test_labels_of_a_review_stand_in_place_of_the_datas(tmp_path: Path) -> None:
+    photos, file, table = tmp_path / "squares", tmp_path / "reviewed.csv", tmp_path / "p.npy"
+    wrong = make_squares(photos)
+    right = [f"{name},{colour_of(name)}" for name in wrong[1:]]
     file.write_text("\n".join(["sample,label", f"{wrong[0]},", *right]) + "\n")
-    table = tmp_path / "p.npy"
-    given = tmp_path / "given"
     # Nothing is trained, so that it takes no time: the truth as probabilities.
-    names = sorted(str(p.relative_to(folder / "squares")) for p in folder.glob("squares/*/*.png"))
+    names = sorted(str(path.relative_to(photos)) for path in photos.glob("*/*.png"))
     names.remove(wrong[0])
-    colours = [list(COLOURS).index(name.split("/")[1].split("-")[0]) for name in names]
-    np.save(table, np.eye(3)[colours])
-    command = ("audit", folder / "squares", "--probabilities", table, "--output", given)
-    without = labelproof(*command)
-    assert "one for each of 59 rows of the probabilities, got 60" in str(without.exception)
-    result = labelproof(*command, "--labels", file)
-    assert result.exit_code == 0, result.output
-    audit = Audit.read(given)
+    np.save(table, np.eye(3)[[list(COLOURS).index(colour_of(name)) for name in names]])
+    command = ("audit", photos, "--probabilities", table, "--output", tmp_path / "given")
+    assert "59 rows of the probabilities, got 60" in refusal(*command)
+    succeed(*command, "--labels", file)
+    audit = Audit.read(tmp_path / "given")
     assert list(audit.samples) == names
     assert len(audit.findings.suspects) == 0
     assert audit.options["labels"] == str(file)
     samples = open_samples(audit)
-    assert samples.dataset is not None
     assert len(samples.dataset.train) == 59
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A table of 120 rows and the lines whose label is wrong; one row has no label."""
-    folder = tmp_path_factory.mktemp("table")
-    generator = np.random.default_rng(0)
-    wrong = []
-    with (folder / "things.csv").open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["width", "height", "colour", "group"])
-        for number in range(120):
-            label = number % 3
-            width, height = generator.normal([3 * label, -2 * label], 0.3)
-            given = (label + 1) % 3 if number % 15 == 4 else label
-            if given != label:
-                wrong.append(f"line {number + 2}")
-            kind = "" if number == 7 else f"kind {given}"
-            writer.writerow([f"{width:.4f}", f"{height:.4f}", ["red", "blue"][label % 2], kind])
-    return folder / "things.csv", wrong
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run on the digits with noise on them."""
     folder = tmp_path_factory.mktemp("run") / "digits-fit"
-    result = labelproof(
-        *("fit", "digits", "--noise", "symmetric:0.2", "--epochs", "12", "--batch-size", "32"),
-        *("--learning-rate", "0.05", "--network", "mlp(hidden=32,depth=1)", "--device", "cpu"),
-        *("--loss", "gce(q=0.7)", "--output", folder),
-    )
-    assert result.exit_code == 0, result.output
+    succeed("fit", *TRAINING, "--loss", "gce(q=0.7)", "--output", folder)
     return folder
 
 
 def test_a_run_is_asked_about_what_it_was_trained_on(run: Path) -> None:
-    result = labelproof("audit", run, "--device", "cpu")
-    assert result.exit_code == 0, result.output
+    result = succeed("audit", run, "--device", "cpu")
     assert names_in(run / "audit") == FILES
     audit = Audit.read(run / "audit")
     assert audit.method == {
@@ -315,43 +242,29 @@ def test_a_run_is_asked_about_what_it_was_trained_on(run: Path) -> None:
     assert len(wrong) == pytest.approx(0.2 * len(true), rel=0.2)
     assert np.isin(audit.findings.suspects, wrong).mean() > 0.8
     assert "of the labels are predicted by the run's network" in result.stdout
-    evaluated = labelproof("evaluate", run, "--format", "json")
-    assert evaluated.exit_code == 0, evaluated.output
+    succeed("evaluate", run, "--format", "json")
 
 
-def test_a_run_on_a_table_remembers_its_label_and_the_labels_it_was_given(
-    table: tuple[Path, list[str]], tmp_path: Path
-) -> None:
-    path, wrong = table
-    file = tmp_path / "reviewed.csv"
-    file.write_text(f"sample,label\n{wrong[0]},\n{wrong[1]},kind 0\n")
-    fitted = labelproof(
-        *("fit", path, "--label", "group", "--labels", file, "--epochs", "3", "--device", "cpu"),
-        *("--network", "mlp(hidden=8,depth=1)", "--output", tmp_path / "run"),
-    )
-    assert fitted.exit_code == 0, fitted.output
-    result = labelproof("audit", tmp_path / "run", "--device", "cpu", "--output", tmp_path / "out")
-    assert result.exit_code == 0, result.output
+def test_a_run_on_a_table_remembers_its_label_and_the_labels_it_was_given(tmp_path: Path) -> None:
+    table, file = write_things(tmp_path / "t.csv", label="group"), tmp_path / "reviewed.csv"
+    table.write_text(table.read_text().replace("kind 1", "", 1))  # line 3 has no label
+    file.write_text("sample,label\nline 4,\nline 5,kind 2\n")
+    fitted = ("fit", table, "--label", "group", "--labels", file, "--output", tmp_path / "run")
+    succeed(*fitted, *SMALL)
+    succeed("audit", tmp_path / "run", "--device", "cpu", "--output", tmp_path / "out")
     audit = Audit.read(tmp_path / "out")
-    assert len(audit.findings) == 118
-    assert wrong[0] not in audit.samples
-    place = list(audit.samples).index(wrong[1])
-    assert audit.class_names[audit.findings.given[place]] == "kind 0"
+    assert list(audit.samples[:2]) == ["line 2", "line 5"]
+    assert len(audit.findings) == 58
+    assert audit.class_names[audit.findings.given[1]] == "kind 2"
     assert audit.options["labels"] == str(file)
 
 
-def refuse(
-    arguments: list[str | Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> str:
-    """Run the program as it is installed; it has to end with 2 and one line, which is given."""
-    monkeypatch.setattr(sys, "argv", ["labelproof", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        program()
-    assert ended.value.code == 2
-    line, *more = [line for line in capsys.readouterr().err.splitlines() if line]
-    assert more == []
-    assert line.startswith("error: ")
-    return line
+def refused_in_one_line(*arguments: str | Path) -> str:
+    ended = labelproof_to_its_end(*arguments)
+    assert ended.returncode == 2, ended.stdout
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.count("\n") == 1
+    return ended.stderr
 
 
 TRAINS = {
@@ -367,23 +280,18 @@ TRAINS = {
 }
 
 
-@pytest.mark.parametrize("flag", TRAINS)
 def test_flags_of_a_training_are_refused_where_nothing_is_trained(
-    flag: str,
-    run: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Path, tmp_path: Path
 ) -> None:
-    said = refuse(["audit", run, flag, TRAINS[flag]], capsys, monkeypatch)
-    assert f"{flag}: nothing is trained for an audit of a run" in said
-    command = [*given_command(tmp_path), flag, TRAINS[flag]]
-    said = refuse(command, capsys, monkeypatch)
-    assert f"{flag}: nothing is trained for an audit with --probabilities" in said
+    given = given_command(tmp_path)
+    for option in TRAINS.items():
+        for command, reason in ((("audit", run), "of a run"), (given, "with --probabilities")):
+            said = refused_in_one_line(*command, *option)
+            assert f"{option[0]}: nothing is trained for an audit {reason}" in said
 
 
 def test_what_cannot_be_audited_is_refused_in_one_line(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = given_command(tmp_path)
@@ -416,8 +324,7 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
     }
     before = set(tmp_path.iterdir())
     for said, arguments in cases.items():
-        line = refuse(["audit", *arguments], capsys, monkeypatch)
-        assert said in line
+        assert said in refused_in_one_line("audit", *arguments)
     assert {path for path in tmp_path.iterdir() if not path.name.endswith("-audit")} == before
     assert not any((path / AUDIT).exists() for path in tmp_path.iterdir())
 
@@ -444,11 +351,73 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
         assert stopped.exit_code == 130
         assert f"Stopped; the same command resumes from {folder}." in stopped.stdout
         assert names_in(folder) == {SETTINGS, RUNS}
-    again = labelproof(*DIGITS, "--output", folder)
-    assert again.exit_code == 0, again.output
-    assert "Finished before" not in again.stdout
-    mine, whole = (
-        json.loads((each / AUDIT).read_text()) for each in (tmp_path / "audit", digits[0])
-    )
+    assert "Finished before" not in succeed(*DIGITS, "--output", folder).stdout
+    mine, whole = (json.loads((each / AUDIT).read_text()) for each in (folder, digits[0]))
     assert mine["curves"] == whole["curves"]
     assert mine["noise_rate"] == whole["noise_rate"]
+
+
+def test_killed_before_its_page_it_keeps_what_was_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "audit"
+    command = ("audit", write_things(tmp_path / "t.csv"), *QUICK, "--output", folder)
+    with monkeypatch.context() as context:
+        context.setattr("labelproof.verbs.cross_validation.write_audit_page", killed)
+        assert labelproof(*command).exit_code != 0
+    kept = (folder / AUDIT).read_bytes()
+    # The networks are gone by now, so that nothing may put at risk what came out of them.
+    assert not (folder / RUNS).exists()
+    with monkeypatch.context() as context:
+        context.setattr(Audit, "write", killed)
+        assert "Finished before" in succeed(*command).stdout
+    assert (folder / AUDIT).read_bytes() == kept
+    assert (folder / PAGE).exists()
+
+
+def test_the_data_are_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_things(tmp_path / "work" / "t.csv")
+    (tmp_path / "work" / "labels.csv").write_text("sample,label\nline 2,\n")
+    monkeypatch.chdir(tmp_path / "work")
+    succeed("audit", "t.csv", *QUICK, "--labels", "labels.csv", "--output", "audit")
+    monkeypatch.chdir(tmp_path)
+    samples = open_samples(Audit.read(Path("work") / "audit"))
+    assert samples.audit.samples[0] == "line 3"
+    assert samples.cells(0)[-1] == ("label", "kind 1")
+
+
+def below(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ("audit", write_things(tmp_path / "things.csv"), *QUICK)
+    before = below(tmp_path)
+    data, plan, duration, folder, end = succeed(*command, "--dry-run").stdout.splitlines()
+    assert data == "Data: 60 rows, 3 classes (kind 0 20, kind 1 20, kind 2 20)"
+    assert plan == (
+        "Cross-validation: 2 networks (mlp(depth=1,hidden=8)), each for 1 epoch on 1 of 2 parts, "
+        "gce(q=0.7)"
+    )
+    assert duration == "Time: less than a minute on cpu, by its first steps"
+    assert folder == "Folder: things-audit"
+    assert end == "A dry run; nothing was written."
+    assert below(tmp_path) == before
+    assert succeed(*command).stdout.splitlines()[:2] == [data, plan]
+    before = below(tmp_path)
+    again = succeed(*command, "--dry-run").stdout
+    assert "Time: what is left of an audit that was started or finished before" in again
+    assert f"{folder} (an audit is there already)" in again
+    assert (
+        f"{folder} (an audit is removed first)" in succeed(*command, "--dry-run", "--fresh").stdout
+    )
+    assert "other settings" in refusal(*command, "--seed", "9", "--dry-run")
+    assert below(tmp_path) == before

@@ -13,8 +13,13 @@ from made_records import fill_table, write_tiny_mnist
 from trained import labelproof
 from typer.testing import Result
 
+from labelproof.cli.bench import TimeLimit
 from labelproof.cli.console import TIME_IS_UP
 from labelproof.experiments.records import RecordStore
+from labelproof.training.configuration import Configuration
+from labelproof.training.provenance import OtherDataError
+from labelproof.training.runner import Event, Job
+from labelproof.training.stop_request import StopRequest
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +128,6 @@ def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Pat
         assert records(killed)[name]["curve"] == record["curve"]
 
 
-def metrics(folder: Path) -> list[Path]:
-    return list((folder / "runs").glob("*/metrics.jsonl"))
-
-
 def wait_for(process: subprocess.Popen[Any], condition: Any) -> None:
     deadline = time.monotonic() + 60
     while not condition():
@@ -157,26 +158,98 @@ def test_a_loss_that_breaks_stops_no_other_and_is_told(data: Path, tmp_path: Pat
     assert [record["configuration"]["loss"] for record in records(tmp_path).values()] == ["ce"]
 
 
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        (["symetric", "--dataset", "mnist"], "did you mean 'symmetric'?"),
-        (["symmetric", "--dataset", "mnst"], "did you mean 'mnist'?"),
-        (["all", "--dataset", "mnst"], "dataset: expected one of mnist, cifar10, .* 'mnist'"),
-        (["all", "--dataset", "mnist", "--columns", "0.5"], "column: expected one of"),
-        (["symmetric", "--dataset", "mnist", "--columns", "0.5"], "column: expected one of"),
-        (["symmetric", "--dataset", "mnist", "--columns", ".4"], "did you mean '0.4'?"),
-        (["symmetric", "--dataset", "mnist", "--methods", "gcee"], "did you mean 'gce'?"),
-        (["symmetric", "--dataset", "mnist", "--seeds", "one"], "seeds: expected different"),
-        (["symmetric", "--dataset", "mnist"], "labelproof data download mnist"),
-    ],
-)
-def test_mistakes_are_one_line_that_helps(extra: list[str], message: str, tmp_path: Path) -> None:
-    result = labelproof(
-        *("bench", *extra, "--data-root", tmp_path, "--device", "cpu"),
-        *("--records", tmp_path / "records", "--runs", tmp_path / "runs"),
-    )
-    assert isinstance(result.exception, (ValueError, OSError))
-    for part in message.split(" .* "):
-        assert part in str(result.exception)
+def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
+    folders = ("--data-root", tmp_path, "--records", tmp_path / "records", "--runs", tmp_path / "r")
+    for table, dataset, more, said in (
+        ("symetric", "mnist", (), "did you mean 'symmetric'?"),
+        ("symmetric", "mnst", (), "did you mean 'mnist'?"),
+        ("all", "mnst", (), "dataset: expected one of mnist, cifar10"),
+        ("all", "mnist", ("--columns", "0.5"), "column: expected one of"),
+        ("symmetric", "mnist", ("--columns", "0.5"), "column: expected one of"),
+        ("symmetric", "mnist", ("--columns", ".4"), "did you mean '0.4'?"),
+        ("symmetric", "mnist", ("--methods", "gcee"), "did you mean 'gce'?"),
+        ("symmetric", "mnist", ("--seeds", "one"), "seeds: expected different"),
+        ("symmetric", "mnist", (), "labelproof data download mnist"),
+    ):
+        result = labelproof("bench", table, "--dataset", dataset, *more, *folders)
+        assert isinstance(result.exception, (ValueError, OSError))
+        assert said in str(result.exception)
     assert not (tmp_path / "records").exists()
+
+
+@pytest.fixture(scope="module")
+def more_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_mnist(tmp_path_factory.mktemp("more"), train=400)
+
+
+def test_a_run_never_goes_on_with_other_data(data: Path, more_data: Path, tmp_path: Path) -> None:
+    begun = bench(data, tmp_path, "--methods", "mae", "--minutes", "0.005", epochs=100_000)
+    assert begun.exit_code == TIME_IS_UP, begun.output
+    (folder,) = (tmp_path / "runs").iterdir()
+    for engine in ("local", "ray"):
+        command = ("--methods", "mae", "--engine", engine)
+        refused = bench(more_data, tmp_path, *command, epochs=100_000)
+        assert isinstance(refused.exception, OtherDataError)
+        assert f"{folder} holds a run of other data" in str(refused.exception)
+        assert "--runs" in str(refused.exception)
+    assert records(tmp_path) == {}
+
+
+def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(
+    data: Path, more_data: Path, tmp_path: Path
+) -> None:
+    mae = ("--methods", "mae")
+    done = bench(data, tmp_path, *mae)
+    assert done.stderr.count("mnist has 20 training and 12 test images here, where 60,000") == 1
+    (record,) = records(tmp_path).values()
+    assert (record["data"]["train"], record["data"]["test"]) == (20, 12)
+    assert len(record["data"]["fingerprint"]) == 16
+    assert bench(data, tmp_path, *mae).output == "1 run, 1 with a record\n"
+    listed = bench(more_data, tmp_path, *mae, "--dry-run").output
+    assert "1 run, 0 with a record\n1 record of other data than these will be replaced\n" in listed
+    assert bench(tmp_path / "nowhere", tmp_path, *mae, "--dry-run").exit_code == 0
+    assert bench(more_data, tmp_path, *mae).exit_code == 0
+    (record,) = records(tmp_path).values()
+    assert record["data"]["train"] == 400
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def job(epochs: int, data: str = "mnist", seed: int = 1) -> Job:
+    return Job(Configuration(data, epochs=epochs, seed=seed))
+
+
+def train(limit: TimeLimit, clock: Clock, given: Job, *, seconds: float) -> None:
+    for _ in range(given.configuration.epochs):
+        clock.now += seconds
+        limit.see(Event(given, "epoch", {}))
+
+
+def test_runs_are_begun_until_the_next_would_not_be_finished() -> None:
+    clock = Clock()
+    limit = TimeLimit(StopRequest(100, clock=clock))
+    jobs = [job(10, seed=seed) for seed in range(9)]
+    done = []
+    for each in limit.give(jobs):
+        train(limit, clock, each, seconds=2)
+        done.append(each)
+    assert done == jobs[:4]  # the fifth would end at second 100 sharp, with nothing to spare
+    assert clock.now == 80
+
+
+def test_a_pace_is_between_epochs_of_one_run_not_of_several_at_once() -> None:
+    clock = Clock()
+    limit = TimeLimit(StopRequest(100, clock=clock))
+    one, two = job(10, seed=1), job(10, seed=2)
+    for now in (0.0, 5.0):
+        for shift, each in enumerate((one, two)):
+            clock.now = now + shift
+            limit.see(Event(each, "epoch", {}))
+    # Five seconds an epoch, not one.
+    assert list(limit.give([job(50)])) == []
+    assert list(limit.give([job(10)])) == [job(10)]

@@ -5,17 +5,12 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from trained import labelproof_to_its_end
 from typer.testing import CliRunner
 
 from labelproof import __version__
 from labelproof.cli.commands import app
-from labelproof.data import load_digits
-from labelproof.experiments.demo import DemoRun
-from labelproof.experiments.embeddings import Embedding, embed
-from labelproof.training.trained_network import load_network
 
 runner = CliRunner()
 
@@ -55,9 +50,11 @@ def test_an_unknown_flag_suggests_the_nearest() -> None:
 def test_the_demo_trains_prints_writes_and_does_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Six networks' views of 60 test images are embedded sooner than those of all 450.
-    def see_a_few(run: DemoRun) -> Embedding:
-        return embed(load_network(run.folder), load_digits(), np.arange(60))
+    written: list[Path] = []
+
+    def page(path: Path, _: object) -> Path:
+        written.append(path)  # it has its own tests, and takes longer than the training
+        return path
 
     def demo(*extra: str) -> str:
         arguments = ["demo", "--epochs", "1", "--seeds", "1", "--no-open", "--processes", "1"]
@@ -67,16 +64,13 @@ def test_the_demo_trains_prints_writes_and_does_nothing_twice(
         assert done.exit_code == 0, done.output
         return done.output
 
-    monkeypatch.setattr("labelproof.report.demo.embed_digits", see_a_few)
+    monkeypatch.setattr("labelproof.cli.demo.write_demo_page", page)
     first = demo()
     assert "GCE+SR" in first
     assert "6 of 6" in first
-    page = (tmp_path / "report.html").read_text()
-    assert "Digits with wrong labels (symmetric:0.4)" in page
+    assert written == [tmp_path / "report.html"]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("record.json")}
     assert len(before) == 6
-    # The page has its own tests, and takes longer than the training.
-    monkeypatch.setattr("labelproof.cli.demo.write_demo_page", lambda path, _: path)
     assert "6 of 6 runs are finished already" in demo()
     assert {path: path.stat().st_mtime_ns for path in before} == before
     again = demo("--fresh", "--loss", "1e38*ce")

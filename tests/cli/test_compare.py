@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from made_records import made_record
-from trained import labelproof_to_its_end
+from trained import refusal, succeed
 
 from labelproof.training.configuration import Configuration
 from labelproof.training.files import write_text
@@ -23,8 +23,7 @@ def write(folder: Path) -> None:
 def test_runs_are_compared(tmp_path: Path) -> None:
     write(tmp_path)
     write_text(tmp_path / "later" / "fingerprint.json", "{}")
-    ended = labelproof_to_its_end("compare", tmp_path)
-    assert ended.returncode == 0
+    ended = succeed("compare", tmp_path)
     assert ended.stderr == f"1 run not finished, left out: {tmp_path}/later\n"
     *_, first, second = ended.stdout.splitlines()
     assert first.startswith("| gce ")
@@ -35,9 +34,7 @@ def test_runs_are_compared(tmp_path: Path) -> None:
 def test_a_file_is_written_as_it_is_called(tmp_path: Path) -> None:
     write(tmp_path / "runs")
     file = tmp_path / "mine.csv"
-    ended = labelproof_to_its_end("compare", tmp_path / "runs", "--output", file)
-    assert ended.returncode == 0
+    succeed("compare", tmp_path / "runs", "--output", file)
     assert file.read_text().splitlines()[0].startswith("loss,measured_on,mean")
-    refused = labelproof_to_its_end("compare", tmp_path / "runs", "--output", tmp_path / "a.html")
-    assert refused.returncode == 2
-    assert "expected a name that ends in .md, .tex, .csv" in refused.stderr
+    refused = refusal("compare", tmp_path / "runs", "--output", tmp_path / "a.html")
+    assert "expected a name that ends in .md, .tex, .csv" in refused

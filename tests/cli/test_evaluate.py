@@ -1,95 +1,170 @@
+"""Accuracies by the run's own classes, columns and labels, and whether it had learned from them."""
+
+from __future__ import annotations
+
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from trained import labelproof, train_digits
+from made_images import make_image, write_images
+from trained import refusal, succeed, write_things
 
 from labelproof.data import load_digits
 from labelproof.training.record import read_record
 
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "digits"
-    assert train_digits(folder, epochs=2).exit_code == 0
-    return folder
+SMALL = ("--device", "cpu", "--network", "mlp(hidden=8,depth=1)", "--epochs", "8")
 
 
-def test_the_accuracy_is_the_trainings_own(run: Path) -> None:
-    result = labelproof("evaluate", run, "--format", "json", "--device", "cpu")
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    record = read_record(run)
-    assert record is not None
+def measured(run: Path, *arguments: str | Path) -> dict[str, Any]:
+    command = ("evaluate", run, *arguments, "--device", "cpu", "--skip-unreadable")
+    return json.loads(succeed(*command, "--format", "json").stdout)
+
+
+def printed(run: Path, *arguments: str | Path) -> str:
+    return succeed("evaluate", run, *arguments, "--device", "cpu", "--skip-unreadable").stdout
+
+
+def test_the_accuracy_is_the_trainings_own(digits_run: Path) -> None:
+    found, record = measured(digits_run), read_record(digits_run)
     assert found["accuracy"] == pytest.approx(record.final_accuracy, abs=1e-3)
     assert found["n"] == 450
     assert found["interval"][0] < found["accuracy"] < found["interval"][1]
     counted = sum(entry["n"] * entry["accuracy"] / 100 for entry in found["classes"])
     assert counted == pytest.approx(found["correct"])
-    assert [pair["n"] for pair in found["confusions"]] == sorted(
-        (pair["n"] for pair in found["confusions"]), reverse=True
-    )
+    confused = [pair["n"] for pair in found["confusions"]]
+    assert confused == sorted(confused, reverse=True)
     assert all(pair["label"] != pair["predicted"] for pair in found["confusions"])
+    assert "learned from" not in printed(digits_run)
+    found = measured(digits_run, "--split", "train")
+    assert (found["n"], found["learned_from"]) == (1347, True)
+    assert "validated on most of these" in printed(digits_run, "--split", "train")
 
 
-def test_another_split_is_measured(run: Path) -> None:
-    found = json.loads(labelproof("evaluate", run, "--split", "train", "--format", "json").stdout)
-    assert found["n"] == 1347
-    assert found["learned_from"]
-    assert "validated on most of these" in labelproof("evaluate", run, "--split", "train").stdout
-    assert "learned from" not in labelproof("evaluate", run).stdout
-
-
-def write_arrays(path: Path, names: list[str]) -> Path:
-    test = load_digits().test
-    np.savez(path, images=test.array[:50], labels=test.labels[:50], class_names=np.array(names))
-    return path
-
-
-def test_other_data_of_the_same_classes_is_measured(run: Path, tmp_path: Path) -> None:
-    path = write_arrays(tmp_path / "own.npz", [str(digit) for digit in range(10)])
-    result = labelproof("evaluate", run, "--data", path, "--split", "train", "--format", "json")
-    assert json.loads(result.stdout)["n"] == 50
+def test_other_images_are_measured_by_the_names_of_their_classes(
+    digits_run: Path, tmp_path: Path
+) -> None:
+    test, path = load_digits().test, tmp_path / "own.npz"
+    found = []
+    for names in ([*"0123456789"], [*"1023456789"]):
+        labels = np.array([names.index(str(label)) for label in test.labels])
+        np.savez(path, images=test.array, labels=labels, class_names=np.array(names))
+        found.append(measured(digits_run, "--data", path)["classes"])
+    assert found[0] == found[1]
     # A class without images has no accuracy, which is not an accuracy of zero.
-    subset = load_digits().test
-    zeros = subset.labels == 0
-    np.savez(
-        tmp_path / "zeros.npz",
-        images=subset.array[zeros],
-        labels=subset.labels[zeros],
-        class_names=np.array([str(digit) for digit in range(10)]),
-    )
-    arguments = ("--data", tmp_path / "zeros.npz", "--split", "train", "--format", "json")
-    classes = json.loads(labelproof("evaluate", run, *arguments).stdout)["classes"]
+    zeros = test.labels == 0
+    names = np.array([*"0123456789"])
+    np.savez(path, images=test.array[zeros], labels=test.labels[zeros], class_names=names)
+    classes = measured(digits_run, "--data", path, "--split", "train")["classes"]
     assert classes[0]["accuracy"] is not None
     assert classes[1]["accuracy"] is None
 
 
-def test_classes_are_told_by_their_names(run: Path, tmp_path: Path) -> None:
-    test = load_digits().test
-    paths = []
-    for names in ([*"0123456789"], [*"1023456789"]):
-        path = tmp_path / f"{names[0]}.npz"
-        labels = np.array([names.index(str(label)) for label in test.labels])
-        np.savez(path, images=test.array, labels=labels, class_names=np.array(names))
-        paths.append(path)
-    found = [
-        json.loads(labelproof("evaluate", run, "--data", path, "--format", "json").stdout)
-        for path in paths
-    ]
-    assert found[0]["classes"] == found[1]["classes"]
+def test_mistakes_are_explained(digits_run: Path) -> None:
+    for option, value, meant in (
+        ("--split", "tests", "'test'"),
+        ("--format", "jso", "'json'"),
+        ("--data", "digit", "'digits'"),
+    ):
+        assert f"did you mean {meant}" in refusal("evaluate", digits_run, option, value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--split", "tests"], "did you mean 'test'"),
-        (["--format", "jso"], "did you mean 'json'"),
-        (["--data", "digit"], "did you mean 'digits'"),
-    ],
-)
-def test_mistakes_are_explained(run: Path, arguments: list[str], message: str) -> None:
-    result = labelproof("evaluate", run, *arguments)
-    assert isinstance(result.exception, ValueError)
-    assert message in str(result.exception)
+def embeddings(labels: np.ndarray, *, seed: int) -> np.ndarray:
+    """Rows of five numbers around a place for each class."""
+    centres = np.random.default_rng(7).normal(0, 3, (3, 5))
+    noise = np.random.default_rng(seed).normal(0, 0.3, (len(labels), 5))
+    return (centres[labels] + noise).astype(np.float32)
+
+
+ROWS, KINDS = embeddings(np.arange(90) % 3, seed=0), np.arange(90) % 3
+ROWS[4, 1] = np.nan
+
+
+@pytest.fixture(scope="module")
+def rows_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network of rows, of which one lacks a number."""
+    folder = tmp_path_factory.mktemp("arrays")
+    np.savez(folder / "emb.npz", x=ROWS, y=KINDS)
+    succeed("fit", folder / "emb.npz", *SMALL, "--no-audit", "--output", folder / "run")
+    return folder / "run"
+
+
+def test_new_rows_may_have_fewer_classes(rows_run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new.npz"
+    for labels, counts in (
+        (np.array([0, 1, 2] * 5), [5, 5, 5]),
+        (np.array([2, 0, 2, 2]), [1, 0, 3]),
+        (np.array(["2", "1"]), [0, 1, 1]),
+    ):
+        np.savez(path, x=embeddings(labels.astype(int), seed=1), y=labels)
+        found = measured(rows_run, "--data", path)
+        assert [entry["n"] for entry in found["classes"]] == counts
+        predicted = succeed("predict", rows_run, path).stdout.splitlines()[1:]
+        right = [line.split(",")[2] == str(y) for line, y in zip(predicted, labels, strict=True)]
+        assert found["correct"] == sum(right) > 0
+    for shape, label, said in (
+        ((2, 4), 1, "rows of 5 numbers"),
+        ((2, 5), 7, "expected classes of the run (0, 1, 2), new has 7"),
+        ((2, 3, 5), 1, "(N, F)"),
+    ):
+        np.savez(path, x=np.ones(shape), y=[0, label])
+        assert said in refusal("evaluate", rows_run, "--data", path)
+
+
+def test_rows_that_were_learned_from_are_known_by_their_numbers(
+    rows_run: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "new.npz"
+    np.savez(path, x=ROWS[10:40], y=KINDS[10:40])
+    assert measured(rows_run, "--data", path)["learned_from"] is True
+    assert "trained or validated on 30 of 30 of these rows" in printed(rows_run, "--data", path)
+    np.savez(path, x=ROWS + 1, y=KINDS)
+    assert measured(rows_run, "--data", path)["learned_from"] is False
+    # Some may be the same by chance.
+    np.savez(path, x=np.where(KINDS[:, None] == 1, ROWS, ROWS + 1), y=KINDS)
+    found = measured(rows_run, "--data", path)
+    assert (found["learned_from"], found["learned_from_n"]) == (None, 30)
+    assert "30 of 90 of these rows" in printed(rows_run, "--data", path)
+
+
+def test_copies_of_images_are_known_again(tmp_path: Path) -> None:
+    photos, new, run = tmp_path / "photos", tmp_path / "new", tmp_path / "run"
+    write_images(photos, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(9)])
+    crop = ("--network", "cnn4(width=4,hidden=8)", "--augmentation", "resized-crop:16")
+    succeed("fit", photos, *SMALL, *crop, "--epochs", "1", "--no-audit", "--output", run)
+    for seed, kind in enumerate(("cat", "dog"), start=99):
+        (new / kind).mkdir(parents=True)
+        shutil.copy(photos / kind / "1.png", new / kind / "copied.png")
+        make_image(seed, size=(24, 16)).save(new / kind / "new.png")
+    found = measured(run, "--data", new)
+    assert (found["learned_from"], found["learned_from_n"]) == (True, 2)
+    assert "trained or validated on 2 of 4 of these images" in printed(run, "--data", new)
+    for kind in ("cat", "dog"):
+        (new / kind / "copied.png").unlink()
+    assert measured(run, "--data", new)["learned_from"] is False
+    assert "validated on" not in printed(run, "--data", new)
+    # Without those that it learned from there is nothing to compare with.
+    photos.rename(tmp_path / "moved")
+    assert measured(run, "--data", new)["learned_from"] is None
+
+
+@pytest.mark.parametrize("command", [("fit", "--no-audit"), ("train", "--data")])
+def test_labels_are_those_of_the_column_it_learned_from(
+    command: tuple[str, str], tmp_path: Path
+) -> None:
+    run, old, new = tmp_path / "run", write_things(tmp_path / "t.csv", 40, label="sort"), "new.csv"
+    succeed(*command, old, *SMALL, "--label", "Sort", "--output", run)
+    expected = measured(run, "--data", old)["classes"]
+    table = pd.read_csv(old)
+    table.assign(batch="kind 0").to_csv(tmp_path / new, index=False)
+    result = succeed("evaluate", run, "--data", tmp_path / new, "--format", "json")
+    assert json.loads(result.stdout)["classes"] == expected
+    assert result.stderr == ""
+    # Where it is not there, another has to be named.
+    table.rename(columns={"sort": "kind"}).to_csv(tmp_path / new, index=False)
+    assert "label: " in refusal("evaluate", run, "--data", tmp_path / new)
+    named = succeed("evaluate", run, "--data", tmp_path / new, "--label", "kind")
+    assert named.stderr == ""

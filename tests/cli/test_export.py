@@ -8,26 +8,19 @@ import pytest
 import torch
 from made_images import make_image, write_images
 from PIL import Image
-from trained import labelproof, train_digits
+from trained import labelproof, refusal, succeed
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "digits"
-    assert train_digits(folder, epochs=1).exit_code == 0
-    return folder
-
-
-def test_the_file_is_in_the_runs_folder_and_its_inputs_are_said(run: Path) -> None:
-    result = labelproof("export", run, "--format", "torch-export")
-    assert result.exit_code == 0, result.output
+def test_the_file_is_in_the_runs_folder_and_its_inputs_are_said(digits_run: Path) -> None:
+    result = succeed("export", digits_run, "--format", "torch-export")
     assert result.stdout == (
-        f"{run / 'model.pt2'}: takes images, uint8 (N, 1, 8, 8), and gives logits of 10 classes\n"
+        f"{digits_run / 'model.pt2'}: takes images, uint8 (N, 1, 8, 8), and gives logits of 10 "
+        "classes\n"
         "Images of another size, as 'predict' takes them: in grey, resized until they cover 8 x 8 "
         "(bilinear, antialiased), the middle cut out\n"
     )
     images = torch.zeros(3, 1, 8, 8, dtype=torch.uint8)
-    assert torch.export.load(run / "model.pt2").module()(images).shape == (3, 10)
+    assert torch.export.load(digits_run / "model.pt2").module()(images).shape == (3, 10)
 
 
 def test_photos_brought_to_size_by_the_files_own_numbers_are_what_predict_sees(
@@ -37,13 +30,12 @@ def test_photos_brought_to_size_by_the_files_own_numbers_are_what_predict_sees(
         tmp_path / "pets", [f"{name}/{i}.png" for name in ("cat", "dog") for i in range(8)]
     )
     run, path, photos = tmp_path / "run", tmp_path / "pets.onnx", tmp_path / "photos"
-    trained = labelproof(
+    succeed(
         *("train", "--data", tmp_path / "pets", "--augmentation", "resized-crop:20"),
         *("--network", "mlp(hidden=16,depth=1)", "--epochs", "4", "--device", "cpu"),
         *("--output", run, "--workers", "0"),
     )
-    assert trained.exit_code == 0, trained.output
-    told = labelproof("export", run, "--output", path)
+    told = succeed("export", run, "--output", path)
     assert told.stdout.splitlines()[1] == (
         "Images of any size, as 'predict' takes them: in RGB, the short side resized to 22 "
         "(bilinear, antialiased), the middle 20 x 20 cut out"
@@ -78,22 +70,21 @@ def test_photos_brought_to_size_by_the_files_own_numbers_are_what_predict_sees(
 
 
 def test_onnx_that_is_not_installed_says_how_to_get_it(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    result = labelproof("export", run, "--output", tmp_path / "model.onnx")
+    result = labelproof("export", digits_run, "--output", tmp_path / "model.onnx")
     assert isinstance(result.exception, ImportError)
     assert "pip install 'labelproof[onnx]'" in str(result.exception)
 
 
-def test_a_folder_is_no_file_to_write(run: Path, tmp_path: Path) -> None:
+def test_a_folder_is_no_file_to_write(digits_run: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "file").touch()
     for output in (f"{tmp_path}/there", f"{tmp_path}/new/"):
-        refused = str(labelproof("export", run, "--output", output).exception)
+        refused = refusal("export", digits_run, "--output", output)
         assert "--output: expected a file, got the folder" in refused
         assert refused.endswith("/model.onnx")
-    inside = labelproof("export", run, "--output", tmp_path / "file" / "model.onnx")
-    assert isinstance(inside.exception, OSError)
-    assert str(tmp_path / "file") in str(inside.exception)
+    inside = refusal("export", digits_run, "--output", tmp_path / "file" / "model.onnx")
+    assert str(tmp_path / "file") in inside
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "there"]

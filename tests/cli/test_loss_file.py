@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_losses import HEAD, TABLE, TAYLOR
 from made_records import write_tiny_mnist
-from trained import labelproof, labelproof_to_its_end, train_digits
+from trained import labelproof, labelproof_to_its_end, succeed, train_digits
 
 from labelproof.data.load import Reading
 from labelproof.experiments.records import RecordStore
@@ -37,22 +37,19 @@ def test_a_run_with_a_loss_of_ones_own_outlives_its_file(tmp_path: Path, mine: P
     loss = load_run(tmp_path / "run").configuration.loss
     assert loss.startswith("series@")
     assert "(terms=4)+sr(" in loss
-    evaluated = labelproof("evaluate", tmp_path / "run")
-    assert evaluated.exit_code == 0, evaluated.output
+    succeed("evaluate", tmp_path / "run")
 
 
 def test_it_joins_a_table_by_being_named(tmp_path: Path, mine: Path) -> None:
     data = write_tiny_mnist(tmp_path / "data")
 
     def bench(file: Path, *more: str) -> str:
-        done = labelproof(
+        return succeed(
             *("bench", "symmetric", "--dataset", "mnist", "--columns", "0.4", "--epochs", "2"),
             *("--methods", "CE,series(terms=6)", "--loss-file", file, "--device", "cpu"),
             *("--data-root", data, "--records", tmp_path / "records"),
             *("--runs", tmp_path / "runs", *more),
-        )
-        assert done.exit_code == 0, done.output
-        return done.output
+        ).output
 
     assert "2 runs, 0 with a record" in bench(mine, "--dry-run")
     bench(mine)
@@ -84,11 +81,11 @@ def test_losses_lists_it_and_checks_what_is_written_with_it(mine: Path) -> None:
     assert checked.stdout.startswith("nce+nseries@")
 
 
-@pytest.mark.parametrize("command", ["train", "bench", "fit", "audit", "tune", "table", "figure"])
-def test_a_mistake_in_it_is_one_line_before_anything_is_begun(command: str, mine: Path) -> None:
+def test_a_mistake_in_it_is_one_line_before_anything_is_begun(mine: Path) -> None:
     mine.write_text("LOSSES = {'ce': 1}")
-    done = labelproof_to_its_end(command, "--loss-file", mine)
-    assert LOSS_FILES not in os.environ
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {mine}: expected a name")
-    assert done.stderr.endswith("that is not taken, got 'ce'\n")
+    for command in ("train", "bench", "fit", "audit", "tune", "table", "figure"):
+        done = labelproof_to_its_end(command, "--loss-file", mine)
+        assert LOSS_FILES not in os.environ
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {mine}: expected a name")
+        assert done.stderr.endswith("that is not taken, got 'ce'\n")

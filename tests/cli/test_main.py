@@ -32,7 +32,7 @@ def listening() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("module", ["typer", "torch", "rich.console", "labelproof.cli.commands"])
+@pytest.mark.parametrize("module", ["typer", "torch"])
 def test_ctrl_c_while_something_is_imported_ends_it_without_a_word(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STOPPED, "losses", module],
@@ -53,15 +53,13 @@ def test_all_names_of_the_package_are_to_be_had() -> None:
         assert name in dir(labelproof)
     assert labelproof.losses.CrossEntropy is labelproof.CrossEntropy
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = labelproof.nonsense  # pyright: ignore[reportAttributeAccessIssue]
+        _ = labelproof.nonsense
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--version",), "labelproof "),
         (("--help",), "Find out which labels are wrong"),
-        ((), "Find out which labels are wrong"),
         (("fitt",), "Did you mean 'fit'?"),
         (("fit", "--help"), "Train on your own data"),
     ],
@@ -108,9 +106,9 @@ def test_fit_says_what_it_reads_before_numpy_and_torch_are_imported() -> None:
     os.close(end)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_command_is_described_as_it_describes_itself(name: str) -> None:
-    description = describe_command(name)
-    assert description
-    assert load_command(name).help == description
-    assert load_command(name).name == name
+def test_a_command_is_described_as_it_describes_itself() -> None:
+    for name in NAMES:
+        description = describe_command(name)
+        assert description
+        assert load_command(name).help == description
+        assert load_command(name).name == name

@@ -1,53 +1,37 @@
+"""Predictions of files, folders, arrays and tables, and what is said of images before them."""
+
+from __future__ import annotations
+
 import csv
 import io
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_images import write_images
+from made_images import make_image, write_images
 from PIL import Image
-from trained import labelproof, train_digits
+from trained import labelproof, labelproof_to_its_end, refusal, succeed
 from typer.testing import Result
 
+from labelproof.cli import console
 from labelproof.data import load_digits
+from labelproof.data.image_folder import load_folder
+from labelproof.data.notices import DataWarning
+from labelproof.verbs.predictions import find_images
 from labelproof.verbs.run import load_run
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "digits"
-    assert train_digits(folder, epochs=2).exit_code == 0
-    return folder
-
-
-@pytest.fixture(scope="module")
-def colour_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on colour images of several sizes, which crops bring to one."""
-    folder = tmp_path_factory.mktemp("colour")
-    names = [f"{name}/{number}.png" for name in ("cat", "dog") for number in range(4)]
-    write_images(folder / "pets", names, size=(24, 20))
-    result = labelproof(
-        *("train", "--data", folder / "pets", "--output", folder / "run", "--epochs", "1"),
-        *("--network", "cnn4(width=4)", "--augmentation", "resized-crop:16", "--workers", "0"),
-        *("--device", "cpu", "--batch-size", "4"),
-    )
-    assert result.exit_code == 0, result.output
-    return folder / "run"
 
 
 def rows(result: Result) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(result.stdout)))
 
 
-def test_arrays_are_predicted_as_the_library_does(run: Path, tmp_path: Path) -> None:
+def test_arrays_are_predicted_as_the_library_does(digits_run: Path, tmp_path: Path) -> None:
     images = load_digits().test.array[:20]
-    expected = load_run(run).probabilities(images)
+    expected = load_run(digits_run).probabilities(images)
     np.save(tmp_path / "bytes.npy", images[:, 0])
     np.savez(tmp_path / "numbers.npz", x=images.transpose(0, 2, 3, 1) / 255, other=np.zeros(3))
     for name in ("bytes.npy", "numbers.npz"):
-        result = labelproof("predict", run, tmp_path / name, "--all", "--device", "cpu")
-        assert result.exit_code == 0, result.output
-        found = rows(result)
+        found = rows(succeed("predict", digits_run, tmp_path / name, "--all", "--device", "cpu"))
         assert [row["index"] for row in found] == [str(index) for index in range(20)]
         assert {row["path"] for row in found} == {str(tmp_path / name)}
         got = [[float(row[f"p({digit})"]) for digit in range(10)] for row in found]
@@ -57,66 +41,122 @@ def test_arrays_are_predicted_as_the_library_does(run: Path, tmp_path: Path) -> 
         assert best == pytest.approx(expected.amax(dim=1).tolist(), abs=1e-5)
 
 
-def test_files_and_folders_are_predicted_in_order(run: Path, tmp_path: Path) -> None:
+def test_files_and_folders_are_predicted_in_order(digits_run: Path, tmp_path: Path) -> None:
     images = load_digits().test.array[:3, 0]
     places = [tmp_path / "deep" / "er" / "b.png", tmp_path / "deep" / "a.png", tmp_path / "one.png"]
     for place, image in zip(places, images, strict=True):
         place.parent.mkdir(parents=True, exist_ok=True)
         # Colour, which the run's images are not: the digit is the same.
         Image.fromarray(image).convert("RGB").save(place)
-    (tmp_path / "deep" / "notes.txt").touch()
-    result = labelproof("predict", run, places[2], tmp_path / "deep")
-    found = rows(result)
+    found = rows(succeed("predict", digits_run, places[2], tmp_path / "deep"))
     assert [row["path"] for row in found] == [str(places[index]) for index in (2, 1, 0)]
     assert list(found[0]) == ["path", "label", "probability"]
-    expected = load_run(run).probabilities(images[[2, 1, 0]][:, np.newaxis]).argmax(dim=1)
+    expected = load_run(digits_run).probabilities(images[[2, 1, 0]][:, np.newaxis]).argmax(dim=1)
     assert [int(row["label"]) for row in found] == expected.tolist()
 
 
-def test_a_run_with_crops_sees_what_its_evaluation_sees(colour_run: Path) -> None:
-    pets = colour_run.parent / "pets"
-    saved = load_run(colour_run)
-    file = pets / "cat" / "0.png"
+def test_a_run_with_crops_sees_what_its_evaluation_sees(tmp_path: Path) -> None:
+    names = [f"{name}/{number}.png" for name in ("cat", "dog") for number in range(4)]
+    write_images(tmp_path / "pets", names, size=(24, 20))
+    succeed(
+        *("train", "--data", tmp_path / "pets", "--output", tmp_path / "run", "--epochs", "1"),
+        *("--network", "cnn4(width=4)", "--augmentation", "resized-crop:16", "--workers", "0"),
+        *("--device", "cpu", "--batch-size", "4"),
+    )
+    file = tmp_path / "pets" / "cat" / "0.png"
     pixels = np.asarray(Image.open(file)).transpose(2, 0, 1)
-    expected = saved.probabilities(pixels[np.newaxis])
-    found = rows(labelproof("predict", colour_run, file, "--all"))
-    got = [float(found[0][f"p({name})"]) for name in ("cat", "dog")]
+    expected = load_run(tmp_path / "run").probabilities(pixels[np.newaxis])
+    (found,) = rows(succeed("predict", tmp_path / "run", file, "--all"))
+    got = [float(found[f"p({name})"]) for name in ("cat", "dog")]
     assert got == pytest.approx(expected[0].tolist(), abs=1e-5)
-    evaluated = labelproof("evaluate", colour_run, "--split", "train")
-    assert evaluated.exit_code == 0, evaluated.output
+    succeed("evaluate", tmp_path / "run", "--split", "train")
 
 
-def test_unreadable_images_are_named_left_out_and_counted(run: Path, tmp_path: Path) -> None:
+def test_unreadable_images_are_named_left_out_and_counted(digits_run: Path, tmp_path: Path) -> None:
     write_images(tmp_path, ["a.png", "c.png"], mode="L")
     (tmp_path / "b.png").touch()
-    result = labelproof("predict", run, tmp_path)
+    result = labelproof("predict", digits_run, tmp_path)
     assert result.exit_code == 1
     assert [Path(row["path"]).name for row in rows(result)] == ["a.png", "c.png"]
     assert result.stderr == f"warning: {tmp_path / 'b.png'}: the file is empty\n"
-    assert labelproof("predict", run, tmp_path, "--skip-unreadable").exit_code == 0
+    succeed("predict", digits_run, tmp_path, "--skip-unreadable")
 
 
-def test_the_table_goes_into_a_file(run: Path, tmp_path: Path) -> None:
-    write_images(tmp_path, ["a.png"], mode="L")
-    output = tmp_path / "deep" / "predictions.csv"
-    result = labelproof("predict", run, tmp_path / "a.png", "--output", output)
-    assert result.exit_code == 0
-    assert result.stdout == ""
-    assert output.read_text().splitlines()[0] == "path,label,probability"
-    assert len(output.read_text().splitlines()) == 2
-
-
-def test_a_dash_is_standard_output(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_table_goes_to_a_file_or_to_standard_output(
+    digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_images(tmp_path, ["a.png"], mode="L")
     monkeypatch.chdir(tmp_path)
-    result = labelproof("predict", run, "a.png", "--output", "-")
-    assert result.exit_code == 0
-    assert [row["path"] for row in rows(result)] == ["a.png"]
-    labelproof("predict", run, "a.png", "--output", "./-")
-    assert (tmp_path / "-").read_text() == result.stdout
-    (tmp_path / "-").unlink()
-    refused = labelproof("export", run, "--output", "-")
-    assert str(refused.exception).startswith("--output: expected a file such as model.onnx, got -")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    shown = succeed("predict", digits_run, "a.png", "--output", "-")
+    assert [row["path"] for row in rows(shown)] == ["a.png"]
+    for output in ("deep/predictions.csv", "./-"):
+        assert succeed("predict", digits_run, "a.png", "--output", output).stdout == ""
+        assert Path(output).read_text() == shown.stdout
+    refused = refusal("export", digits_run, "--output", "-")
+    assert refused.startswith("--output: expected a file such as model.onnx, got -")
+
+
+def test_what_is_said_of_images_is_what_fit_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(path: Path) -> list[str]:
+        with console.told():
+            list(find_images([path], (1, 8, 8)))
+        return capsys.readouterr().err.splitlines()
+
+    for folder in (tmp_path / "pages", tmp_path / "others"):
+        write_images(folder, ["a/1.gif", "a/2.tif", "b/1.png"])
+        assert said(folder) == []
+    pages = [make_image(seed) for seed in range(10, 13)]
+    pages[0].save(tmp_path / "pages" / "b" / "2.tif", save_all=True, append_images=pages[1:])
+    for name in ("a/3.heic", "b/4.HEIC", "b/IM0001", "b/._3.HEIC"):
+        (tmp_path / "others" / name).touch()
+    for name, parts in (
+        ("pages", ["1 image has more than one page, such as"]),
+        ("others", ["3 files left out", "2 .heic"]),
+    ):
+        with pytest.warns(DataWarning) as caught:
+            load_folder(tmp_path / name)
+        (line,) = [f"warning: {warning.message}" for warning in caught]
+        assert all(part in line for part in parts)
+        assert said(tmp_path / name) == [line]
+    assert said(tmp_path / "others" / "a" / "1.gif") == []
+
+
+def test_one_image_is_not_taken_for_many(tmp_path: Path) -> None:
+    path, grey, colour = tmp_path / "one.npy", (1, 8, 8), (3, 32, 32)
+    for run, shape, reason in (
+        (colour, (32, 32, 3), "which would be 32 grey images of 32 x 3 pixels"),
+        (colour, (40, 60, 1), "which would be 40 grey images of 60 x 1 pixels"),
+        (colour, (3, 32, 32), "which would be 3 grey images of 32 x 32 pixels"),
+        (grey, (8, 8, 3), "which would be 8 grey images of 8 x 3 pixels"),
+        (grey, (8, 8), "a single image"),
+    ):
+        np.save(path, np.zeros(shape, np.uint8))
+        with pytest.raises(ValueError, match="array") as caught:
+            list(find_images([path], run))
+        for part in (str(path), f"got {shape}", reason, "a single image is given as array[None]"):
+            assert part in str(caught.value)
+        np.save(path, np.zeros((1, *shape), np.uint8))
+        ((images, _),) = find_images([path], run)
+        assert len(images) == 1
+
+
+def test_a_table_names_the_images(digits_run: Path, tmp_path: Path) -> None:
+    scans = tmp_path / "scans"
+    write_images(scans, ["a.png", "b.png", "c.png"], mode="L", size=(8, 8))
+    table = scans / "new.csv"
+    table.write_text("Schl\u00fcssel,Bild\nk7,b.png\nk8,gone.png\nk9,a.png\n", encoding="utf-8")
+    ended = labelproof_to_its_end("predict", digits_run, table, "--id", "schl\u00fcssel")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"warning: {scans}/gone.png: ")
+    header, first, second = (line.split(",") for line in ended.stdout.splitlines())
+    assert header == ["path", "row", "schl\u00fcssel", "label", "probability"]
+    assert first[:3] == [f"{scans}/b.png", "line 2", "k7"]
+    assert second[:3] == [f"{scans}/a.png", "line 4", "k9"]
+    (alone,) = rows(succeed("predict", digits_run, scans / "b.png"))
+    assert [alone["label"], alone["probability"]] == first[3:]
+    # Beside a folder, which has no columns.
+    both = rows(succeed("predict", digits_run, table, scans, "--skip-unreadable"))
+    assert [row["row"] for row in both] == ["line 2", "line 4", "", "", ""]
+    assert "--id: expected with tables" in refusal("predict", digits_run, scans, "--id", "Bild")

@@ -6,9 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
-from trained import labelproof, labelproof_in_two_processes, train_digits
+from made_images import write_images
+from trained import labelproof, labelproof_in_two_processes, refusal, succeed, train_digits
 
+from labelproof.data import load_digits
 from labelproof.training.stop_request import StopRequest
 from labelproof.verbs import train as command
 
@@ -41,7 +44,6 @@ def test_a_finished_run_is_not_trained_again(finished: tuple[Path, str]) -> None
     folder, _ = finished
     before = (folder / "record.json").stat().st_mtime_ns
     result = train_digits(folder, *NOISY, epochs=3)
-    assert result.exit_code == 0
     assert "holds this run, finished with an accuracy of" in result.stdout
     assert "epoch 1" not in result.stdout
     assert (folder / "record.json").stat().st_mtime_ns == before
@@ -76,28 +78,36 @@ def signalled_after_steps(number: signal.Signals) -> type[StopRequest]:
     return Signalled
 
 
-@pytest.mark.parametrize(
-    ("number", "code", "fresh"), [(signal.SIGINT, 130, False), (signal.SIGTERM, 143, True)]
-)
+def looks_at(run: Path, output: Path) -> list[tuple[str | Path, ...]]:
+    """Every command that looks at a run."""
+    output.mkdir()
+    np.save(output / "new.npy", load_digits().test.array[:3])
+    return [
+        ("predict", run, output / "new.npy"),
+        ("evaluate", run, "--format", "json"),
+        ("export", run, "--format", "torch-export", "--output", output / "model.pt2"),
+        ("audit", run, "--output", output / "audit"),
+    ]
+
+
 def test_a_stopped_run_goes_on_to_the_same_result(
-    finished: tuple[Path, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    number: signal.Signals,
-    code: int,
-    fresh: bool,
+    finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(command, "StopRequest", signalled_after_steps(number))
-        stopped = train_digits(tmp_path, *NOISY, *["--fresh"] * fresh, epochs=3)
-    assert stopped.exit_code == code, stopped.output
-    told = "the same command without --fresh" if fresh else "the same command"
-    expected = f"Stopped after epoch 1 of 3, step 4; saved in {tmp_path}; {told} resumes from there"
-    assert expected in stopped.stdout
+    for number, code, fresh in ((signal.SIGINT, 130, []), (signal.SIGTERM, 143, ["--fresh"])):
+        with monkeypatch.context() as patch:
+            patch.setattr(command, "StopRequest", signalled_after_steps(number))
+            stopped = train_digits(tmp_path, *NOISY, *fresh, epochs=3)
+        assert stopped.exit_code == code, stopped.output
+        told = "the same command without --fresh" if fresh else "the same command"
+        said = f"Stopped after epoch 1 of 3, step 4; saved in {tmp_path}; {told} resumes from there"
+        assert said in stopped.stdout
+    for run in looks_at(tmp_path, tmp_path / "out"):
+        result = succeed(*run)
+        assert f"{tmp_path} is not finished: it has trained 1 of 3 epochs" in result.stderr
+        assert "is not finished" not in result.stdout
     preview = train_digits(tmp_path, *NOISY, "--dry-run", epochs=3)
     assert "resumes after epoch 1, step 4" in preview.stdout
     resumed = train_digits(tmp_path, *NOISY, epochs=3)
-    assert resumed.exit_code == 0, resumed.output
     assert "resumes after epoch 1 of 3" in resumed.stdout
     metrics = (tmp_path / "metrics.jsonl").read_bytes()
     assert metrics == (finished[0] / "metrics.jsonl").read_bytes()
@@ -148,20 +158,11 @@ def test_a_loss_that_explodes_is_one_line_and_its_own_code(tmp_path: Path) -> No
 
 
 def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
-    arguments = (
-        "--augmentation",
-        "crop:1",
-        "--set",
-        "nesterov=true",
-        "--set",
-        "average=0.5",
-        "--seed",
-        "3",
-    )
+    settings = ("--set", "nesterov=true", "--set", "average=0.5")
+    arguments = (*settings, "--augmentation", "crop:1", "--seed", "3")
     first = train_digits(tmp_path / "run", *NOISY, *arguments, "--dry-run", epochs=5)
-    assert first.exit_code == 0, first.output
     (tmp_path / "run.toml").write_text(first.stdout)
-    again = labelproof(
+    again = succeed(
         *("train", "--config", tmp_path / "run.toml", "--output", tmp_path / "run"),
         *("--device", "cpu", "--dry-run"),
     )
@@ -177,43 +178,49 @@ def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
         assert told in first.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "data: expected a dataset's name"),
-        (["--data", "digit"], "did you mean 'digits'"),
-        (["--data", "digits", "--noise", "symetric:0.4"], "did you mean 'symmetric'"),
-        (
-            ["--data", "digits", "--noise", "human:worse"],
-            "human: expected the file of human:worse (--human-labels)",
-        ),
-        (["--data", "digits", "--loss", "cee"], "did you mean 'ce'"),
-        (["--data", "digits", "--network", "cnn5"], "did you mean 'cnn"),
-        (["--data", "digits", "--set", "optimizer=adam"], "did you mean 'adamw'"),
-        (["--data", "digits", "--preset", "papr"], "did you mean 'paper'"),
-        (["--data", "digits", "--preset", "paper"], "the paper has settings for mnist"),
-        (["--data", "digits", "--device", "gpu"], "device: expected auto"),
-        (["--config", "nowhere.toml"], "there is no file nowhere.toml"),
-    ],
-)
 def test_mistakes_are_explained_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = labelproof("train", *arguments)
-    assert isinstance(result.exception, (ValueError, OSError))
-    assert message in str(result.exception)
+    for arguments, said in (
+        ([], "data: expected a dataset's name"),
+        (["--data", "digit"], "did you mean 'digits'"),
+        (["--config", "nowhere.toml"], "there is no file nowhere.toml"),
+    ):
+        assert said in refusal("train", *arguments)
+    for option, value, said in (
+        ("--noise", "symetric:0.4", "did you mean 'symmetric'"),
+        ("--noise", "human:worse", "human: expected the file of human:worse (--human-labels)"),
+        ("--loss", "cee", "did you mean 'ce'"),
+        ("--network", "cnn5", "did you mean 'cnn"),
+        ("--set", "optimizer=adam", "did you mean 'adamw'"),
+        ("--preset", "papr", "did you mean 'paper'"),
+        ("--preset", "paper", "the paper has settings for mnist"),
+        ("--device", "gpu", "device: expected auto"),
+    ):
+        result = labelproof("train", "--data", "digits", option, value)
+        assert isinstance(result.exception, ValueError)
+        assert said in str(result.exception)
     assert not list(tmp_path.iterdir())
 
 
 def test_tensorboard_gets_every_metric_of_every_epoch(tmp_path: Path) -> None:
-    result = train_digits(tmp_path, "--tensorboard", epochs=2)
-    assert result.exit_code == 0, result.output
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+    result = train_digits(tmp_path, "--tensorboard", epochs=2)
+    assert result.exit_code == 0, result.output
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     record = json.loads((tmp_path / "record.json").read_text())
     written = [scalar.value for scalar in events.Scalars("test_accuracy")]
     assert written == pytest.approx(record["curve"]["test_accuracy"], abs=1e-3)
     assert [scalar.step for scalar in events.Scalars("train_loss")] == [0, 1]
+
+
+def test_photos_on_a_cpu_are_said_to_take_long(tmp_path: Path) -> None:
+    write_images(tmp_path, [f"{name}/{n}.png" for name in "ab" for n in range(4)], size=(60, 40))
+    photos = ("train", "--data", tmp_path, "--device", "cpu", "--dry-run")
+    for network in ((), ("--network", "cnn8(width=32)")):
+        shown = succeed(*photos, *network, "--augmentation", "resized-crop:48")
+        warned = "warning: on a CPU resnet18-imagenet may take hours" in shown.stderr
+        assert warned == (not network)

@@ -55,34 +55,42 @@ def fit(
         weaken=weaken,
         stop=stop,
     )
-    attempts.said = [str(event.value) for event in events if event.kind == "notice"]  # pyright: ignore
+    attempts.said = [str(event.value) for event in events if event.kind == "notice"]
     return attempts
 
 
-def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(tmp_path: Path) -> None:
-    attempts = fit(tmp_path / "run", TOO_STRONG)
-    said = attempts.said  # pyright: ignore[reportAttributeAccessIssue]
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Attempts]:
+    """A run whose loss collapses, trained without a stop."""
+    folder = tmp_path_factory.mktemp("attempts") / "whole"
+    return folder, fit(folder, TOO_STRONG)
+
+
+def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(
+    whole: tuple[Path, Attempts],
+) -> None:
+    folder, attempts = whole
+    said = attempts.said
     assert any("collapsed" in line for line in said)
     assert any("weaker penalty" in line for line in said)
     assert attempts.given_up[0]["loss"] == TOO_STRONG
-    record = read_record(tmp_path / "run")
-    assert record is not None
+    record = read_record(folder)
     assert record.configuration["loss"] == attempts.loss
     assert record.curve["predicted_classes"][-1] > 3
-    kept = read_attempts(tmp_path / "run")
+    kept = read_attempts(folder)
     assert kept == Attempts(attempts.asked, attempts.loss, attempts.given_up)
 
 
-def test_stopped_again_and_again_it_comes_to_the_same(tmp_path: Path) -> None:
-    whole = fit(tmp_path / "whole", TOO_STRONG)
+def test_stopped_again_and_again_it_comes_to_the_same(
+    whole: tuple[Path, Attempts], tmp_path: Path
+) -> None:
     for _ in range(60):
         fit(tmp_path / "cut", TOO_STRONG, stop=StopAfter(47))
         if read_record(tmp_path / "cut") is not None:
             break
     kept = read_attempts(tmp_path / "cut")
-    assert kept is not None
-    assert kept.given_up == whole.given_up
-    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
+    assert kept.given_up == whole[1].given_up
+    assert outcome(tmp_path / "cut") == outcome(whole[0])
 
 
 def test_killed_between_the_note_and_the_removal_it_goes_on_with_the_weaker_loss(
@@ -96,7 +104,6 @@ def test_killed_between_the_note_and_the_removal_it_goes_on_with_the_weaker_loss
     Attempts(asked, weaker, [{"loss": TOO_STRONG, "reason": "it collapsed"}]).write(tmp_path)
     attempts = fit(tmp_path, TOO_STRONG, epochs=40)
     record = read_record(tmp_path)
-    assert record is not None
     assert record.configuration["loss"] == attempts.loss == weaker
     assert (tmp_path / SEARCH).exists()
 
@@ -104,10 +111,9 @@ def test_killed_between_the_note_and_the_removal_it_goes_on_with_the_weaker_loss
 def test_a_loss_that_was_asked_for_is_kept_and_the_collapse_said_once(tmp_path: Path) -> None:
     attempts = fit(tmp_path / "run", TOO_STRONG, weaken=False)
     assert attempts.given_up == []
-    (said,) = [line for line in attempts.said if "collapsed" in line]  # pyright: ignore
+    (said,) = [line for line in attempts.said if "collapsed" in line]
     assert said.endswith(f"; a weaker penalty may help: {back_off(TOO_STRONG)}")
     record = read_record(tmp_path / "run")
-    assert record is not None
     assert len(record.curve["epoch"]) == 30
 
 

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_images import make_image
 
 from labelproof.data import load_digits
+from labelproof.data.dataset import Split
 from labelproof.data.image_folder import load_folder
+from labelproof.data.table import dataset_from_rows
 from labelproof.fitting.recipe import (
     Inputs,
+    check_feasible,
     choose_recipe,
     complete_loss,
     default_loss,
@@ -20,16 +25,13 @@ from labelproof.losses import SparseRegularized, parse_loss
 from labelproof.models import make_network
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_files_and_large_images_are_looked_at_through_crops(fast: bool) -> None:
-    for inputs in (
-        Inputs("images", (3, 24, 24), 1000, 5, lazy=True),
-        Inputs("images", (3, 300, 200), 1000, 5),
-    ):
-        found = network_for(inputs, fast=fast)
-        side = 224 if fast else 48
-        assert found["augmentation"] == f"resized-crop:{side},flip"
-        make_network(found["network"], num_classes=5, input_shape=(3, side, side))
+def test_files_and_large_images_are_looked_at_through_crops() -> None:
+    files = Inputs("images", (3, 24, 24), 1000, 5, lazy=True)
+    for inputs in (files, Inputs("images", (3, 300, 200), 1000, 5)):
+        for fast, side in ((False, 48), (True, 224)):
+            found = network_for(inputs, fast=fast)
+            assert found["augmentation"] == f"resized-crop:{side},flip"
+            make_network(found["network"], num_classes=5, input_shape=(3, side, side))
 
 
 def write_folder(folder: Path, sizes: dict[str, tuple[int, int]]) -> Path:
@@ -48,25 +50,16 @@ def test_small_files_of_one_size_are_treated_as_an_array_of_them(tmp_path: Path)
     assert choose_recipe(load_folder(tmp_path), fast=True).network == "cnn4"
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [
+def test_files_of_several_sizes_and_large_ones_are_cut(tmp_path: Path) -> None:
+    cases: list[dict[str, tuple[int, int]]] = [
         {"a/1.png": (28, 28), "b/2.png": (28, 28), "b/3.png": (28, 27)},
         {"a/1.png": (28, 20), "b/2.png": (20, 28)},
         {"a/1.png": (64, 64), "b/2.png": (64, 64)},
-        {
-            "train/a/1.png": (28, 28),
-            "train/b/2.png": (28, 28),
-            "test/a/3.png": (32, 32),
-            "test/b/4.png": (32, 32),
-        },
-    ],
-)
-def test_files_of_several_sizes_and_large_ones_are_cut(
-    sizes: dict[str, tuple[int, int]], tmp_path: Path
-) -> None:
-    found = network_for(look_at(load_folder(write_folder(tmp_path, sizes))))
-    assert found["augmentation"] == "resized-crop:48,flip"
+        {f"train/{n}/1.png": (28, 28) for n in "ab"} | {f"test/{n}/2.png": (32, 32) for n in "ab"},
+    ]
+    for number, sizes in enumerate(cases):
+        folder = write_folder(tmp_path / str(number), sizes)
+        assert network_for(look_at(load_folder(folder)))["augmentation"] == "resized-crop:48,flip"
 
 
 def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
@@ -89,18 +82,15 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("epochs", [1, 7, 50, 400])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("base", ["ce", "gce(q=0.01)", "10*nce+0.1*mae"])
-def test_the_penalty_grows_alike_over_any_number_of_epochs(
-    base: str, kind: str, epochs: int
-) -> None:
-    sparse = sparse_for(KINDS[kind])
-    loss = parse_loss(complete_loss(f"{base}+sr", epochs=epochs, sparse=sparse))
-    assert isinstance(loss, SparseRegularized)
-    first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
-    assert first < 1 / loss.p
-    assert last / first == pytest.approx(sparse.growth, rel=0.01)
+def test_the_penalty_grows_alike_over_any_number_of_epochs() -> None:
+    bases = ("ce", "gce(q=0.01)", "10*nce+0.1*mae")
+    for base, inputs, epochs in itertools.product(bases, KINDS.values(), (1, 7, 50, 400)):
+        sparse = sparse_for(inputs)
+        loss = parse_loss(complete_loss(f"{base}+sr", epochs=epochs, sparse=sparse))
+        assert isinstance(loss, SparseRegularized)
+        first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
+        assert first < 1 / loss.p
+        assert last / first == pytest.approx(sparse.growth, rel=0.01)
 
 
 def test_hard_images_get_a_penalty_only_with_time_to_learn_first() -> None:
@@ -115,3 +105,30 @@ def test_small_sets_are_seen_often_and_large_ones_end() -> None:
     few = choose_recipe(load_digits())
     assert few.epochs * len(load_digits().train) >= 100_000
     assert look_at(load_digits()).kind == "images"
+
+
+# What a training would refuse is refused before.
+
+
+def test_what_a_training_refuses_is_refused_before() -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    table = dataset_from_rows("table", {"train": Split(rows, np.arange(40) % 2)}, "ab", None)
+    for name, value, said in (
+        ("augmentation", "flip", "augmentation: expected none for the rows of a table, got flip"),
+        ("network", "cnn8", "image_shape: expected"),
+        ("network", "os:path", "network: expected 'os:path' to be a function or class"),
+        ("noise", "human:worse", "human: expected the file of human:worse"),
+        ("noise", "asymmetric:0.4", "noise: no classes of 'table' are known to be confused"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=said):
+            check_feasible(table, choose_recipe(table, **{name: value}))
+
+
+def test_images_of_several_sizes_need_crops(tmp_path: Path) -> None:
+    sizes = {f"{kind}/{side}.png": (side, side) for kind in "ab" for side in (20, 24, 30)}
+    photos = load_folder(write_folder(tmp_path, sizes))
+    check_feasible(photos, choose_recipe(photos))
+    with pytest.raises(ValueError, match="augmentation: expected resized-crop:SIDE for images of"):
+        check_feasible(photos, choose_recipe(photos, augmentation="flip"))
+    with pytest.raises(ValueError, match="expected a height and width of at least 8"):
+        check_feasible(photos, choose_recipe(photos, augmentation="resized-crop:2"))

@@ -131,7 +131,7 @@ def test_nothing_global_is_touched() -> None:
         numpy_state: Any = np.random.get_state()
         torch_state, threads = torch.get_rng_state(), torch.get_num_threads()
         small(random_state=random_state).fit(*blobs()).predict(blobs()[0])
-        assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # pyright: ignore
+        assert np.array_equal(np.random.get_state()[1], numpy_state[1])
         assert torch.equal(torch.get_rng_state(), torch_state)
         assert torch.get_num_threads() == threads
 
@@ -401,9 +401,9 @@ def test_data_that_cannot_be_used_is_refused() -> None:
                 small().fit(features, labels)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
+def test_settings_that_cannot_be_used_are_refused_in_fit() -> None:
+    stopping = {"early_stopping": True}
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"loss": "cee"}, LossSyntaxError, "did you mean 'ce'"),
         ({"loss": 3}, TypeError, "loss: expected a text such as 'ce"),
         ({"network": "cnn4"}, ValueError, "image_shape: expected"),
@@ -414,21 +414,17 @@ def test_data_that_cannot_be_used_is_refused() -> None:
         ({"optimizer": "adam"}, ValueError, "did you mean 'adamw'"),
         ({"learning_rate": 0}, ValueError, "learning_rate: expected"),
         ({"weight_decay": -1}, ValueError, "weight_decay: expected"),
-        ({"early_stopping": True, "validation_fraction": 0}, ValueError, "validation_fraction"),
-        ({"early_stopping": True, "validation_fraction": 0.001}, ValueError, "leaves none"),
+        (stopping | {"validation_fraction": 0}, ValueError, "validation_fraction"),
+        (stopping | {"validation_fraction": 0.001}, ValueError, "leaves none"),
         ({"early_stopping": "yes"}, TypeError, "early_stopping: expected true or false"),
         ({"class_weight": "even"}, ValueError, "class_weight: expected None, 'balanced'"),
         ({"class_weight": {0: -1.0}}, ValueError, "class_weight: expected no negative"),
         ({"device": "abacus"}, ValueError, "device: expected auto, cpu"),
         ({"learning_rate": 1e30, "loss": "ce"}, ArithmeticError, "a lower learning rate"),
-    ],
-    ids=str,
-)
-def test_settings_that_cannot_be_used_are_refused_in_fit(
-    options: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        small(**options).fit(FEATURES, LABELS)
+    ]
+    for options, error, message in cases:
+        with pytest.raises(error, match=message):
+            small(**options).fit(FEATURES, LABELS)
 
 
 def test_weights_must_not_be_negative_nor_leave_one_class() -> None:
@@ -447,7 +443,7 @@ def test_the_package_loads_scikit_learn_only_for_the_estimator() -> None:
     assert "RobustClassifier" in labelproof.__all__
     assert "RobustClassifier" in dir(labelproof)
     with pytest.raises(AttributeError, match="no attribute 'RobustRegressor'"):
-        labelproof.RobustRegressor  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+        labelproof.RobustRegressor  # noqa: B018
     # Each takes from half a second to two; nor is any of the others needed to fit a table.
     slow = {"sklearn", "scipy", "matplotlib", "sympy", "torch._dynamo", "torch._inductor"}
     code = f"import sys, labelproof.verbs.fit; print(*sorted({slow!r} & {{*sys.modules}}))"

@@ -38,7 +38,7 @@ CONFIGURATION = BertConfig(
     num_attention_heads=1,
     intermediate_size=8,
     max_position_embeddings=LENGTH,
-    num_labels=CLASSES,  # pyright: ignore[reportCallIssue] (a property, taken by **kwargs)
+    num_labels=CLASSES,
     hidden_dropout_prob=0,
     attention_probs_dropout_prob=0,
 )
@@ -195,8 +195,6 @@ def test_evaluation_reports_the_mean_loss(tmp_path: Path):
 
 
 def same_weights(one: Trainer, other: Trainer) -> bool:
-    assert one.model is not None
-    assert other.model is not None
     pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
     return all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in pairs)
 
@@ -263,6 +261,6 @@ def test_what_cannot_be_meant_is_refused():
     with pytest.raises(ValueError, match="labels: expected a tensor, got None"):
         loss({"logits": LOGITS}, None)
     with pytest.raises(TypeError, match=r"loss: expected what trainer_loss returned, .* got str"):
-        ScheduleCallback("ce")  # pyright: ignore[reportArgumentType]
+        ScheduleCallback("ce")
     with pytest.raises(TypeError, match=r"loss: expected a torch\.nn\.Module"):
-        trainer_loss(3)  # pyright: ignore[reportArgumentType]
+        trainer_loss(3)

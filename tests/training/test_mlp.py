@@ -83,13 +83,12 @@ def test_examples_that_count_differently() -> None:
 
 def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced() -> None:
     run = small_run(small(network=MLP))
-    network, backlog = run.networks[0], run.tally.backlog
-    assert backlog is not None
+    network = run.networks[0]
     frozen = [network.get_parameter(name) for name in ("head.bias", "body.3.weight")]
     for parameter in frozen:
         parameter.requires_grad_(False)
     optimizer = Optimizer(run.configuration, network)
-    direct = make_direct(network, run.algorithm, optimizer, run.feed, backlog)
+    direct = make_direct(network, run.algorithm, optimizer, run.feed, run.tally)
     assert direct is not None
     run.begin()
     fetched = run.feed.fetch(32)

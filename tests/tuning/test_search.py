@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from small_runs import CPU, StopAfter, small, small_digits
 
-from labelproof.data import Split
-from labelproof.training import Event
+from labelproof.data import Split, load_digits
+from labelproof.training import Event, choose_examples
 from labelproof.tuning import Search, Trial, tune
 from labelproof.tuning import search as course_module
+from labelproof.tuning.validation import choose_validation
 
 SETTING = small(loss="ce", epochs=2)
 STRONG = "ce+sr(tau=0.5,p=0.1,lambda0=80,rho=1,r=1,normalize=false)"
@@ -79,7 +80,6 @@ def test_what_is_not_a_number_is_no_choice() -> None:
     found = run(trials=3, losses=["1e30*ce"], configuration=replace(SETTING, clip_norm=0))
     states = {trial.loss: trial.state for trial in found.tried}
     assert states["1e30*ce"] == "failed"
-    assert found.choice is not None
     assert found.choice.state == "complete"
 
 
@@ -126,9 +126,55 @@ def test_when_time_is_up_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> No
     assert not found.stopped
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("trials", 0), ("at_once", 0), ("seconds", -1), ("folds", 0)]
-)
-def test_what_cannot_be_meant_is_refused(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"^{name}: expected"):
-        run(**{name: value})
+# What the search is given: the labels, and nothing that is true.
+
+
+def test_all_labels_are_the_given_ones() -> None:
+    digits = small_digits()
+    for noise in ("none", "symmetric:0.4", "pair:0.2"):
+        configuration = small(noise=noise)
+        validation = choose_validation(digits, configuration)
+        given = choose_examples(configuration, digits).given
+        for fold in range(3):
+            examples = validation.examples(fold)
+            assert examples.clean is None
+            assert list(examples.dataset.splits) == ["train"]
+            assert not examples.dataset.clean
+            np.testing.assert_array_equal(examples.dataset.train.labels, given)
+            np.testing.assert_array_equal(examples.given, given)
+
+
+def test_every_example_is_validated_on_once() -> None:
+    for parts in (2, 3, 5):
+        validation = choose_validation(small_digits(), small(), parts=parts)
+        folds = [validation.examples(fold) for fold in range(parts)]
+        held = np.concatenate([examples.held for examples in folds])
+        np.testing.assert_array_equal(np.sort(held), np.arange(200))
+        for examples in folds:
+            assert not set(examples.held) & set(examples.used)
+            assert len(examples.held) + len(examples.used) == 200
+
+
+def test_a_large_set_holds_out_one_part() -> None:
+    digits = load_digits()
+    for count, held in ((10_000, 2000), (60_000, 10_000), (200_000, 20_000)):
+        images = np.broadcast_to(digits.train.array[:1], (count, 1, 8, 8))
+        large = replace(digits, splits={"train": Split(images, np.arange(count) % 10)})
+        assert choose_validation(large, small(noise="none")).rows == [held]
+
+
+def test_other_noise_is_another_search() -> None:
+    prints = [
+        choose_validation(small_digits(), small(noise=noise, seed=seed)).fingerprint()
+        for noise, seed in (("symmetric:0.4", 1), ("symmetric:0.4", 2), ("none", 1))
+    ]
+    assert len({str(each) for each in prints}) == 3
+
+
+def test_what_cannot_be_meant_is_refused() -> None:
+    for name, value in (("trials", 0), ("at_once", 0), ("seconds", -1), ("folds", 0)):
+        with pytest.raises(ValueError, match=f"^{name}: expected"):
+            run(**{name: value})
+    for parts, name in ((0, "folds"), ("three", "folds"), (1000, "count")):
+        with pytest.raises((ValueError, TypeError), match=f"^{name}: expected"):
+            choose_validation(small_digits(), small(), parts=parts)

@@ -1,11 +1,14 @@
-"""The search's places and the losses that stand there."""
+"""The places of a search, the losses that stand there, and which is proposed next."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_trials import made
 
 from labelproof.losses import SparseRegularized, format_loss, parse_loss
 from labelproof.tuning.space import (
@@ -16,11 +19,12 @@ from labelproof.tuning.space import (
     coordinates,
     draw_coordinates,
     loss_at,
+    propose,
     starts,
     strongest,
 )
 
-steady = settings(deadline=None, derandomize=True, max_examples=100)
+steady = settings(deadline=None, derandomize=True, max_examples=40)
 epochs = st.integers(1, 300)
 
 
@@ -45,7 +49,6 @@ def test_every_place_is_a_loss_that_begins_below_the_rule(place: Coordinates, ep
 @given(places(), st.integers(5, 300))
 def test_a_loss_is_found_where_it_stands(place: Coordinates, epochs: int) -> None:
     found = coordinates(loss_at(place, epochs=epochs), epochs=epochs)
-    assert found is not None
     for name, value in place.items():
         # The text has three digits; over a hundred epochs the fifth decimal of the growth counts.
         expected = pytest.approx(value, rel=0.02) if isinstance(value, float) else value
@@ -53,27 +56,23 @@ def test_a_loss_is_found_where_it_stands(place: Coordinates, epochs: int) -> Non
     assert set(found) == set(place)
 
 
-@pytest.mark.parametrize("classes", [2, 10, 100, 1000])
-@pytest.mark.parametrize("epochs", [1, 10, 50, 200])
-def test_the_first_trials_are_different_losses_within_the_ranges(classes: int, epochs: int) -> None:
-    losses = starts(epochs=epochs, classes=classes)
-    assert losses[:2] == ["ce", "gce(q=0.7)"]
-    assert len(set(losses)) == len(losses) >= 6
-    for loss in losses[1:]:
-        place = coordinates(loss, epochs=epochs)
-        assert place is not None
-        assert place.pop("kind") in KINDS
-        for name, value in place.items():
-            if name in RANGES:
-                assert RANGES[name][0] <= value <= RANGES[name][1]
-            else:
-                assert value in CHOICES[name]
+def test_the_first_trials_are_different_losses_within_the_ranges() -> None:
+    for classes, epochs in itertools.product((2, 10, 100, 1000), (1, 10, 50, 200)):
+        losses = starts(epochs=epochs, classes=classes)
+        assert losses[:2] == ["ce", "gce(q=0.7)"]
+        assert len(set(losses)) == len(losses) >= 6
+        for loss in losses[1:]:
+            place = coordinates(loss, epochs=epochs)
+            assert place.pop("kind") in KINDS
+            for name, value in place.items():
+                low, high = RANGES.get(name, (value, value))
+                assert low <= value <= high
+                assert name in RANGES or value in CHOICES[name]
 
 
 def test_many_classes_begin_with_weak_regularizers() -> None:
     def first_pull(classes: int) -> float:
         place = coordinates(starts(epochs=50, classes=classes)[2], epochs=50)
-        assert place is not None
         return place["pull"]
 
     assert first_pull(100) < 0.2 * first_pull(10)
@@ -86,9 +85,63 @@ def test_hard_data_is_never_allowed_more_than_easy_data(classes: int, plain: flo
     assert RANGES["pull"][0] < limit <= strongest(classes=2, plain=None)
 
 
-@pytest.mark.parametrize(
-    "loss",
-    ["ce", "mae", "nce+mae", "ce+sr(clamp=1e-7)", "ce+sr(smoothing=0.1)", "ce+sr(tau_rho=0.9)"],
-)
-def test_other_losses_have_no_place(loss: str) -> None:
-    assert coordinates(loss, epochs=10) is None
+def test_other_losses_have_no_place() -> None:
+    sparse = ("clamp=1e-7", "smoothing=0.1", "tau_rho=0.9")
+    for loss in ("ce", "mae", "nce+mae", *(f"ce+sr({option})" for option in sparse)):
+        assert coordinates(loss, epochs=10) is None
+
+
+# What is proposed after the trials so far.
+
+EPOCHS = 20
+
+
+def tried(good: str = "+sr") -> list:
+    losses = starts(epochs=EPOCHS, classes=10)
+    return [
+        made(number, [[50.0 + 8 * (good in loss)] * EPOCHS], loss=loss)
+        for number, loss in enumerate(losses)
+    ]
+
+
+def next_loss(trials: list, *, seed: int = 1, classes: int = 10) -> str:
+    return propose(trials, epochs=EPOCHS, classes=classes, seed=seed)
+
+
+def test_the_same_trials_and_seed_propose_the_same() -> None:
+    assert next_loss(tried()) == next_loss(tried())
+    assert len({next_loss(tried(), seed=seed) for seed in range(5)}) > 1
+
+
+def test_a_proposal_is_new() -> None:
+    trials = tried()
+    for _ in range(8):
+        loss = next_loss(trials)
+        assert loss not in [trial.loss for trial in trials]
+        trials.append(made(len(trials), [[58.0] * EPOCHS], loss=loss))
+
+
+def test_what_was_good_is_proposed_more_often() -> None:
+    sparse = [("+sr" in next_loss(tried(), seed=seed)) for seed in range(12)]
+    plain = [("+sr" in next_loss(tried(good="gce(q=0.7)"), seed=seed)) for seed in range(12)]
+    assert sum(sparse) > sum(plain)
+
+
+def test_every_other_proposal_is_near_one_of_the_best() -> None:
+    trials = tried()[:-1]
+    assert len(trials) % 2
+    places = [coordinates(trial.loss, epochs=EPOCHS) or {} for trial in trials]
+    for seed in range(8):
+        near = coordinates(next_loss(trials, seed=seed), epochs=EPOCHS)
+        assert any(
+            near["kind"] == place.get("kind")
+            and all(0.49 < near[name] / place[name] < 2.05 for name in ("pull", "tau", "growth"))
+            for place in places
+            if "pull" in place
+        )
+
+
+def test_hard_data_is_searched_with_weak_penalties() -> None:
+    for seed in range(8):
+        place = coordinates(next_loss(tried(), seed=seed, classes=100), epochs=EPOCHS)
+        assert place.get("pull", 0) <= 0.3 * 1.01

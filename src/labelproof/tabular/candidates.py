@@ -80,6 +80,11 @@ class Candidate:
         """Of the variants."""
         raise NotImplementedError
 
+    @property
+    def folded(self) -> bool:
+        """Whether what it says of rows that it was not trained on depends on how they are cut."""
+        return True
+
     def fit(
         self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int] | None = None
     ) -> Self:
@@ -230,6 +235,11 @@ class Forest(Candidate):
     @override
     def names(self) -> tuple[str, ...]:
         return (f"{'extra trees' if self.extra else 'forest'} (leaf={self.leaf})",)
+
+    @property
+    @override
+    def folded(self) -> bool:
+        return self.grouped
 
     @override
     def held_out(

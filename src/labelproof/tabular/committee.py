@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,8 +159,8 @@ def fit_committee(
         >>> true = generator.integers(2, size=400)
         >>> given = np.where(generator.random(400) < 0.3, 1 - true, true)
         >>> rows = (4.0 * true + generator.normal(size=400))[:, None]
-        >>> parts = folds(given, 5, seed=0)
-        >>> examples = LabelledRows(rows, given, np.ones(400), np.ones(2), parts)
+        >>> cuts = [folds(given, 5, seed=0)]
+        >>> examples = LabelledRows(rows, given, np.ones(400), np.ones(2), cuts)
         >>> committee = fit_committee([Linear(), Kernel()], examples)
         >>> print(f"{np.mean(given != true):.0%} wrong, estimated {committee.noise.noise_rate:.0%}")
         27% wrong, estimated 25%
@@ -171,6 +171,8 @@ def fit_committee(
     with threadpool_limits({"openmp": jobs, "blas": jobs} if small else {"openmp": jobs}):
         if examples.too_few:
             return _trust(candidates, examples)
+        if len(candidates) == 1:  # nothing is chosen, and the user's classifier may be slow
+            examples = replace(examples, cuts=examples.cuts[:1])
         told = _compare(candidates, examples, verbose=verbose)
         return _keep(candidates, examples, told)
 
@@ -197,7 +199,9 @@ def _compare(
             continue
         found = _held_out(candidate, examples, examples.labels)
         for variant, table in enumerate(found):
-            told[number, variant] = _calibrate_to_labels(table, examples.given, examples.share)
+            told[number, variant] = _calibrate_to_labels(
+                table, examples.held_labels, examples.held_share
+            )
         if verbose:
             seconds, best = time.perf_counter() - started, min(each.loss for each in told.values())
             print(f"{candidate.names[0]}: best log loss {best:.4f}, {seconds:.1f} s", flush=True)
@@ -207,19 +211,21 @@ def _compare(
 def _keep(
     candidates: Sequence[Candidate], examples: LabelledRows, told: dict[tuple[int, int], Told]
 ) -> Committee:
-    given, share = examples.given, examples.share
-    weights = _blend(told, given, share)
-    mean = np.sum([weight * told[key].table for key, weight in weights.items()], axis=0)
+    given, held, share = examples.given, examples.held_labels, examples.held_share
+    weights = _blend(told, held, share)
+    said = np.sum([weight * told[key].table for key, weight in weights.items()], axis=0)
+    mean = _over_cuts(said, examples)
     noise = fit_noise_model(np.log(mean), given)
     labels, temperature, prior = examples.labels, noise.temperature, _border(mean, given)
     temperatures = np.array([told[key].temperature for key in weights])
     if len(told) == 1:
-        best = mean
+        best = said
         for model in _noise_models(mean, given, noise):
             posterior = _posterior(mean, examples, model)
             again = _held_out(candidates[0], examples, posterior)[0]
-            if _agreement(again, given, share) >= _agreement(best, given, share):
+            if _agreement(again, held, share) >= _agreement(best, held, share):
                 best, labels, noise, temperatures = again, posterior, model, np.ones(1)
+        best = _over_cuts(best, examples)
         temperature, prior = fit_noise_model(np.log(best), given).temperature, _border(best, given)
     labels, weight = _weigh(labels, examples)
     members = [
@@ -232,7 +238,7 @@ def _keep(
     scores = {
         candidates[number].names[variant]: {
             "log_loss": each.loss,
-            "agreement": _agreement(each.table, given, share),
+            "agreement": _agreement(each.table, held, share),
             "weight": float(weights.get((number, variant), 0.0)),
         }
         for (number, variant), each in told.items()
@@ -272,16 +278,25 @@ def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee
 
 
 def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> Floats:
-    """The probabilities of all rows by each variant that was trained without them, `(V, N, C)`."""
-    found = candidate.held_out(examples.rows, labels, examples.weight, examples.parts)
-    told = np.empty_like(found)
-    told[:, np.concatenate([part.validation for part in examples.parts])] = found
-    return told
+    """What each variant says of rows that it was trained without, `(V, cuts * N, C)`."""
+    tables = []
+    for parts in examples.cuts if candidate.folded else examples.cuts[:1]:
+        found = candidate.held_out(examples.rows, labels, examples.weight, parts)
+        told = np.empty_like(found)
+        told[:, np.concatenate([part.validation for part in parts])] = found
+        tables.append(told)
+    repeats = len(examples.cuts) // len(tables)
+    return np.concatenate(tables * repeats, axis=1)
+
+
+def _over_cuts(told: Floats, examples: LabelledRows) -> Floats:
+    """The mean of what is said of each row, `(N, C)`."""
+    return told.reshape(len(examples.cuts), len(examples.rows), -1).mean(axis=0)
 
 
 def _try(candidate: Boosting, examples: LabelledRows, told: dict[tuple[int, int], Told]) -> bool:
     """Whether a candidate is worth its cost by the first fold, which also chooses its stage."""
-    part = examples.parts[0]
+    part = examples.cuts[0][0]
     given = examples.given[part.validation]
     share = np.full(len(given), 1 / len(given))
     found = candidate.held_out(examples.rows, examples.labels, examples.weight, [part])

@@ -29,6 +29,9 @@ Floats = NDArray[np.float64]
 _FARTHEST = 1e6
 """In deviations from the mean: past it a row is so far out that its distance says nothing."""
 _FOLDS = 5
+_CUTS = 4
+_CUT_ROWS = 3_000
+"""Rows that all cuts of a table have together, if it has fewer."""
 _FEWEST = 30
 """Rows from which on the noise is estimated; of fewer, all labels are taken to be right."""
 SMALL = 256
@@ -97,7 +100,7 @@ class LabelledRows:
         given: The labels as they came, class indices.
         weight: How much each row counts.
         class_weight: How much each class counts, `(C)`.
-        parts: Folds over all rows.
+        cuts: Each cuts all rows into folds.
         became: For each row that came, which of these it is: equal ones may be taken for one.
         grouped: Whether some rows have to stay in one fold.
     """
@@ -106,7 +109,7 @@ class LabelledRows:
     given: NDArray[np.int64]
     weight: Floats
     class_weight: Floats
-    parts: list[Holdout]
+    cuts: list[list[Holdout]]
     became: NDArray[np.int64] | None = None
     grouped: bool = False
 
@@ -120,10 +123,20 @@ class LabelledRows:
         """The weights of rows, to a sum of 1."""
         return self.weight / self.weight.sum()
 
+    @cached_property
+    def held_labels(self) -> NDArray[np.int64]:
+        """The given labels, once for each cut."""
+        return np.tile(self.given, len(self.cuts))
+
+    @cached_property
+    def held_share(self) -> Floats:
+        """The shares of rows, once for each cut, to a sum of 1."""
+        return np.tile(self.share, len(self.cuts)) / len(self.cuts)
+
     @property
     def too_few(self) -> bool:
         """Whether rows are too few to hold some out: all labels are then taken to be right."""
-        return len(self.rows) < _FEWEST or len(self.parts) < 2
+        return len(self.rows) < _FEWEST or not self.cuts
 
 
 def label_rows(
@@ -155,8 +168,12 @@ def label_rows(
         rows, given, together = rows[stay], given[stay], merge_groups(together, became)
     together = splittable(together, given)
     apart = len(rows) if together is None else len(np.unique(together))
-    # Rows that are few are never cut: their labels are taken to be right.
-    parts = folds(given, min(_FOLDS, apart), seed=seed, groups=together) if apart > 1 else []
+    # Few rows are cut several times, since what is chosen by one cut is chance; very few are never
+    # cut, and their labels taken to be right.
+    cuts = [
+        folds(given, min(_FOLDS, apart), seed=seed + cut, groups=together)
+        for cut in range(min(max(_CUT_ROWS // len(rows), 1), _CUTS) if apart > 1 else 0)
+    ]
     if class_weight is not None:
         check_class_weight(class_weight)
     from sklearn.utils.class_weight import compute_class_weight
@@ -166,7 +183,7 @@ def label_rows(
     balance[present] = compute_class_weight(
         class_weight, classes=classes[present], y=classes[given]
     )
-    return LabelledRows(rows, given, weight, balance, parts, became, together is not None)
+    return LabelledRows(rows, given, weight, balance, cuts, became, together is not None)
 
 
 def merge_duplicates(

@@ -31,8 +31,8 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
         >>> from labelproof.tabular.committee import fit_committee
         >>> from labelproof.tabular.rows import LabelledRows
         >>> rows, given = np.arange(60.0)[:, None], np.arange(60) // 30
-        >>> parts = folds(given, 5, seed=0)
-        >>> examples = LabelledRows(rows, given, np.ones(60), np.ones(2), parts)
+        >>> cuts = [folds(given, 5, seed=0)]
+        >>> examples = LabelledRows(rows, given, np.ones(60), np.ones(2), cuts)
         >>> committee = fit_committee([Linear(), Forest()], examples)
         >>> told = Blend(committee_tensors(committee))(torch.from_numpy(rows)).exp().numpy()
         >>> np.allclose(told, committee.predict_proba(rows), atol=1e-6)
