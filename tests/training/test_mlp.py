@@ -9,7 +9,7 @@ import pytest
 import torch
 from small_runs import CPU, small, small_digits, small_run, train_epoch
 
-from labelproof.training.batches import ResidentImages
+from labelproof.training.batches import ResidentInputs
 from labelproof.training.examples import choose_examples
 from labelproof.training.kernels.mlp import make_direct
 from labelproof.training.optimizer import Optimizer
@@ -70,7 +70,7 @@ def test_examples_that_count_differently() -> None:
     weighed = type(examples)(**{**vars(examples), "weight": weight})
 
     def run_of(chosen: Any) -> Trainer:
-        images = ResidentImages(chosen.dataset, CPU.device)
+        images = ResidentInputs(chosen.dataset, CPU.device)
         return Trainer(configuration, chosen, images, CPU)
 
     direct, traced, alike = run_of(weighed), run_of(weighed), run_of(examples)

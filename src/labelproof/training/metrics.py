@@ -12,7 +12,7 @@ from torch import Tensor
 
 from labelproof.losses import Loss, SparseRegularized
 from labelproof.training.batches import Fetched
-from labelproof.training.configuration import Configuration, parse_learning_rate
+from labelproof.training.configuration import Configuration, learning_rate
 from labelproof.training.examples import Examples
 
 MEMORY = ("clean_fitted", "wrong_fitted", "wrong_corrected")
@@ -167,8 +167,9 @@ def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[s
     >>> schedules_at(0, Configuration("digits", learning_rate=0.1), CrossEntropy())
     {'learning_rate': 0.1}
     """
-    schedule = parse_learning_rate(configuration.schedule)
-    rate = schedule.over(configuration.learning_rate, epochs=configuration.epochs)
+    rate = learning_rate(
+        configuration.schedule, configuration.learning_rate, epochs=configuration.epochs
+    )
     values = {"learning_rate": rate(epoch)}
     if isinstance(loss, SparseRegularized):
         values["weight"] = loss.weight_schedule(epoch)

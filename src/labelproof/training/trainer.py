@@ -23,7 +23,6 @@ from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import (
     DeviceInputs,
     EpochPlan,
-    FeedRequest,
     Labels,
     Share,
     plan_epoch,
@@ -172,10 +171,12 @@ class Trainer:
         self.tally = Tally(parts, dataset.num_classes, device)
         examples = self.examples
         labels = Labels.on(device, examples.given, examples.clean, examples.weight)
-        augmentation = parse_augmentation(configuration.augmentation)
-        sizes = len(examples.used), configuration.batch_size
         self.feed = self.images.make_feed(
-            FeedRequest(augmentation, labels, *sizes, dtype=TYPES[precision])
+            parse_augmentation(configuration.augmentation),
+            labels,
+            num_examples=len(examples.used),
+            batch_size=configuration.batch_size,
+            dtype=TYPES[precision],
         )
         make_step = partial(
             Step,

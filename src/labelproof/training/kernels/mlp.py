@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from labelproof.losses import SparseRegularized
 from labelproof.losses.gradient import MeanAndGradient, has_gradient, mean_and_gradient
 from labelproof.losses.penalty import SPARSE
-from labelproof.models.mlp import MLP
+from labelproof.models.network import MLP
 from labelproof.training.algorithms import Algorithm, Supervised
 from labelproof.training.batches import Feed, Fetched
 from labelproof.training.metrics import Tally, count_fitted
