@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Examples, Execution
-from labelproof.training.batches import ResidentRows
+from labelproof.training.batches import ResidentInputs
 from labelproof.training.trainer import Trainer
 
 CLASSES = 10
@@ -91,7 +91,7 @@ def make_epochs(
         tuple(rows.std(axis=0).tolist()),
         clean=False,
     )
-    resident = ResidentRows(dataset, CPU)
+    resident = ResidentInputs(dataset, CPU)
     epochs: dict[str, Callable[[], object]] = {YARDSTICK: lambda: theirs.fit(rows, labels)}
     for loss in LOSSES:
         configuration = Configuration(

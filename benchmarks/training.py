@@ -32,7 +32,7 @@ from labelproof import parse_loss
 from labelproof.data import Dataset
 from labelproof.experiments.presets import paper_configuration
 from labelproof.models import make_network
-from labelproof.training.batches import ResidentImages
+from labelproof.training.batches import ResidentInputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, choose_execution
@@ -109,7 +109,7 @@ class Engine:
         self.execution = execution
         self.configuration = configuration
         self.examples = choose_examples(configuration, data)
-        self.images = ResidentImages(data, execution.device)
+        self.images = ResidentInputs(data, execution.device)
         self.runs: list[Trainer] = []
         self.megabytes: list[float] = []
 

@@ -21,7 +21,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import traceback
@@ -318,15 +317,6 @@ def cifar(version: int, name: str) -> Reader:
     return Reader(make, layout.read)
 
 
-def write_tar(path: Path) -> None:
-    layout = CIFAR100_LAYOUTS[0]
-    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
-        for name in layout.files:
-            member = tarfile.TarInfo(f"{layout.folder}/{name}")
-            member.size, member.pax_headers = 2 * 3074, {"comment": "words", "size": str(2 * 3074)}
-            archive.addfile(member, io.BytesIO(bytes(member.size)))
-
-
 def write_huggingface(damaged: str) -> Callable[[Path], Path]:
     """A saved dataset is slow to write: it is written once and copied."""
     kept = Path(tempfile.mkdtemp(prefix="faults-"))
@@ -482,11 +472,6 @@ READERS: dict[str, Reader] = {
     ),
     "CIFAR, binary": cifar(0, "train.bin"),
     "CIFAR, pickles": cifar(1, "train"),
-    "tar": Reader(
-        file("cifar.tar.gz", write_tar),
-        lambda folder: CIFAR100_LAYOUTS[0].read(folder / "cifar.tar.gz"),
-        gzip.compress,
-    ),
     "Hugging Face, Arrow": Reader(write_huggingface("*.arrow"), read_huggingface),
     "Hugging Face, state.json": Reader(write_huggingface("state.json"), read_huggingface),
     "Hugging Face, info": Reader(write_huggingface("dataset_info.json"), read_huggingface),

@@ -16,7 +16,7 @@ from labelproof.data import load_digits
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Event, Examples, Execution, Job, StopRequest
 from labelproof.training.augmentation import parse_augmentation
-from labelproof.training.batches import EpochPlan, ResidentImages, plan_epoch
+from labelproof.training.batches import EpochPlan, ResidentInputs, plan_epoch
 from labelproof.training.checkpoint import load_checkpoint, newest_whole
 from labelproof.training.examples import choose_examples
 from labelproof.training.runner import train_runs
@@ -67,7 +67,7 @@ def small_run(
 ) -> Trainer:
     """A run that nothing has been done to yet."""
     dataset = dataset or small_digits()
-    images = ResidentImages(dataset, execution.device)
+    images = ResidentInputs(dataset, execution.device)
     return Trainer(configuration, choose_examples(configuration, dataset), images, execution)
 
 

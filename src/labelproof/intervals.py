@@ -44,7 +44,7 @@ def matrix_interval(
     Wilson's, for as many examples as would spread the shares of a row by as much as they do.
 
     Args:
-        shares: `(R, C)`.
+        shares: `(R, C)`; by a regression some may be below 0.
         spread: Their standard deviations.
         total: How many examples each row has, `(R)`.
 
@@ -55,10 +55,11 @@ def matrix_interval(
         (array([[0.79, 0.02, 0.  ]]), array([[0.98, 0.21, 0.06]]))
     """
     rows = np.maximum(total, 1.0)[:, None]
-    counted = (shares * (1 - shares)).sum(axis=1, keepdims=True) / rows
+    within = np.clip(shares, 0, 1)
+    counted = (within * (1 - within)).sum(axis=1, keepdims=True) / rows
     spreads = (spread**2).sum(axis=1, keepdims=True)
     worth = rows * np.minimum(1.0, counted / np.maximum(spreads, 1e-12))
-    centre, half = _wilson(shares, np.maximum(worth, 1e-12))
+    centre, half = _wilson(within, np.maximum(worth, 1e-12))
     low = np.minimum(centre - half, shares - NORMAL_95 * spread)
     high = np.maximum(centre + half, shares + NORMAL_95 * spread)
     low[shares * rows < 1] = 0.0  # less than one example

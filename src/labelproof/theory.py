@@ -12,6 +12,7 @@ Reference:
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -20,10 +21,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from labelproof.losses import Loss, Outputs, SymmetricCrossEntropy, sharpen
-from labelproof.losses.batch import working_precision
+from labelproof.losses.batch import admit, working_precision
 from labelproof.losses.penalty import SPARSE
 from labelproof.losses.symmetric import LOG_ZERO
-from labelproof.ranges import within
+from labelproof.ranges import whole, within
 
 __all__ = [
     "GradientTerms",
@@ -38,7 +39,6 @@ __all__ = [
     "one_hot_deviation",
     "permutation_distance",
     "permutation_set",
-    "rate_is_tolerable",
     "risk",
     "risk_bound",
     "symmetry_gap",
@@ -46,22 +46,16 @@ __all__ = [
 ]
 
 
-LARGEST_SET = 500_000
-"""Most rows that `permutation_set` makes; nine different numbers have 362,880 permutations."""
-
-
 def symmetry_gap(loss: Loss, outputs: Tensor) -> Tensor:
     r"""How far a loss is from the symmetric condition, $\max_u S(u) - \min_u S(u)$.
 
     It is 0 exactly where the sum over all labels is the same for every output given. Where a sum is
     infinite, as that of cross entropy is at a one-hot output, no constant exists: the gap is `inf`.
+    The symmetric condition, section 2.1 of the paper.
 
     Args:
         loss: Any loss of this package.
         outputs: Probabilities, `(..., k)`; the gap is over all of them together.
-
-    Returns:
-        A scalar.
 
     Example:
         >>> from labelproof import CrossEntropy, MeanAbsoluteError
@@ -70,9 +64,6 @@ def symmetry_gap(loss: Loss, outputs: Tensor) -> Tensor:
         0.0
         >>> round(float(symmetry_gap(CrossEntropy(), outputs)), 6)
         1.321756
-
-    Reference:
-        The symmetric condition, section 2.1.
     """
     sums = _label_values(loss, outputs).sum(dim=-1)
     return sums.max() - sums.min() if bool(sums.isfinite().all()) else sums.new_tensor(math.inf)
@@ -83,9 +74,10 @@ def permutation_set(vector: Tensor) -> Tensor:
 
     On them $S(u) = S(v)$ for every loss of the form $\ell_1(u_i) + \sum_{j \ne i} \ell_2(u_j)$:
     whatever the loss, restricting the outputs makes it symmetric.
+    Definition 1 and lemma 1, section 2.2 of the paper.
 
     Args:
-        vector: Any numbers, `(k)`.
+        vector: Any numbers, `(k)`, at most 9 of them.
 
     Returns:
         `(M, k)`, largest numbers first; `M` is $k!$ where all differ, $k$ for a one-hot vector.
@@ -95,28 +87,10 @@ def permutation_set(vector: Tensor) -> Tensor:
         tensor([[0.5000, 0.5000, 0.0000],
                 [0.5000, 0.0000, 0.5000],
                 [0.0000, 0.5000, 0.5000]])
-
-    Reference:
-        Definition 1 and lemma 1, section 2.2.
     """
-    if vector.ndim != 1 or vector.numel() == 0:
-        raise ValueError(f"vector: expected shape (k), got {tuple(vector.shape)}")
-    values, counts = vector.unique(return_counts=True)
-    values, counts = values.flip(0), counts.flip(0)
-    # Logarithms, since 171! is past the floats.
-    log_size = math.lgamma(len(vector) + 1) - sum(math.lgamma(m + 1) for m in counts.tolist())
-    if log_size > math.log(LARGEST_SET):
-        raise ValueError(
-            f"vector: expected at most {LARGEST_SET:,} distinct permutations, got {len(vector)} "
-            f"numbers with about 1e{log_size / math.log(10):.0f}"
-        )
-    # Every prefix grows by each number that it has not used up, so no row is ever made twice.
-    rows, left = values.new_empty(1, 0), counts.unsqueeze(0)
-    for _ in range(len(vector)):
-        parent, choice = left.nonzero(as_tuple=True)
-        rows = torch.cat([rows[parent], values[choice].unsqueeze(1)], dim=1)
-        left = left[parent] - F.one_hot(choice, len(values))
-    return rows
+    if vector.ndim != 1 or len(vector) > 9:
+        raise ValueError(f"vector: expected 9 numbers or fewer, got {tuple(vector.shape)}")
+    return vector.new_tensor(sorted(set(itertools.permutations(vector.tolist())), reverse=True))
 
 
 def permutation_distance(outputs: Tensor, *, vector: Tensor | None = None) -> Tensor:
@@ -124,28 +98,18 @@ def permutation_distance(outputs: Tensor, *, vector: Tensor | None = None) -> Te
 
     The nearest permutation is the one in the output's own order (rearrangement inequality), so
     sorting both finds it among the $k!$.
+    The relaxed hypothesis class of theorem 3, section 2.2 of the paper.
 
     Args:
         outputs: `(..., k)`.
         vector: `(k)`; one-hot unless given.
 
-    Returns:
-        One value per output, `(...)`.
-
     Example:
         >>> permutation_distance(torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.5, 0.5]]))
         tensor([0.0000, 0.7071])
-
-    Reference:
-        The relaxed hypothesis class of theorem 3, section 2.2.
     """
     if vector is None:
         vector = F.one_hot(torch.tensor(0), outputs.shape[-1])
-    if vector.shape != outputs.shape[-1:]:
-        raise ValueError(
-            f"vector: expected shape {tuple(outputs.shape[-1:])} as the outputs' last axis, got "
-            f"{tuple(vector.shape)}"
-        )
     nearest = vector.to(outputs).sort(descending=True).values
     ordered = outputs.sort(dim=-1, descending=True).values
     return torch.linalg.vector_norm(ordered - nearest, dim=-1)
@@ -155,19 +119,14 @@ def confidence_epsilon(confidence: float = SPARSE) -> float:
     r"""How far from one-hot an output can be when its largest probability is at least $m$.
 
     It is $\sqrt 2 (1 - m)$, reached when one other class has all the rest.
+    The sparse rate of figure 3, section 3.1 of the paper.
 
     Args:
         confidence: $m$ in [0.5, 1]; what counts as one-hot in the sparse rate unless given.
 
-    Returns:
-        $\varepsilon$.
-
     Example:
         >>> round(confidence_epsilon(), 6)
         0.014142
-
-    Reference:
-        The sparse rate of figure 3, section 3.1.
     """
     return math.sqrt(2) * (1 - within("confidence", confidence, 0.5, 1))
 
@@ -175,38 +134,28 @@ def confidence_epsilon(confidence: float = SPARSE) -> float:
 def risk(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
     r"""Mean loss for the right labels, $R_L = \mathbb E\, L(u, y)$.
 
-    Args:
-        loss: Any loss of this package; its class weights and reduction are left aside.
-        outputs: Probabilities, `(..., N, k)`; leading axes are further classifiers.
-        labels: Right labels, `(N)`.
-
-    Returns:
-        One value per classifier, `(...)`.
+    It takes what `noisy_risk` takes and gives one value per classifier.
 
     Example:
         >>> from labelproof import MeanAbsoluteError
         >>> risk(MeanAbsoluteError(), torch.tensor([[0.75, 0.25]]), torch.tensor([0]))
         tensor(0.2500)
-
-    Reference:
-        Section 2.1.
     """
-    _admit_tensor("outputs", outputs)
     return noisy_risk(loss, outputs, labels, transition=torch.eye(outputs.shape[-1]))
 
 
 def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tensor) -> Tensor:
     r"""Mean loss when labels go wrong at random, $R_L^\eta = \mathbb E \sum_i T_{yi} L(u, i)$.
 
+    Section 2.1 of the paper.
+
     Args:
         loss: Any loss of this package; its class weights and reduction are left aside.
-        outputs: Probabilities, `(..., N, k)`; leading axes are further classifiers.
+        outputs: Probabilities, `(..., N, k)`; leading axes are further classifiers, each of which
+            has one value in the result.
         labels: Right labels $y$, `(N)`.
         transition: $T$, `(k, k)`: row $y$ holds the probabilities of what $y$ is turned into; a
             matrix of `labelproof.noise` is taken as it is.
-
-    Returns:
-        One value per classifier, `(...)`.
 
     Example:
         >>> from labelproof import MeanAbsoluteError
@@ -214,19 +163,17 @@ def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tenso
         >>> outputs, labels = torch.tensor([[0.75, 0.25]]), torch.tensor([0])
         >>> noisy_risk(MeanAbsoluteError(), outputs, labels, transition=swap)
         tensor(0.3500)
-
-    Reference:
-        Section 2.1.
     """
     values = _label_values(loss, outputs)
-    labels = _admit_labels(
-        "labels",
-        labels,
-        shape=tuple(values.shape[-2:-1]),
-        num_classes=values.shape[-1],
-        rows=f"outputs (..., N, k) of shape {tuple(outputs.shape)}",
-    )
-    chance = _admit_transition(transition, num_classes=values.shape[-1]).to(values)[labels]
+    num_classes = values.shape[-1]
+    if labels.shape != values.shape[-2:-1] or not bool(
+        ((labels >= 0) & (labels < num_classes)).all()
+    ):
+        raise ValueError(
+            f"labels: expected class indices from 0 to {num_classes - 1}, one for each of the "
+            f"outputs {tuple(values.shape)}, got shape {tuple(labels.shape)}"
+        )
+    chance = _admit_transition(transition, num_classes=num_classes).to(values)[labels]
     # A label that cannot come costs nothing even where its loss is infinite; 0 * inf is NaN.
     return torch.where(chance > 0, chance * values, 0).sum(dim=-1).mean(dim=-1)
 
@@ -246,53 +193,29 @@ def noisy_risk_line(loss: Loss, *, vector: Tensor, rate: float) -> RiskLine:
     $$ R_L^\eta = \Bigl(1 - \frac{\eta k}{k - 1}\Bigr) R_L + \frac{\eta}{k - 1} S(v) $$
 
     While the slope is positive both risks rank all classifiers alike, which is noise tolerance.
+    Theorem 1, proof in the supplement of the paper.
 
     Args:
         loss: Any loss of this package.
         vector: Probabilities $v$, `(k)`.
         rate: $\eta$ in [0, 1]; every wrong label is equally likely.
 
-    Returns:
-        Slope and intercept.
-
     Example:
         >>> from labelproof import MeanAbsoluteError
         >>> noisy_risk_line(MeanAbsoluteError(), vector=torch.tensor([1.0, 0.0]), rate=0.25)
         RiskLine(slope=0.5, intercept=0.25)
-
-    Reference:
-        Theorem 1, proof in the supplement.
     """
     rate = within("rate", rate, 0, 1)
-    total = float(_vector_values(loss, vector).sum())
+    total = float(_label_values(loss, vector, name="vector").sum())
     others = len(vector) - 1
     return RiskLine(1 - rate * (others + 1) / others, rate / others * total if rate > 0 else 0.0)
-
-
-def rate_is_tolerable(rate: float, *, num_classes: int) -> bool:
-    r"""Whether theorem 1 covers a rate of symmetric noise, $\eta < 1 - 1/k$.
-
-    Below it the right label is still the most frequent one; at it labels say nothing.
-
-    Args:
-        rate: $\eta$ in [0, 1].
-        num_classes: $k$.
-
-    Example:
-        >>> rate_is_tolerable(0.8, num_classes=10), rate_is_tolerable(0.9, num_classes=10)
-        (True, False)
-
-    Reference:
-        Theorem 1, section 2.2.
-    """
-    # Multiplied out, since 1 - 1/3 rounds to more than 2/3.
-    return within("rate", rate, 0, 1) * _admit_classes(num_classes) < num_classes - 1
 
 
 def transition_is_tolerable(transition: Tensor) -> bool:
     r"""Whether theorem 2 covers a transition matrix, $\eta_{yi} < 1 - \eta_y$ for all $i \ne y$.
 
     In words: whatever the class, no wrong label is as frequent as the right one.
+    Theorem 2, section 2.2 of the paper.
 
     Args:
         transition: `(k, k)`: row $y$ holds the probabilities of what $y$ is turned into.
@@ -302,9 +225,6 @@ def transition_is_tolerable(transition: Tensor) -> bool:
         True
         >>> transition_is_tolerable(torch.tensor([[0.4, 0.6], [0.0, 1.0]]))
         False
-
-    Reference:
-        Theorem 2, section 2.2.
     """
     transition = _admit_transition(transition)
     wrong = transition.clone().fill_diagonal_(-math.inf).amax(dim=1)
@@ -316,6 +236,7 @@ def loss_is_bounded(loss: Loss, *, vector: Tensor) -> bool:
 
     With its other premise, a classifier of risk 0, this leaves vectors that cost nothing for one
     label and the same for all others: one-hot ones, and losses that are finite there.
+    Theorem 2, section 2.2 of the paper.
 
     Args:
         loss: Any loss of this package.
@@ -328,11 +249,8 @@ def loss_is_bounded(loss: Loss, *, vector: Tensor) -> bool:
         True
         >>> loss_is_bounded(CrossEntropy(), vector=one_hot)
         False
-
-    Reference:
-        Theorem 2, section 2.2.
     """
-    values = _vector_values(loss, vector)
+    values = _label_values(loss, vector, name="vector")
     ceiling = values.sum() / (len(vector) - 1)
     # Equality is the usual case, and a sum of k equal numbers is off by some roundings.
     slack = 1 + len(vector) * torch.finfo(values.dtype).eps
@@ -345,6 +263,7 @@ def noise_factor(rate: float, *, num_classes: int) -> float:
 
     For any set of classifiers the one that is best on noisy labels has a clean risk at most
     $c$ times the `symmetry_gap` of their outputs above the best.
+    Theorem 3, section 2.2 of the paper.
 
     Args:
         rate: $\eta$ in $[0, 1 - 1/k)$.
@@ -353,11 +272,9 @@ def noise_factor(rate: float, *, num_classes: int) -> float:
     Example:
         >>> noise_factor(0.4, num_classes=10)
         0.08
-
-    Reference:
-        Theorem 3, section 2.2.
     """
-    if not rate_is_tolerable(rate, num_classes=num_classes):
+    # Multiplied out, since 1 - 1/3 rounds to more than 2/3.
+    if within("rate", rate, 0, 1) * whole("num_classes", num_classes, 2) >= num_classes - 1:
         raise ValueError(
             f"rate: expected less than 1 - 1/{num_classes} = {1 - 1 / num_classes:.4g}, where "
             f"labels of {num_classes} classes still say something, got {rate!r}"
@@ -376,7 +293,7 @@ def one_hot_deviation(loss: Loss, *, epsilon: float, num_classes: int) -> float:
     $$ u = \Bigl(1 - t, \frac{t}{k-1}, \dots, \frac{t}{k-1}\Bigr), \qquad
        t = \min\Bigl(\varepsilon \sqrt{\tfrac{k-1}{k}}, \tfrac{k-1}{k}\Bigr). $$
 
-    Other vectors than one-hot have no such extreme output; measure the `symmetry_gap` there.
+    For other vectors than one-hot measure the `symmetry_gap`. Theorem 3, section 2.2 of the paper.
 
     Args:
         loss: A loss with a convex sum over labels; others are refused where that shows.
@@ -393,13 +310,19 @@ def one_hot_deviation(loss: Loss, *, epsilon: float, num_classes: int) -> float:
         0.0965
         >>> one_hot_deviation(CrossEntropy(), epsilon=0.01, num_classes=10)
         inf
-
-    Reference:
-        Theorem 3, section 2.2.
     """
-    most_even = 1 - 1 / _admit_classes(num_classes)
+    most_even = 1 - 1 / whole("num_classes", num_classes, 2)
     share = min(within("epsilon", epsilon, 0) * math.sqrt(most_even), most_even)
-    _check_convex(loss, num_classes)
+    # Log-spaced from one-hot through uniform to the far face, since clamps act near 0.
+    shares = torch.logspace(-12, 0, 241, dtype=torch.float64)
+    sums = _label_values(loss, _peaks(shares, num_classes)).sum(dim=1)
+    before, here, after = shares[:-2], shares[1:-1], shares[2:]
+    chord = torch.lerp(sums[:-2], sums[2:], (here - before) / (after - before))
+    if bool((sums[1:-1] > chord + 1e-9 * (1 + chord.abs())).any()):
+        raise ValueError(
+            f"loss: expected a sum over labels that is convex in the outputs, which that of {loss} "
+            "is not; leave out its clamp, or measure symmetry_gap on outputs of your own"
+        )
     shares = torch.tensor([0, share], dtype=torch.float64)
     one_hot, spread = _label_values(loss, _peaks(shares, num_classes))
     # Before subtracting: at distance 0 the difference of two infinities would be NaN.
@@ -416,6 +339,7 @@ def risk_bound(loss: Loss, *, rate: float, epsilon: float, num_classes: int) -> 
     $f^*_\eta$ and $f^*$ are the best classifiers on noisy and on clean labels among those whose
     outputs are all within $\varepsilon$ of one-hot. Since $S$ deviates to one side only there, half
     of the bound already holds; the factor 2 is the paper's, for any vector.
+    Theorem 3, section 2.2 of the paper.
 
     Args:
         loss: A loss with a convex sum over labels, as `one_hot_deviation` takes.
@@ -434,9 +358,6 @@ def risk_bound(loss: Loss, *, rate: float, epsilon: float, num_classes: int) -> 
         0.0195
         >>> round(risk_bound(MeanAbsoluteError(), **setting), 4)
         0.0
-
-    Reference:
-        Theorem 3, section 2.2.
     """
     factor = noise_factor(rate, num_classes=num_classes)
     deviation = one_hot_deviation(loss, epsilon=epsilon, num_classes=num_classes)
@@ -447,27 +368,6 @@ def _peaks(shares: Tensor, num_classes: int) -> Tensor:
     """Outputs whose first class leaves `shares`, `(M)`, evenly to the others, `(M, k)`."""
     others = (shares / (num_classes - 1)).unsqueeze(1).expand(-1, num_classes - 1)
     return torch.cat([1 - shares.unsqueeze(1), others], dim=1)
-
-
-def _check_convex(loss: Loss, num_classes: int) -> None:
-    """Refuse a loss whose sum over labels is seen to be not convex, as with a clamp."""
-    # Log-spaced from one-hot through uniform to the far face, since clamps act near 0.
-    shares = torch.logspace(-12, 0, 241, dtype=torch.float64)
-    sums = _label_values(loss, _peaks(shares, num_classes)).sum(dim=1)
-    before, here, after = shares[:-2], shares[1:-1], shares[2:]
-    chord = torch.lerp(sums[:-2], sums[2:], (here - before) / (after - before))
-    if bool((sums[1:-1] > chord + 1e-9 * (1 + chord.abs())).any()):
-        advice = "leave out its clamp, or " if _is_clamped(loss) else ""
-        raise ValueError(
-            f"loss: expected a sum over labels that is convex in the outputs, which that of {loss} "
-            f"is not; {advice}measure symmetry_gap on outputs of your own"
-        )
-
-
-def _is_clamped(loss: Loss) -> bool:
-    """Whether a loss, or one that it is made of, has a clamp set."""
-    # Someone's own loss may have a method of that name.
-    return any(isinstance(getattr(part, "clamp", None), float) for part in loss.modules())
 
 
 class GradientTerms(NamedTuple):
@@ -490,6 +390,7 @@ def gradient_terms(
        \frac{\lambda p}{\tau} \sum_{j \ne y} u_j^p (\delta_{ij} - u_i), $$
 
     where no power is negative: nothing overflows when a probability underflows.
+    Section 2.4 of the paper.
 
     Args:
         logits: $z$, `(N, k)`.
@@ -509,22 +410,12 @@ def gradient_terms(
         tensor([[-0.1741,  0.0468,  0.1273]])
         >>> terms.complementary
         tensor([[-0.5504,  0.3185,  0.2319]])
-
-    Reference:
-        Section 2.4.
     """
     weight, p = within("weight", weight, 0), within("p", p, 0, 1, open_low=True)
     temperature = within("temperature", temperature, 0, open_low=True)
-    _admit_tensor("logits", logits)
-    if logits.ndim != 2 or not logits.shape[1]:
+    if logits.ndim != 2:
         raise ValueError(f"logits: expected shape (N, k), got {tuple(logits.shape)}")
-    target = _admit_labels(
-        "target",
-        target,
-        shape=(logits.shape[0],),
-        num_classes=logits.shape[1],
-        rows=f"logits (N, k) of shape {tuple(logits.shape)}",
-    )
+    logits, target, _ = admit(logits, target, ignore_index=0)
     sharp = sharpen(working_precision(logits), temperature=temperature, normalize=False)
     log_u = torch.log_softmax(sharp, dim=1)
     given = F.one_hot(target, logits.shape[1]).bool()
@@ -549,14 +440,12 @@ def as_symmetric_cross_entropy(
        = \alpha\,\mathrm{CE} + \frac{\lambda}{-A}\,\mathrm{RCE}, $$
 
     with nothing left over: $\beta = -\lambda / A$, where $A$ stands for $\log 0$.
+    Section 2.3 of the paper.
 
     Args:
         alpha: Weight of cross entropy.
         weight: $\lambda \ge 0$, of the norm and of the linear part alike.
         log_zero: $A < 0$.
-
-    Returns:
-        The loss with that $\beta$.
 
     Example:
         >>> from labelproof import lp_norm
@@ -565,19 +454,9 @@ def as_symmetric_cross_entropy(
         tensor([1.8357])
         >>> as_symmetric_cross_entropy(alpha=0.1, weight=6)(u.log(), torch.tensor([0]))
         tensor(1.8357)
-
-    Reference:
-        Section 2.3.
     """
     beta = within("weight", weight, 0) / within("-log_zero", -log_zero, 0, open_low=True)
     return SymmetricCrossEntropy(alpha, beta, log_zero=log_zero)
-
-
-def _vector_values(loss: Loss, vector: Tensor) -> Tensor:
-    _admit_tensor("vector", vector)
-    if vector.ndim != 1:
-        raise ValueError(f"vector: expected shape (k), got {tuple(vector.shape)}")
-    return _label_values(loss, vector, name="vector")
 
 
 def _label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tensor:
@@ -586,10 +465,9 @@ def _label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tens
             f"loss: expected a loss of labelproof, got {type(loss).__name__}; "
             "labelproof.as_loss takes in any other module"
         )
-    _admit_tensor(name, outputs)
     outputs = working_precision(outputs)
-    valid = outputs.ndim > 0 and outputs.shape[-1] > 1 and outputs.numel() > 0
-    if not valid or not _are_distributions(outputs):
+    valid = outputs.ndim == 1 or (outputs.ndim > 1 and name != "vector")
+    if not valid or outputs.shape[-1] < 2 or not outputs.numel() or not _are_distributions(outputs):
         raise ValueError(
             f"{name}: expected probabilities of 2 or more classes on the last axis, that add up to "
             f"1, got shape {tuple(outputs.shape)}; torch.softmax makes them from logits"
@@ -604,37 +482,6 @@ def _label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tens
     return values.reshape(outputs.shape)
 
 
-def _admit_tensor(name: str, values: object) -> None:
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            f"{name}: expected a tensor, got {type(values).__name__}; torch.as_tensor makes one"
-        )
-    if not values.is_floating_point():
-        raise TypeError(f"{name}: expected a floating-point tensor, got {values.dtype}")
-
-
-def _admit_labels(
-    name: str, labels: Tensor, *, shape: tuple[int, ...], num_classes: int, rows: str
-) -> Tensor:
-    if not isinstance(labels, Tensor):
-        raise TypeError(
-            f"{name}: expected a tensor, got {type(labels).__name__}; torch.as_tensor makes one"
-        )
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
-        raise TypeError(f"{name}: expected integer class indices, got {labels.dtype}")
-    if tuple(labels.shape) != shape:
-        raise ValueError(f"{name}: expected shape (N) for {rows}, got {tuple(labels.shape)}")
-    labels = labels.long()
-    bad = (labels < 0) | (labels >= num_classes)
-    if bool(bad.any()):
-        place = int(bad.nonzero()[0])
-        raise ValueError(
-            f"{name}: expected class indices from 0 to {num_classes - 1}, got "
-            f"{int(labels[place])} at index {place}"
-        )
-    return labels
-
-
 def _admit_transition(transition: Tensor, *, num_classes: int | None = None) -> Tensor:
     transition = torch.as_tensor(transition)  # labelproof.noise makes its matrices with numpy
     size = num_classes or len(transition)
@@ -644,12 +491,6 @@ def _admit_transition(transition: Tensor, *, num_classes: int | None = None) -> 
             f"up to 1, got shape {tuple(transition.shape)}"
         )
     return transition
-
-
-def _admit_classes(num_classes: int) -> int:
-    if num_classes < 2:
-        raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
-    return num_classes
 
 
 def _are_distributions(rows: Tensor) -> bool:

@@ -9,7 +9,8 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from labelproof.audit import noise_model
-from labelproof.audit.labels import audit_logits, resample
+from labelproof.audit.labels import audit_logits
+from labelproof.audit.least_squares import fit_least_squares
 from labelproof.audit.noise_model import (
     NoiseModel,
     fit_noise_model,
@@ -127,26 +128,65 @@ def test_corners_give_numbers_and_no_warning() -> None:
             np.testing.assert_allclose(model.transition.sum(axis=1), 1)
             assert np.isfinite([model.temperature, model.likelihood]).all(), name
             assert 0 <= model.noise_rate <= 1, name
-            drawn = resample(logits, given, model, times=5, seed=0, shared=0.2)
-            for joint in (model.joint, *drawn):
-                assert joint.min() >= 0, name
-                assert joint.sum() == pytest.approx(1, abs=1e-4), name
+            assert model.joint.min() >= 0, name
+            assert model.joint.sum() == pytest.approx(1, abs=1e-4), name
+            fixed = temperature is not None
+            squares = fit_least_squares(logits, given, model.temperature, fixed=fixed)
+            assert np.isfinite(squares.transition).all(), name
+            assert np.isfinite([squares.rate, squares.rate_error, squares.temperature]).all(), name
+            assert min(squares.variance.min(), squares.prior.min()) >= 0, name
 
 
-def test_draws_are_the_same_by_their_seed_and_spread_as_chance_does() -> None:
-    # Nothing is in doubt, so that the rate is a share that was counted.
+def test_the_standard_error_is_that_of_a_count_where_nothing_is_in_doubt() -> None:
     true = np.arange(1000) % 4
-    given = draw_labels(true, symmetric(4, 0.2), seed=3)
     logits = (30 * np.eye(4)[true]).astype(np.float32)
-    model = fit_noise_model(logits, given)
-    rates = [
-        [1 - np.trace(each) for each in resample(logits, given, model, times=60, seed=seed)]
-        for seed in (0, 0, 1)
-    ]
-    assert rates[0] == rates[1] != rates[2]
-    expected = np.sqrt(0.2 * 0.8 / 1000)
-    assert np.std(rates[0]) == pytest.approx(expected, rel=0.35)
-    assert np.mean(rates[0]) == pytest.approx(np.mean(given != true), abs=expected)
+    errors = []
+    for seed in range(5):
+        given = draw_labels(true, symmetric(4, 0.2), seed=seed)
+        squares = fit_least_squares(logits, given, 1.0)
+        assert squares.rate == pytest.approx(np.mean(given != true), abs=1e-3)
+        assert squares.worth == pytest.approx([250] * 4, rel=0.01)
+        errors.append(squares.rate_error)
+    # In some of them halves differ by more than chance explains, by chance.
+    assert np.median(errors) == pytest.approx(np.sqrt(0.2 * 0.8 / 1000), rel=0.1)
+
+
+def test_least_squares_are_right_on_average_with_few_samples_of_a_class() -> None:
+    drawn = [make(400, symmetric(40, 0.2), scale=4, seed=seed) for seed in range(12)]
+    found = [fit_least_squares(each.logits, each.given, temperature_of(4)) for each in drawn]
+    rates = np.array([squares.rate for squares in found])
+    wrong = np.array([each.rate for each in drawn])
+    assert np.mean(rates - wrong) == pytest.approx(0, abs=0.02)
+    errors = np.array([squares.rate_error for squares in found])
+    assert np.sqrt(np.mean((rates - 0.2) ** 2)) < 1.5 * errors.mean()
+    assert errors.mean() < 0.06
+    # A fit with positive entries takes chance for noise, less so with the prior.
+    plain, shrunk = (
+        np.mean(
+            [
+                fit_noise_model(
+                    each.logits,
+                    each.given,
+                    temperature=squares.temperature,
+                    prior=squares.prior * factor,
+                ).noise_rate
+                for each, squares in zip(drawn, found, strict=True)
+            ]
+        )
+        for factor in (0, 1)
+    )
+    assert plain > shrunk + 0.02 > 0.2
+
+
+def test_predictions_that_no_temperature_mends_widen_the_intervals() -> None:
+    made = make(20_000, symmetric(3, 0.2), scale=4)
+    biased = made.logits + np.array([1.0, 0.0, -0.5], np.float32)
+    right, wrong = (
+        fit_least_squares(logits, made.given, temperature_of(4)) for logits in (made.logits, biased)
+    )
+    spread = np.sqrt([right.variance, wrong.variance])
+    assert spread[1].mean() > 2 * spread[0].mean()
+    assert (np.abs(wrong.transition - symmetric(3, 0.2)) < 2.5 * spread[1]).all()
 
 
 def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure() -> None:

@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from labelproof import Loss, SparseRegularized, parse_loss
-from labelproof.losses import negative_learning
 
 HALF_PRECISIONS = (torch.bfloat16, torch.float16)
 class_weight = torch.tensor([0.5, 2.0, 0.0, 1.0, 3.0], dtype=torch.float64)
@@ -224,7 +223,6 @@ def test_a_batch_without_examples_costs_nothing():
     assert isinstance(parts, SparseRegularized)
     assert [float(part) for part in parts.parts(empty, target)] == [0, 0, 0, 0]
     assert parse_loss("nl(samples=2)")(empty, target) == 0
-    assert negative_learning(empty, target, complementary=target).shape == (0,)
 
 
 def test_masked_classes_take_no_part():

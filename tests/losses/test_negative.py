@@ -10,7 +10,7 @@ from losses.catalogue import batch
 from torch.testing import assert_close
 
 from labelproof import NegativeLearning, SparseRegularized
-from labelproof.losses import draw_complementary, negative_learning
+from labelproof.losses import draw_complementary
 from labelproof.losses.negative import log_complements
 
 
@@ -44,35 +44,6 @@ def test_many_draws_have_the_mean_of_the_expected_form():
     assert_close(
         many, NegativeLearning(expected=True, reduction="none")(logits, label), rtol=0.02, atol=0
     )
-
-
-def test_a_given_complement_is_used():
-    logits, label = batch()
-    other = (label + 2) % 5
-    value = negative_learning(logits, label, complementary=other)
-    expected = -torch.log(1 - torch.softmax(logits, 1)[torch.arange(6), other])
-    assert_close(value, expected)
-    floored = negative_learning(logits, label, complementary=other, clamp=0.4)
-    assert_close(floored, expected.clamp_max(-math.log(0.4)))
-
-
-def test_a_given_complement_does_not_bring_back_an_ignored_example():
-    logits, label = batch()
-    other = (label + 2) % 5
-    label[1] = -100
-    value = negative_learning(logits, label, complementary=other)
-    assert value[1] == 0
-    assert (value[[0, 2, 3, 4, 5]] > 0).all()
-
-
-def test_a_complement_that_does_not_fit_is_refused():
-    logits, label = batch()
-    with pytest.raises(ValueError, match=r"complementary: .* other than the target's"):
-        negative_learning(logits, label, complementary=label)
-    with pytest.raises(ValueError, match="complementary"):
-        negative_learning(logits, label, complementary=(label + 1)[:3] % 5)
-    with pytest.raises(ValueError, match="complementary"):
-        negative_learning(logits, label, complementary=torch.full_like(label, 5))
 
 
 def test_drawing_needs_labels():

@@ -84,13 +84,13 @@ def test_the_generator_alone_decides_the_weights() -> None:
     [
         ("my_network:linear", "no module 'my_network' for 'my_network:linear'; it has to be"),
         ("my_networks.deep:linear", "no module 'my_networks.deep' for"),
-        ("my_networks:liner", "nothing called 'liner' in my_networks, did you mean 'linear'?"),
+        ("my_networks:liner", "nothing called 'liner' in my_networks; did you mean 'linear'?"),
         ("my_networks:Linear.mode", "nothing called 'mode' in Linear"),
         ("my_networks:number", "to be a function or class that makes a network, got int"),
         ("my_networks:ready", "to be a function or class that makes a network, got Linear"),
         ("my_networks:nothing", "expected 'my_networks:nothing' to return an nn.Module, got dict"),
-        ("my_networks:other_name", "to take num_classes by name, got (classes)"),
-        ("my_networks:linear(depth=3)", "to take num_classes, depth by name"),
+        ("my_networks:other_name", "cannot be called with num_classes: "),
+        ("my_networks:linear(depth=3)", "cannot be called with num_classes, depth: "),
     ],
 )
 def test_a_mistake_is_named(text: str, message: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,9 @@ from labelproof.training.augmentation import (
 )
 from labelproof.training.batches import (
     EpochPlan,
-    FeedRequest,
     Labels,
     ResidentFeed,
-    ResidentImages,
-    ResidentRows,
+    ResidentInputs,
     plan_epoch,
 )
 
@@ -97,10 +96,10 @@ def test_the_shares_of_processes_are_the_batches_of_one(
         position += whole
 
 
-def feed_of(images: ResidentImages, count: int, augmentation: Augmentation) -> ResidentFeed:
+def feed_of(images: ResidentInputs, count: int, augmentation: Augmentation) -> ResidentFeed:
     given = torch.arange(200) % 10
     labels = Labels(given, given + 100)
-    feed = images.make_feed(FeedRequest(augmentation, labels, count, 8))
+    feed = images.make_feed(augmentation, labels, num_examples=count, batch_size=8)
     assert isinstance(feed, ResidentFeed)
     return feed
 
@@ -111,7 +110,7 @@ def test_a_feed_gives_the_planned_examples_with_their_draws(
     augmentation: Augmentation, start: int
 ) -> None:
     dataset = small_digits()
-    images = ResidentImages(dataset, CPU)
+    images = ResidentInputs(dataset, CPU)
     used = np.arange(3, 200, 5)
     feed = feed_of(images, len(used), augmentation)
     found = plan_epoch(used, 1, seed=1, batch_size=8, augmentation=augmentation)
@@ -153,10 +152,11 @@ def table(count: int = 90, width: int = 4) -> Dataset:
 
 
 def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> None:
-    rows = ResidentRows(table(), CPU)
+    rows = ResidentInputs(table(), CPU)
     given = torch.arange(90) % 3
     labels = Labels(given, given, torch.linspace(0, 2, 90))
-    feed = rows.make_feed(FeedRequest(Augmentation(), labels, 90, 8, torch.bfloat16))
+    sizes: Any = {"num_examples": 90, "batch_size": 8}
+    feed = rows.make_feed(Augmentation(), labels, **sizes, dtype=torch.bfloat16)
     feed.load(plan_epoch(np.arange(90), 0, seed=1, batch_size=8, augmentation=Augmentation()))
     fetched = feed.fetch(8)
     assert fetched.inputs.dtype == torch.bfloat16
@@ -165,4 +165,4 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     assert fetched.weight is not None
     assert torch.equal(fetched.weight, torch.linspace(0, 2, 90)[fetched.indices])
     with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
-        rows.make_feed(FeedRequest(parse_augmentation("flip"), labels, 90, 8))
+        rows.make_feed(parse_augmentation("flip"), labels, **sizes)

@@ -13,7 +13,7 @@ from small_runs import CPU, small, small_digits, train
 
 from labelproof.data import load_digits
 from labelproof.training import Examples, Job
-from labelproof.training.batches import ResidentImages
+from labelproof.training.batches import ResidentInputs
 from labelproof.training.examples import balanced_weights, choose_examples
 from labelproof.training.metrics import spread
 from labelproof.training.runner import Event, train_runs
@@ -144,7 +144,7 @@ def run_with(weight: np.ndarray | None, copies: np.ndarray | None = None) -> Tra
         epochs=1,
         clip_norm=0.0,
     )
-    run = Trainer(configuration, examples, ResidentImages(dataset, CPU.device), CPU)
+    run = Trainer(configuration, examples, ResidentInputs(dataset, CPU.device), CPU)
     run.begin()
     assert run.advance()
     return run
@@ -180,4 +180,4 @@ def test_an_algorithm_that_cannot_weigh_says_so() -> None:
     configuration = small(algorithm="co-teaching(rate=0.2)", class_weight="balanced")
     examples = choose_examples(configuration, small_digits())
     with pytest.raises(ValueError, match="supervised"):
-        Trainer(configuration, examples, ResidentImages(small_digits(), CPU.device), CPU)
+        Trainer(configuration, examples, ResidentInputs(small_digits(), CPU.device), CPU)

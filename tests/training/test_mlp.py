@@ -9,7 +9,7 @@ import pytest
 import torch
 from small_runs import CPU, small, small_digits, small_run, train_epoch
 
-from labelproof.training.batches import ResidentImages
+from labelproof.training.batches import ResidentInputs
 from labelproof.training.examples import choose_examples
 from labelproof.training.kernels.mlp import make_direct
 from labelproof.training.optimizer import Optimizer
@@ -70,7 +70,7 @@ def test_examples_that_count_differently() -> None:
     weighed = type(examples)(**{**vars(examples), "weight": weight})
 
     def run_of(chosen: Any) -> Trainer:
-        images = ResidentImages(chosen.dataset, CPU.device)
+        images = ResidentInputs(chosen.dataset, CPU.device)
         return Trainer(configuration, chosen, images, CPU)
 
     direct, traced, alike = run_of(weighed), run_of(weighed), run_of(examples)
@@ -83,13 +83,12 @@ def test_examples_that_count_differently() -> None:
 
 def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced() -> None:
     run = small_run(small(network=MLP))
-    network, backlog = run.networks[0], run.tally.backlog
-    assert backlog is not None
+    network = run.networks[0]
     frozen = [network.get_parameter(name) for name in ("head.bias", "body.3.weight")]
     for parameter in frozen:
         parameter.requires_grad_(False)
     optimizer = Optimizer(run.configuration, network)
-    direct = make_direct(network, run.algorithm, optimizer, run.feed, backlog)
+    direct = make_direct(network, run.algorithm, optimizer, run.feed, run.tally)
     assert direct is not None
     run.begin()
     fetched = run.feed.fetch(32)

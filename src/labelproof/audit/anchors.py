@@ -56,21 +56,22 @@ _LEAST = 1e-6
 def anchor_temperature(logits: NDArray[np.float32]) -> float:
     """The highest temperature at which the surest samples of each class are beyond doubt."""
     shifted = shift(logits)
-    chosen = surest(shifted.argmax(axis=1), _margins(shifted), _ANCHORS)
+    chosen = surest(shifted.argmax(axis=1), margins(shifted), _ANCHORS)
     return warmest(shifted[chosen], _BEYOND_DOUBT)
 
 
 def find_anchors(logits: NDArray[np.float32]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Which samples are anchors, a tenth or a hundred of each class, and all predicted classes."""
     shifted = shift(logits)
-    predicted, margin = shifted.argmax(axis=1), _margins(shifted)
+    predicted, margin = shifted.argmax(axis=1), margins(shifted)
     sizes = np.bincount(predicted, minlength=logits.shape[1])
     wanted = np.maximum(_ANCHORS * sizes, np.minimum(_ENOUGH, _MOST * sizes))
     share = wanted / np.maximum(sizes, 1)
     return surest(predicted, margin, share), predicted
 
 
-def _margins(shifted: NDArray[np.float32]) -> NDArray[np.float32]:
+def margins(shifted: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How far the second largest of logits from `shift` is below the largest."""
     return -np.partition(shifted, -2, axis=1)[:, -2]
 
 
@@ -211,7 +212,7 @@ def share_of_doubts(
     if classes < 3:  # where every mistake is the second choice
         return 0.0
     rest, first = shift(logits), logits.argmax(axis=1)
-    differing = surest(first, _margins(rest), _SUREST) & (given != first)
+    differing = surest(first, margins(rest), _SUREST) & (given != first)
     rest[np.arange(len(rest)), first] = -np.inf
     second = rest.argmax(axis=1)
     weight = score[differing].astype(np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.anchors import (
     anchor_temperature,
-    find_anchors,
     read_through,
     share_of_doubts,
     trust_in_model,
@@ -22,14 +21,13 @@ from labelproof.audit.anchors import (
 from labelproof.audit.cross_validation import Predictions
 from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings, reorder, suspect
 from labelproof.audit.folder import Audit
+from labelproof.audit.least_squares import LeastSquares, fit_least_squares, rate_at
 from labelproof.audit.neighbours import copies_of, features_of, find_neighbours
 from labelproof.audit.noise_model import (
-    Groups,
     NoiseModel,
     as_transition,
-    count_pairs,
     fit_noise_model,
-    log_posterior,
+    search_temperature,
     shift,
     warmest,
 )
@@ -47,9 +45,10 @@ from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
 
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
-_RESAMPLED = 400_000
-"""Probabilities that the draws behind the intervals are from, at most; of 4,000 samples or more."""
-_TIMES = 40
+_PRODUCTS = 4e9
+"""Products of two probabilities that least squares may take, at most; of 5,000 samples or more."""
+_PER_ENTRY = 5
+"""Samples for each entry of the matrix from which on the likelihood decides on a temperature."""
 _SURE = 0.999
 """How sure a network is that has seen the labels, on average, of what it says: its temperature
 cannot be estimated from them, since it says more about them than about the samples."""
@@ -71,7 +70,7 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
             DataFrame whose columns are named as the classes, or a file of either.
         given: The labels as they came, `(N)`: class indices, or class names; the columns of an
             array are then the names in sorted order, as in `model.classes_` of scikit-learn.
-        seed: Of the draws behind the intervals.
+        seed: Of the 30,000 samples that the noise is estimated from, if there are more.
 
     Warns:
         DataWarning: So few labels are predicted that the findings are hardly to be trusted.
@@ -187,41 +186,33 @@ def audit_logits(
         given: The labels as they came, `(N)`.
         seen: Whether the network was trained on these labels. Its confidence then tells nothing,
             and its predictions are taken as they are.
-        seed: Of the draws behind the intervals.
+        seed: Of the 30,000 samples that the noise is estimated from, if there are more.
     """
     table, codes = admit_logits(logits, given)
     size, generator = table.shape[0], np.random.default_rng(seed)
     chosen = np.sort(generator.choice(size, min(size, _FITTED), replace=False))
     with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
         part, labels = np.asarray(table[chosen], np.float32), codes[chosen]
-    sure = warmest(shift(part), _SURE) if seen else None
-    plain = fit_noise_model(part, labels, temperature=sure)
+    shifted = shift(part)
+    start = warmest(shifted, _SURE) if seen else search_temperature(shifted, labels).temperature
+    few = slice(None, None, -(-len(part) // max(int(_PRODUCTS / table.shape[1] ** 2), 5_000)))
+    squares = fit_least_squares(part[few], labels[few], start, fixed=seen)
+    temperature, prior = start, squares.prior
+    # With few samples for each entry the likelihood favours temperatures that are too low.
+    if len(part) < _PER_ENTRY * table.shape[1] ** 2:
+        away, middle = NORMAL_95 * squares.temperature_error, math.log(squares.temperature)
+        temperature = math.exp(min(max(math.log(start), middle - away), middle + away))
+    plain = fit_noise_model(part, labels, temperature=temperature, prior=prior)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
     shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
     suspicion = suspect(table, codes, model, shared=shared)
     if not seen:  # what a network has learned by heart it is sure of, right or wrong
         suspicion = reorder(suspicion, trust_in_model(part, labels))
-    drawn_from = min(max(_RESAMPLED // table.shape[1], 4_000), 10_000)
-    few = np.random.default_rng(seed).permutation(len(part))[:drawn_from]
-    again = resample(
-        part[few],
-        labels[few],
-        plain,
-        times=_TIMES,
-        seed=seed,
-        shared=shared,
-        fixed=seen,
-        read=model.reading is not None,
-        samples=size,
-    )
-    # Chance is less by the root of how many more samples it was fitted to than were drawn from.
-    narrower = math.sqrt(len(few) / len(part))
     agreed = int(np.trace(suspicion.confusion))
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
-    transition = as_transition(joint, size)
-    matrix_spread, rate_spread = _spreads(again, joint, len(few))
-    low, high = matrix_interval(transition, narrower * matrix_spread, joint.sum(1) * len(part))
+    transition = as_transition(joint, size, prior)
+    low, high = _intervals(squares, transition, as_transition(plain.joint, size, prior))
     return Findings(
         given=codes,
         suggested=np.where(suspicion.score > DOUBTFUL, suspicion.other, codes),
@@ -230,9 +221,9 @@ def audit_logits(
             suspicion.score,
             1 - agreed / size,
             shared,
-            NORMAL_95 * narrower * rate_spread,
+            NORMAL_95 * squares.rate_error,
             hidden=0.0 if seen else _hidden(part, labels, plain),
-            unread=None if model.reading is None else plain.noise_rate,
+            others=(squares.rate, *([] if model.reading is None else [plain.noise_rate])),
         ),
         transition=transition,
         transition_low=low,
@@ -249,10 +240,7 @@ def audit_logits(
 def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseModel) -> float:
     """What the share of wrong labels would be if the surest samples were beyond doubt."""
     read = read_through(part, labels, model, by_chance=_COULD_BE).noise_rate
-    highest = anchor_temperature(part)
-    if highest < model.temperature:
-        model = fit_noise_model(part, labels, temperature=highest)
-    return max(model.noise_rate, read)
+    return max(rate_at(part, labels, min(anchor_temperature(part), model.temperature)), read)
 
 
 def _rate(
@@ -262,19 +250,19 @@ def _rate(
     spread: float,
     *,
     hidden: float,
-    unread: float | None,
+    others: Sequence[float],
 ) -> Estimate:
     """The share of wrong labels, and what it may be if doubts are read in another way.
 
     At the one end they are all the network's own; at the other twice as many are shared, or none of
-    them is about the samples that it is surest of, as in `hidden`. `unread` is the rate by the
-    network's word as it is, `spread` how far chance moves it; `differing` labels are not predicted.
+    them is about the samples that it is surest of, as in `hidden`. `others` are further estimates,
+    `spread` is how far chance and misfit move them; `differing` labels are not predicted.
     """
     size, rate = len(score), float(score.mean(dtype=np.float64))
     own = (rate - shared * differing) / (1 - shared)
     counted_low, counted_high = wilson_interval(round(rate * size), size)
-    lowest = min(own, rate if unread is None else unread)
-    highest = max(2 * rate - own, (1 - shared) * hidden + shared * differing, rate)
+    lowest = min(own, rate, *others)
+    highest = max(2 * rate - own, (1 - shared) * hidden + shared * differing, rate, *others)
     return Estimate(
         rate,
         max(min(lowest - spread, counted_low), 0.0),
@@ -282,59 +270,17 @@ def _rate(
     )
 
 
-def _spreads(
-    again: Iterable[NDArray[np.float64]], found: NDArray[np.float64], samples: int
-) -> tuple[NDArray[np.float64], float]:
-    """How far the matrix and the rate of draws are from those that were found.
+def _intervals(
+    squares: LeastSquares, transition: NDArray[np.float64], plain: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The 95% intervals of the matrix, by least squares, wide enough for what is reported.
 
-    Not from their own mean: with few samples of each class a fit takes chance for noise, and so
-    does a fit to draws from them.
+    `plain` is the matrix if no doubts are shared and no noise was learned. What the reported one
+    differs by from it may be wrong by as much.
     """
-    rows, rate = as_transition(found, samples), float(np.trace(found))
-    squares, rates = np.zeros_like(rows), []
-    for joint in again:
-        squares += (as_transition(joint, samples) - rows) ** 2
-        rates.append((float(np.trace(joint)) - rate) ** 2)
-    return np.sqrt(squares / len(rates)), math.sqrt(sum(rates) / len(rates))
-
-
-def resample(
-    logits: NDArray[np.float32],
-    given: NDArray[np.int64],
-    model: NoiseModel,
-    *,
-    times: int,
-    seed: int,
-    shared: float = 0.0,
-    fixed: bool = False,
-    read: bool = False,
-    samples: int | None = None,
-) -> Iterator[NDArray[np.float64]]:
-    """The shares of samples by true class and label, of samples drawn anew, to measure chance.
-
-    `fixed` holds the temperature; `read` reads the network's word through the noise it has learned;
-    `samples` is how many samples these were drawn from, where they are not all.
-    """
-    groups = Groups(shift(logits), given)
-    steps = np.zeros(1) if fixed else np.array([-0.1, 0.0, 0.1])
-    nearby = np.exp(np.log(model.temperature) + steps).tolist()
-    tables = [groups.probabilities(temperature) for temperature in nearby]
-    said, labels = logits.argmax(axis=1)[groups.order], given[groups.order]
-    anchors = find_anchors(groups.logits) if read else None
-    generator = np.random.default_rng(seed)
-    for _ in range(times):
-        weight = generator.poisson(1.0, len(given)).astype(np.float32)
-        if not weight.any():  # as happens with a handful of samples
-            weight[:] = 1
-        fits = [
-            groups.fit(temperature, start=model, steps=5, weight=weight, probabilities=table)
-            for temperature, table in zip(nearby, tables, strict=True)
-        ]
-        best = max(fits, key=lambda fit: log_posterior(fit, samples or len(given)))
-        if read:
-            best = read_through(groups.logits, labels, best, anchors=anchors, weight=weight)
-        counted = count_pairs(said, labels, len(best.joint), weight)
-        yield (1 - shared) * best.joint + shared * counted / weight.sum()
+    spread = np.sqrt(squares.variance + (transition - plain) ** 2)
+    low, high = matrix_interval(squares.transition, spread, squares.worth)
+    return np.minimum(low, transition), np.maximum(high, transition)
 
 
 _ENOUGH = 30

@@ -37,7 +37,7 @@ _STEPS = 60
 _TOLERANCE = 1e-6
 """Change of a sample's mean log-likelihood at which a fit is taken for done."""
 
-_COOLEST, _HOTTEST = 0.05, 20.0
+COOLEST, HOTTEST = 0.05, 20.0
 _SEARCHED = 10_000
 """Samples by which the temperature is searched for, spread over all where there are more."""
 _PROBES, _CLOSE = 9, 0.03
@@ -80,7 +80,11 @@ class NoiseModel:
 
 
 def fit_noise_model(
-    logits: ArrayLike, given: ArrayLike, *, temperature: float | None = None
+    logits: ArrayLike,
+    given: ArrayLike,
+    *,
+    temperature: float | None = None,
+    prior: NDArray[np.float64] | float = 0.0,
 ) -> NoiseModel:
     """Estimate the noise from predictions by networks that have not seen the labels.
 
@@ -88,6 +92,7 @@ def fit_noise_model(
         logits: `(N, C)`; logarithms of probabilities are logits too.
         given: The labels as they came, `(N)`, class indices.
         temperature: What logits are divided by, where that is decided already.
+        prior: Further pseudo-counts of the matrix, `(C, C)`; see `LeastSquares.prior`.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -105,15 +110,15 @@ def fit_noise_model(
     groups = Groups(shifted, labels)
     if temperature is not None:
         # In float32, in which logits are divided, a smaller one would be 0.
-        return groups.fit(within("temperature", temperature, 1e-37), steps=_STEPS)
-    step = max(-(-len(labels) // _SEARCHED), 1)
-    best = _search(shifted[::step], labels[::step], samples=len(labels))
-    return groups.fit(best.temperature, start=best, steps=_STEPS)
+        return groups.fit(within("temperature", temperature, 1e-37), steps=_STEPS, prior=prior)
+    best = search_temperature(shifted, labels)
+    return groups.fit(best.temperature, start=best, steps=_STEPS, prior=prior)
 
 
-def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: int) -> NoiseModel:
-    """The most probable temperature by the labels: probes far apart, then closer ones."""
-    groups, fits = Groups(shifted, given), dict[float, NoiseModel]()
+def search_temperature(shifted: NDArray[np.float32], given: NDArray[np.int64]) -> NoiseModel:
+    """A fit to some samples at the most probable temperature: probes far apart, then closer."""
+    samples, step = len(given), max(-(-len(given) // _SEARCHED), 1)
+    groups, fits = Groups(shifted[::step], given[::step]), dict[float, NoiseModel]()
 
     def improbable(logarithm: float) -> float:
         start = fits[min(fits, key=lambda tried: abs(tried - logarithm))] if fits else None
@@ -123,7 +128,7 @@ def _search(shifted: NDArray[np.float32], given: NDArray[np.int64], *, samples: 
     # Not above: every command would wait half a second for it.
     from scipy.optimize import minimize_scalar
 
-    probes = np.linspace(math.log(_COOLEST), math.log(_HOTTEST), _PROBES).tolist()
+    probes = np.linspace(math.log(COOLEST), math.log(HOTTEST), _PROBES).tolist()
     peak = int(np.argmin([improbable(probe) for probe in probes]))
     around = probes[max(peak - 1, 0)], probes[min(peak + 1, _PROBES - 1)]
     minimize_scalar(improbable, bounds=around, method="bounded", options={"xatol": _CLOSE})
@@ -135,14 +140,19 @@ def log_posterior(fit: NoiseModel, samples: int) -> float:
 
     Beforehand it is \(-\tfrac12 (\log T)^2\), less with more samples, and 0 from 5,000 on.
     """
-    prior = -0.5 * max(1 - samples / _FEW, 0.0) * math.log(fit.temperature) ** 2
+    prior = -0.5 * prior_weight(samples) * math.log(fit.temperature) ** 2
     return fit.likelihood + prior / samples
+
+
+def prior_weight(samples: int) -> float:
+    """The weight of the temperature's prior, which fades as samples grow."""
+    return max(1 - samples / _FEW, 0.0)
 
 
 def warmest(shifted: NDArray[np.float32], wanted: float) -> float:
     """The highest temperature at which the largest probability is so large, on average."""
     exact = shifted.astype(np.float64)
-    low, high = _COOLEST, _HOTTEST
+    low, high = COOLEST, HOTTEST
     for _ in range(30):
         middle = float(np.sqrt(low * high))
         sureness = float(np.mean(1 / np.exp(exact / middle).sum(axis=1)))
@@ -156,13 +166,15 @@ def shift(logits: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.maximum(logits - logits.max(axis=1, keepdims=True), np.float32(_IMPOSSIBLE))
 
 
-def as_transition(joint: NDArray[np.float64], samples: float) -> NDArray[np.float64]:
+def as_transition(
+    joint: NDArray[np.float64], samples: float, prior: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
     """The matrix behind shares of samples by true class and label.
 
     A class that has few samples is taken to be labelled rightly until they say otherwise.
     """
     classes = len(joint)
-    counts = joint * samples + _PRIOR * (np.eye(classes) + 1 / classes)
+    counts = joint * samples + _PRIOR * (np.eye(classes) + 1 / classes) + prior
     return counts / counts.sum(axis=1, keepdims=True)
 
 
@@ -201,6 +213,7 @@ class Groups:
         steps: int,
         weight: NDArray[np.float32] | None = None,
         probabilities: NDArray[np.float32] | None = None,
+        prior: NDArray[np.float64] | float = 0.0,
     ) -> NoiseModel:
         """Expectation maximisation at one temperature; `weight` says how often samples count."""
         if probabilities is None:
@@ -217,7 +230,7 @@ class Groups:
             expected, likelihood = self._step(probabilities, transition, weight)
             likelihood /= total
             joint = expected / total
-            transition = as_transition(joint, total)
+            transition = as_transition(joint, total, prior)
             if likelihood - before < _TOLERANCE:
                 break
             before = likelihood

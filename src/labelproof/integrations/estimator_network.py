@@ -26,7 +26,7 @@ from labelproof.tabular.rows import (
     merge_groups,
     standardize_rows,
 )
-from labelproof.training.batches import ResidentImages, ResidentRows
+from labelproof.training.batches import ResidentInputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
@@ -200,8 +200,7 @@ def train_backing_off(
     Warns:
         CollapseWarning: All predictions became one class.
     """
-    make_inputs = ResidentRows if examples.dataset.tabular else ResidentImages
-    inputs = make_inputs(examples.dataset, execution.device)
+    inputs = ResidentInputs(examples.dataset, execution.device)
     first, module = _written(loss, setting.epochs)
     bare = isinstance(loss, str) and complete_loss(loss, epochs=1) != loss
     chosen = replace(setting, loss=first)

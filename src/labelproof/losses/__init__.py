@@ -14,20 +14,15 @@ from labelproof.losses.cross_entropy import (
     Focal,
     PartiallyHuberizedCrossEntropy,
     TaylorCrossEntropy,
-    cross_entropy,
-    focal,
-    partially_huberized_cross_entropy,
 )
 from labelproof.losses.divergence import BiTempered, JensenShannon
 from labelproof.losses.epsilon import EpsilonCrossEntropy, EpsilonFocal
 from labelproof.losses.generalized import (
     GeneralizedCrossEntropy,
     MeanAbsoluteError,
-    generalized_cross_entropy,
-    mean_absolute_error,
 )
 from labelproof.losses.names import LOSSES
-from labelproof.losses.negative import NegativeLearning, draw_complementary, negative_learning
+from labelproof.losses.negative import NegativeLearning, draw_complementary
 from labelproof.losses.normalized import (
     Normalized,
     NormalizedNegativeCrossEntropy,
@@ -44,8 +39,6 @@ from labelproof.losses.sparse import SparseParts, SparseRegularized
 from labelproof.losses.symmetric import (
     ReverseCrossEntropy,
     SymmetricCrossEntropy,
-    reverse_cross_entropy,
-    symmetric_cross_entropy,
 )
 from labelproof.losses.text import LossSyntaxError, format_loss, parse_loss
 
@@ -82,20 +75,12 @@ __all__ = [
     "TaylorCrossEntropy",
     "WeightedSum",
     "as_loss",
-    "cross_entropy",
     "draw_complementary",
-    "focal",
     "format_loss",
-    "generalized_cross_entropy",
     "lp_norm",
-    "mean_absolute_error",
-    "negative_learning",
     "parse_loss",
-    "partially_huberized_cross_entropy",
     "permutation_penalty",
-    "reverse_cross_entropy",
     "sharpen",
     "smoothing_vector",
     "sparse_rate",
-    "symmetric_cross_entropy",
 ]

@@ -6,11 +6,10 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
-from torch.fx import Proxy
 from typing_extensions import Never, Self, TypeIs, Unpack
 
 from labelproof.losses.batch import (
@@ -80,28 +79,11 @@ def hyperparameters(kind: type[Loss]) -> dict[str, Any]:
     >>> hyperparameters(Focal)
     {'gamma': 0.5, 'detach': False}
     """
-    # Of the method, since the class's own signature has the settings of every loss spelled out.
-    _, *parameters = inspect.signature(kind.__init__).parameters.values()
     return {
         each.name: each.default
-        for each in parameters
+        for each in inspect.signature(kind).parameters.values()
         if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     }
-
-
-def _spelled_out(kind: type[Loss]) -> inspect.Signature:
-    """The signature of a loss with the settings of every loss in the place of `**settings`."""
-    defaults = {"reduction": "mean", "weight": None, "ignore_index": -100, "check": False}
-    _, *own = inspect.signature(kind.__init__).parameters.values()
-    named = [each for each in own if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-    if any(each.kind is each.VAR_KEYWORD and each.name != "unknown" for each in own):
-        taken = {each.name for each in named}
-        named += [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
-            for name, value in defaults.items()
-            if name not in taken
-        ]
-    return inspect.Signature(named)
 
 
 class Loss(nn.Module):
@@ -116,11 +98,6 @@ class Loss(nn.Module):
     ignore_index: int
     check: bool
     class_weight: Tensor | None
-    __signature__: ClassVar[inspect.Signature]
-
-    def __init_subclass__(cls, **options: Any):
-        super().__init_subclass__(**options)
-        cls.__signature__ = _spelled_out(cls)  # what help() shows
 
     def __init__(self, *unnamed: Never, **settings: Unpack[LossSettings]):
         super().__init__()
@@ -177,8 +154,6 @@ class Loss(nn.Module):
         Returns:
             A scalar, or one value per example when the reduction is `"none"`.
         """
-        if isinstance(input, Proxy):
-            return _as_one_node(self, input, target)
         single = isinstance(input, Tensor) and input.ndim == 1
         logits, target, counted = self._admit(input, target)
         result = self.reduce_batch(Outputs(logits, counted=counted), target)
@@ -397,18 +372,6 @@ def _inherits(kind: type[PointwiseLoss]) -> bool:
     home = next(each for each in kind.__mro__ if "label_alone" in vars(each))
     rules = ("forward", "reduce_batch", "values", "index_values")
     return all(getattr(kind, rule) is getattr(home, rule) for rule in rules)
-
-
-def _as_one_node(loss: Loss, logits: Proxy, target: Any) -> Any:
-    """What `torch.fx.symbolic_trace` takes down for a loss: its call, as for torch's own losses.
-
-    Inside, the shapes decide what is done, and a proxy has none.
-    """
-    tracer: Any = logits.tracer
-    path = tracer.path_of_module(loss)
-    # The traced module itself has no path, so there the call is of its method.
-    kind, called = ("call_module", path) if path else ("call_function", loss.forward)
-    return tracer.create_proxy(kind, called, (logits, target), {})
 
 
 def _parts(module: nn.Module) -> Iterator[Loss]:

@@ -41,9 +41,7 @@ class Admitted(NamedTuple):
     """Whether every target is known to be a class that counts; False where it was not looked at."""
 
 
-def admit(
-    logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False, name: str = "target"
-) -> Admitted:
+def admit(logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False) -> Admitted:
     """Check logits and target and return both with a batch axis, classes on axis 1.
 
     The logits keep their precision; class probabilities are converted to the working one.
@@ -57,10 +55,10 @@ def admit(
     """
     admit_logits(logits, check=check)
     if not isinstance(target, Tensor):
-        raise TypeError(f"{name}: expected a tensor, got {type(target).__name__}")
+        raise TypeError(f"target: expected a tensor, got {type(target).__name__}")
     if target.dtype == torch.bool or target.is_complex():
         raise TypeError(
-            f"{name}: expected integer class indices or class probabilities, got {target.dtype}"
+            f"target: expected integer class indices or class probabilities, got {target.dtype}"
         )
     axis, counted = class_axis(logits), False
     if is_probabilities(target):
@@ -72,14 +70,14 @@ def admit(
             one_hot = target.shape == logits.shape
             hint = "; of one-hot labels give .float() or .argmax(dim=1)" if one_hot else ""
             raise ValueError(
-                f"{name}: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
+                f"target: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
                 f"got {tuple(target.shape)}{hint}"
             )
         # First of all: in uint8 156 equals an ignore_index of -100, and torch hardly computes with
         # the wider unsigned types.
         target = target.long()
         if may_read(target, check=check):
-            counted = _check_range(name, target, logits.shape[axis], ignore_index)
+            counted = _check_range(target, logits.shape[axis], ignore_index)
     if logits.ndim == 1:
         return Admitted(logits.unsqueeze(0), target.unsqueeze(0), counted)
     return Admitted(logits, target, counted)
@@ -169,7 +167,7 @@ def _has_values(tensor: Tensor) -> bool:
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
-def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int) -> bool:
+def _check_range(target: Tensor, num_classes: int, ignore_index: int) -> bool:
     """Refuse a target out of range, and say whether all of them are known to count."""
     if not target.numel():
         return False
@@ -181,7 +179,7 @@ def _check_range(name: str, target: Tensor, num_classes: int, ignore_index: int)
         place = tuple(bad.nonzero()[0].tolist())
         at = f" at index {place}" if place else ""
         raise ValueError(
-            f"{name}: expected class indices from 0 to {num_classes - 1} (or ignore_index "
+            f"target: expected class indices from 0 to {num_classes - 1} (or ignore_index "
             f"{ignore_index}), got {int(target[place])}{at}"
         )
     return False

@@ -14,18 +14,6 @@ from labelproof.losses.numerics import LOG_ZERO, complement
 from labelproof.ranges import flag, whole, within
 
 
-def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    r"""Cross entropy of each example, $-\log u_y$ with $u = \mathrm{softmax}(z)$.
-
-    Returns one value per example.
-
-    Example:
-        >>> cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
-        tensor([0.6931])
-    """
-    return CrossEntropy(reduction="none")(logits, target)
-
-
 class CrossEntropy(PointwiseLoss):
     r"""Cross entropy, $-\log u_y$; `torch.nn.CrossEntropyLoss` that can be added to others.
 
@@ -76,18 +64,6 @@ class TaylorCrossEntropy(PointwiseLoss):
         return total
 
 
-def focal(logits: Tensor, target: Tensor, *, gamma: float = 0.5, detach: bool = False) -> Tensor:
-    r"""Focal loss of each example, $-(1 - u_y)^\gamma \log u_y$.
-
-    Takes the hyperparameters of `Focal` and returns one value per example.
-
-    Example:
-        >>> focal(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), gamma=1)
-        tensor([0.3466])
-    """
-    return Focal(gamma, detach=detach, reduction="none")(logits, target)
-
-
 class Focal(PointwiseLoss):
     r"""Focal loss, $-(1 - u_y)^\gamma \log u_y$.
 
@@ -123,23 +99,6 @@ class Focal(PointwiseLoss):
         if self.detach:
             factor = factor.detach()
         return -factor * log_probability
-
-
-def partially_huberized_cross_entropy(
-    logits: Tensor, target: Tensor, *, tau: float = 10.0
-) -> Tensor:
-    r"""Partially Huberised cross entropy of each example.
-
-    It is $-\log u_y$ where $u_y > 1/\tau$ and its tangent there, $-\tau u_y + \log\tau + 1$, below:
-    the gradient of an example the network disbelieves is bounded by $\tau$.
-
-    Takes the hyperparameters of `PartiallyHuberizedCrossEntropy` and returns one value per example.
-
-    Example:
-        >>> partially_huberized_cross_entropy(torch.tensor([[0.0, 9.0]]), torch.tensor([0]), tau=2)
-        tensor([1.6929])
-    """
-    return PartiallyHuberizedCrossEntropy(tau, reduction="none")(logits, target)
 
 
 class PartiallyHuberizedCrossEntropy(PointwiseLoss):

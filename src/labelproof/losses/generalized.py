@@ -12,22 +12,6 @@ from labelproof.losses.numerics import check_clamp, clamp_log_probability, compl
 from labelproof.ranges import within
 
 
-def mean_absolute_error(logits: Tensor, target: Tensor) -> Tensor:
-    r"""Mean absolute error of each example, $1 - u_y$.
-
-    This is half of the l1 distance $\|u - e_y\|_1 = 2 (1 - u_y)$; write `2 * MeanAbsoluteError()`
-    for the distance itself.
-
-    Returns one value per example.
-
-    Example:
-        >>> import torch
-        >>> mean_absolute_error(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
-        tensor([0.5000])
-    """
-    return MeanAbsoluteError(reduction="none")(logits, target)
-
-
 class MeanAbsoluteError(PointwiseLoss):
     r"""Mean absolute error, $1 - u_y$, half of the l1 distance to the one-hot label.
 
@@ -52,21 +36,6 @@ class MeanAbsoluteError(PointwiseLoss):
     def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor:
         """The mean over a batch."""
         return 1 + F.nll_loss(logits.softmax(dim=1), target)
-
-
-def generalized_cross_entropy(
-    logits: Tensor, target: Tensor, *, q: float = 0.7, clamp: float | None = None
-) -> Tensor:
-    r"""Generalised cross entropy of each example, $(1 - u_y^q) / q$.
-
-    Takes the hyperparameters of `GeneralizedCrossEntropy` and returns one value per example.
-
-    Example:
-        >>> import torch
-        >>> generalized_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), q=1)
-        tensor([0.5000])
-    """
-    return GeneralizedCrossEntropy(q, clamp=clamp, reduction="none")(logits, target)
 
 
 class GeneralizedCrossEntropy(PointwiseLoss):

@@ -10,57 +10,9 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from labelproof.losses.base import Loss, LossSettings
-from labelproof.losses.batch import Outputs, admit, is_probabilities, may_read, replace_ignored
+from labelproof.losses.batch import Outputs, is_probabilities, may_read
 from labelproof.losses.numerics import check_clamp, of_label, sum_of_others
 from labelproof.ranges import flag, whole
-
-IGNORED = -100
-"""The target that does not count in the functional form, as everywhere in torch."""
-
-
-def negative_learning(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    complementary: Tensor | None = None,
-    clamp: float | None = None,
-) -> Tensor:
-    r"""Negative-learning loss of each example, $-\log (1 - u_c)$.
-
-    Args:
-        logits: `(N, C)`, `(N, C, d1, ...)` or `(C)`.
-        target: Class indices.
-        complementary: The label $c \ne y$ that each example is told it is not, of the target's
-            shape. Without it the mean over all other labels is taken, which is what drawing
-            one of them uniformly gives on average.
-        clamp: Floor of $1 - u_c$, as the reference code has with 1e-5; off unless given.
-
-    Returns:
-        One value per example.
-
-    Example:
-        >>> negative_learning(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
-        tensor([0.6931])
-
-    Reference:
-        Kim et al., "NLNL: Negative Learning for Noisy Labels", ICCV 2019.
-    """
-    if complementary is None:
-        return NegativeLearning(expected=True, clamp=clamp, reduction="none")(logits, target)
-    if not isinstance(complementary, Tensor) or complementary.shape != target.shape:
-        came = tuple(complementary.shape) if isinstance(complementary, Tensor) else complementary
-        raise ValueError(
-            f"complementary: expected the target's shape {tuple(target.shape)}, got {came!r}"
-        )
-    # Values are read only where that costs nothing, as at every door of this package.
-    if may_read(complementary) and bool((complementary == target).any()):
-        raise ValueError("complementary: expected labels other than the target's, got equal ones")
-    batch, labels, _ = admit(logits, target, ignore_index=IGNORED)
-    _, others, _ = admit(logits, complementary, ignore_index=IGNORED, name="complementary")
-    penalties = -log_complements(Outputs(batch).log_probabilities, check_clamp(clamp))
-    values = of_label(penalties, replace_ignored(others, IGNORED))
-    values = torch.where(labels == IGNORED, 0, values)
-    return values.squeeze(0) if logits.ndim == 1 else values
 
 
 class NegativeLearning(Loss):
@@ -78,6 +30,9 @@ class NegativeLearning(Loss):
     Example:
         >>> NegativeLearning()(torch.zeros(1, 2), torch.tensor([1]))
         tensor(0.6931)
+
+    Reference:
+        Kim et al., "NLNL: Negative Learning for Noisy Labels", ICCV 2019.
     """
 
     def __init__(

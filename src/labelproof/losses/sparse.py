@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.fx import Proxy
 from typing_extensions import Never, Self
 
 from labelproof.losses.algebra import foreign_settings
@@ -160,7 +159,7 @@ class SparseRegularized(Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Loss of a batch; the same arguments as every loss takes."""
-        if isinstance(self.base, Loss) or isinstance(input, Proxy):
+        if isinstance(self.base, Loss):
             return super().forward(input, target)
         base, penalty, _ = self._evaluate_foreign(input, target)
         return self._total(base, penalty)

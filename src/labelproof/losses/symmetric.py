@@ -18,21 +18,6 @@ LOG_ZERO = math.log(1e-4)
 """What stands for log 0 in the field's code; papers that quote -4 were run with it."""
 
 
-def reverse_cross_entropy(
-    logits: Tensor, target: Tensor, *, log_zero: float = LOG_ZERO, clamp: float | None = None
-) -> Tensor:
-    r"""Reverse cross entropy of each example, $-\sum_i u_i \log (e_y)_i = -A (1 - u_y)$.
-
-    Takes the hyperparameters of `ReverseCrossEntropy` and returns one value per example.
-
-    Example:
-        >>> import torch
-        >>> reverse_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), log_zero=-4)
-        tensor([2.])
-    """
-    return ReverseCrossEntropy(log_zero, clamp=clamp, reduction="none")(logits, target)
-
-
 class ReverseCrossEntropy(PointwiseLoss):
     r"""Reverse cross entropy, $-A (1 - u_y)$, mean absolute error scaled by $-A$.
 
@@ -96,28 +81,6 @@ class ReverseCrossEntropy(PointwiseLoss):
             return super().label_values(outputs)
         clamped = outputs.log_probabilities.exp().clamp_min(self.clamp)
         return -self.log_zero * sum_of_others(clamped)
-
-
-def symmetric_cross_entropy(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    alpha: float = 0.1,
-    beta: float = 1.0,
-    log_zero: float = LOG_ZERO,
-    clamp: float | None = None,
-) -> Tensor:
-    r"""Symmetric cross entropy of each example, $-\alpha \log u_y - \beta A (1 - u_y)$.
-
-    Takes the hyperparameters of `SymmetricCrossEntropy` and returns one value per example.
-
-    Example:
-        >>> import torch
-        >>> symmetric_cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), log_zero=-4)
-        tensor([2.0693])
-    """
-    loss = SymmetricCrossEntropy(alpha, beta, log_zero=log_zero, clamp=clamp, reduction="none")
-    return loss(logits, target)
 
 
 class SymmetricCrossEntropy(PointwiseLoss):

@@ -1,8 +1,13 @@
 """Networks, each with a way to get its penultimate features."""
 
-from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
-from labelproof.models.mlp import MLP
-from labelproof.models.network import Network, initialize, penultimate
+from labelproof.models.network import (
+    MLP,
+    EightLayerCNN,
+    FourLayerCNN,
+    Network,
+    initialize,
+    penultimate,
+)
 from labelproof.models.resnet import ResNet
 from labelproof.models.text import NETWORKS, NetworkFamily, format_network, make_network
 

@@ -1,17 +1,19 @@
-"""What every network is: a body that makes features and a head that reads them."""
+"""Networks: a body that makes features and a head that reads them.
+
+The paper's plain convolutional ones for MNIST and CIFAR-10, and the multi-layer perceptron.
+"""
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from typing import cast
+from contextlib import AbstractContextManager
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
-from labelproof.ranges import whole
+from labelproof.ranges import flag, whole
 
 
 class Network(nn.Module):
@@ -135,10 +137,10 @@ def image_sizes(name: str, shape: Sequence[int], *, smallest: int = 1) -> tuple[
 def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
     """The penultimate features of any network.
 
-    A network with a method `features` and a linear layer `head`, as all of this package have, is
-    asked for them. Any other is run on the inputs, and the features are what went into the linear
-    layer it called last. Gradients flow, and training mode stays as it is: call `network.eval()`
-    first where batch normalisation or dropout should not see these inputs as training.
+    Those of this package are asked for them. Any other is run on the inputs, and the features are
+    what went into the linear layer it called last. Gradients flow, and training mode stays as it
+    is: call `network.eval()` first where batch normalisation or dropout should not see these inputs
+    as training.
 
     Args:
         network: Any classifier whose logits come from an `nn.Linear`.
@@ -148,62 +150,169 @@ def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
         Features, `(N, D)`.
 
     Raises:
-        ValueError: No linear layer made the network's outputs.
+        ValueError: The network called no linear layer.
 
     Example:
         >>> network = nn.Sequential(nn.Linear(8, 5), nn.ReLU(), nn.Linear(5, 3))
         >>> penultimate(network, torch.zeros(2, 8)).shape
         torch.Size([2, 5])
     """
-    features = getattr(network, "features", None)
-    head = getattr(network, "head", None)
-    # In torchvision's VGG and its like `features` is a module that makes feature maps: not ours.
-    if callable(features) and not isinstance(features, nn.Module) and isinstance(head, nn.Linear):
-        return cast(Tensor, features(inputs))
-    return _last_linear_input(network, inputs)
+    if isinstance(network, Network):
+        return network.features(inputs)
+    seen: list[Tensor] = []
 
+    def keep(_: nn.Module, given: tuple[Tensor, ...]) -> None:
+        seen[:] = given[:1]
 
-def _last_linear_input(network: nn.Module, inputs: Tensor) -> Tensor:
-    # The layer called last, which need not be the one registered last.
-    calls: list[tuple[nn.Module, Tensor]] = []
     layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
-    keep = partial(_keep, calls)
-    hooks = [layer.register_forward_pre_hook(keep, with_kwargs=True) for layer in layers]
+    hooks = [layer.register_forward_pre_hook(keep) for layer in layers]
     try:
-        with _eager():
-            outputs = network(inputs)
+        network(inputs)
     finally:
         for hook in hooks:
             hook.remove()
-    advice = "give it a method features(inputs) and a linear layer head"
-    if not calls:
-        raise ValueError(
-            f"network: expected {type(network).__name__} to call an nn.Linear, it called none; "
-            f"{advice}"
-        )
-    layer, seen = calls[-1]
-    if isinstance(outputs, Tensor) and outputs.shape[-1:] != (layer.out_features,):
-        raise ValueError(
-            f"network: expected the outputs of {type(network).__name__} to come from its last "
-            f"nn.Linear, which gives {layer.out_features} numbers, got {tuple(outputs.shape)}; "
-            f"{advice}"
-        )
-    return seen
+    if not seen:
+        raise ValueError(f"network: expected {type(network).__name__} to call an nn.Linear")
+    return seen[0]
 
 
-def _keep(
-    calls: list[tuple[nn.Module, Tensor]],
-    layer: nn.Module,
-    arguments: tuple[Tensor, ...],
-    keywords: dict[str, Tensor],
-) -> None:
-    # Only the last one: to keep what every layer sees would hold on to memory.
-    calls[:] = [(layer, arguments[0] if arguments else keywords["input"])]
+class MLP(Network):
+    """Linear layers with ReLU between them, over flattened inputs.
+
+    Args:
+        num_classes: Number of classes.
+        input_shape: Shape of one input: `(F,)` for a table's rows, `(3, 32, 32)` for images.
+        hidden: Width of each hidden layer; none at all makes a linear classifier.
+        batch_norm: Whether to put batch normalisation before each ReLU.
+        generator: Source of the initial weights.
+
+    Example:
+        >>> network = MLP(3, (20,), hidden=(64, 16))
+        >>> network(torch.zeros(5, 20)).shape, network.features(torch.zeros(5, 20)).shape
+        (torch.Size([5, 3]), torch.Size([5, 16]))
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        input_shape: Sequence[int],
+        *,
+        hidden: Sequence[int] = (256, 256),
+        batch_norm: bool = False,
+        generator: torch.Generator | None = None,
+    ):
+        super().__init__()
+        num_classes = whole("num_classes", num_classes, 1)
+        batch_norm = flag("batch_norm", batch_norm)
+        if isinstance(hidden, str) or not isinstance(hidden, Sequence):
+            raise TypeError(f"hidden: expected widths such as (256, 256), got {hidden!r}")
+        widths = [math.prod(sizes("input_shape", input_shape))]
+        widths += [whole("hidden", width, 1) for width in hidden]
+        layers: list[nn.Module] = [nn.Flatten()]
+        with global_state_kept():
+            for inputs, outputs in pairwise(widths):
+                layers.append(nn.Linear(inputs, outputs))
+                if batch_norm:
+                    layers.append(nn.BatchNorm1d(outputs))
+                layers.append(nn.ReLU())
+            self.body = nn.Sequential(*layers)
+            self.head = nn.Linear(widths[-1], num_classes)
+        initialize(self, generator)
 
 
-def _eager() -> AbstractContextManager[object]:
-    # Compiled code does not see a hook that came later. Nothing is compiled before torch's compiler
-    # is loaded, and loading it takes a second.
-    if "torch._dynamo" not in sys.modules:
-        return nullcontext()
-    return torch.compiler.set_stance("force_eager")
+class FourLayerCNN(Network):
+    """The paper's network for MNIST: two convolutions with pooling, two linear layers.
+
+    Args:
+        num_classes: Number of classes.
+        image_shape: Channels, height and width; height and width are quartered by the pooling.
+        width: Filters of the first convolution; the second has twice as many.
+        hidden: Width of the penultimate layer.
+        generator: Source of the initial weights.
+
+    Example:
+        >>> network = FourLayerCNN(10, (1, 8, 8), generator=torch.Generator().manual_seed(0))
+        >>> network(torch.zeros(2, 1, 8, 8)).shape
+        torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        image_shape: Sequence[int],
+        *,
+        width: int = 32,
+        hidden: int = 128,
+        generator: torch.Generator | None = None,
+    ):
+        super().__init__()
+        num_classes, hidden = whole("num_classes", num_classes, 1), whole("hidden", hidden, 1)
+        width = whole("width", width, 1)
+        channels, rows, columns = image_sizes("image_shape", image_shape, smallest=4)
+        with global_state_kept():
+            self.body = nn.Sequential(
+                *_convolution(channels, width),
+                nn.MaxPool2d(2),
+                *_convolution(width, 2 * width),
+                nn.MaxPool2d(2),
+                *_penultimate(2 * width * (rows // 4) * (columns // 4), hidden),
+            )
+            self.head = nn.Linear(hidden, num_classes)
+        initialize(self, generator)
+
+
+class EightLayerCNN(Network):
+    """The paper's network for CIFAR-10: three pairs of convolutions, two linear layers.
+
+    Args:
+        num_classes: Number of classes.
+        image_shape: Channels, height and width; the pooling divides height and width by eight.
+        width: Filters in the first pair; the second pair has twice as many, the third about three
+            times, so that 64 gives the paper's 64, 128 and 196.
+        hidden: Width of the penultimate layer.
+        generator: Source of the initial weights.
+
+    Example:
+        >>> network = EightLayerCNN(10, (3, 8, 8), width=4, hidden=16)
+        >>> network(torch.zeros(2, 3, 8, 8)).shape
+        torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        image_shape: Sequence[int],
+        *,
+        width: int = 64,
+        hidden: int = 256,
+        generator: torch.Generator | None = None,
+    ):
+        super().__init__()
+        num_classes, hidden = whole("num_classes", num_classes, 1), whole("hidden", hidden, 1)
+        width = whole("width", width, 1)
+        channels, rows, columns = image_sizes("image_shape", image_shape, smallest=8)
+        last = width * 196 // 64
+        with global_state_kept():
+            self.body = nn.Sequential(
+                *_pair(channels, width),
+                *_pair(width, 2 * width),
+                *_pair(2 * width, last),
+                *_penultimate(last * (rows // 8) * (columns // 8), hidden),
+            )
+            self.head = nn.Linear(hidden, num_classes)
+        initialize(self, generator)
+
+
+def _pair(channels: int, filters: int) -> list[nn.Module]:
+    first, second = _convolution(channels, filters), _convolution(filters, filters)
+    return [*first, *second, nn.MaxPool2d(2)]
+
+
+def _convolution(channels: int, filters: int) -> list[nn.Module]:
+    # No bias: the batch norm would subtract it again, and one that starts at zero stays there.
+    convolution = nn.Conv2d(channels, filters, kernel_size=3, padding=1, bias=False)
+    return [convolution, nn.BatchNorm2d(filters), nn.ReLU()]
+
+
+def _penultimate(inputs: int, hidden: int) -> list[nn.Module]:
+    return [nn.Flatten(), nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden), nn.ReLU()]

@@ -6,9 +6,7 @@ downloads and checks the pretrained weights, once, into its own cache.
 
 from __future__ import annotations
 
-import difflib
 import importlib
-import inspect
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -55,8 +53,7 @@ def make_pretrained(
         ) from None
     with global_state_kept():
         if generator is not None:
-            seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-            torch.default_generator.manual_seed(int(seed))
+            _seed_globally(generator)
         network = LIBRARIES[library](module, name, num_classes, weights)
     return network if channels == 3 else _InColour(network)
 
@@ -132,7 +129,7 @@ def find_factory(place: str) -> Callable[..., Any]:
     >>> find_factory("torch.nn:Linaer")
     Traceback (most recent call last):
         ...
-    ValueError: network: nothing called 'Linaer' in torch.nn, did you mean 'Linear'?
+    ValueError: network: nothing called 'Linaer' in torch.nn; did you mean 'Linear'?
     """
     module_name, _, attributes = place.partition(":")
     try:
@@ -148,9 +145,8 @@ def find_factory(place: str) -> Callable[..., Any]:
     for name in attributes.split("."):
         if not hasattr(found, name):
             where = getattr(found, "__name__", repr(found))
-            close = difflib.get_close_matches(name, dir(found), n=1)
-            suggestion = f", did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"network: nothing called {name!r} in {where}{suggestion}")
+            hint = suggest(name, dir(found))
+            raise ValueError(f"network: nothing called {name!r} in {where}{hint}")
         found = getattr(found, name)
     if isinstance(found, nn.Module) or not callable(found):
         raise ValueError(
@@ -186,11 +182,14 @@ def call_factory(
     arguments = {"num_classes": num_classes, **(options or {})}
     with nullcontext() if generator is None else global_state_kept():
         factory = find_factory(place)
-        _check_arguments(place, factory, arguments)
         if generator is not None:  # after the import, which draws the first time and not the second
-            seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-            torch.default_generator.manual_seed(int(seed))
-        network = factory(**arguments)
+            _seed_globally(generator)
+        try:
+            network = factory(**arguments)
+        except TypeError as error:
+            raise ValueError(
+                f"network: {place!r} cannot be called with {', '.join(arguments)}: {error}"
+            ) from error
     if not isinstance(network, nn.Module):
         raise ValueError(
             f"network: expected {place!r} to return an nn.Module, got {type(network).__name__}"
@@ -198,17 +197,6 @@ def call_factory(
     return network
 
 
-def _check_arguments(
-    place: str, factory: Callable[..., Any], arguments: Mapping[str, int | bool]
-) -> None:
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):  # some functions written in C do not tell theirs
-        return
-    try:
-        signature.bind(**arguments)
-    except TypeError as error:
-        raise ValueError(
-            f"network: expected {place!r} to take {', '.join(arguments)} by name, got "
-            f"{signature}: {error}"
-        ) from None
+def _seed_globally(generator: torch.Generator) -> None:
+    seed = torch.randint(2**62, (), generator=generator, device=generator.device)
+    torch.default_generator.manual_seed(int(seed))

@@ -26,9 +26,7 @@ import torch
 from torch import nn
 
 from labelproof.models.blend import BLEND
-from labelproof.models.cnn import EightLayerCNN, FourLayerCNN
-from labelproof.models.mlp import MLP
-from labelproof.models.network import Network
+from labelproof.models.network import MLP, EightLayerCNN, FourLayerCNN, Network
 from labelproof.models.pretrained import LIBRARIES, call_factory, make_pretrained
 from labelproof.models.resnet import ResNet, Stem
 from labelproof.ranges import suggest, whole

@@ -131,28 +131,19 @@ class Labels(NamedTuple):
         return given, clean, None if self.weight is None else self.weight[indices]
 
 
-class FeedRequest(NamedTuple):
-    """What a run asks of its feed."""
-
-    augmentation: Augmentation
-    """Of the training images."""
-    labels: Labels
-    """Of all training examples."""
-    num_examples: int
-    """Examples in an epoch."""
-    batch_size: int
-    """Most examples of a step."""
-    dtype: torch.dtype = torch.float32
-    """In which the network takes its inputs."""
-
-
 class Feed(ABC):
-    """Gives a step its batch."""
+    """Gives a step its batch.
 
-    def __init__(self, request: FeedRequest):
-        self.augmentation = request.augmentation
-        self.labels = request.labels
-        self.dtype = request.dtype
+    Args:
+        augmentation: Of the training images.
+        labels: Of all training examples.
+        dtype: In which the network takes its inputs.
+    """
+
+    def __init__(self, augmentation: Augmentation, labels: Labels, dtype: torch.dtype):
+        self.augmentation = augmentation
+        self.labels = labels
+        self.dtype = dtype
 
     @abstractmethod
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
@@ -194,8 +185,16 @@ class DeviceInputs(ABC):
         return "test" in self.dataset.splits
 
     @abstractmethod
-    def make_feed(self, request: FeedRequest) -> Feed:
-        """What gives a run its batches."""
+    def make_feed(
+        self,
+        augmentation: Augmentation,
+        labels: Labels,
+        *,
+        num_examples: int,
+        batch_size: int,
+        dtype: torch.dtype = torch.float32,
+    ) -> Feed:
+        """What gives a run its batches: `num_examples` in an epoch, at most `batch_size` a step."""
 
     @abstractmethod
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
@@ -206,62 +205,70 @@ class DeviceInputs(ABC):
         """Held-out training inputs, as test inputs are given; `held` is on the device."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to do)
-        """Let go of processes."""
+        """Stop the processes that decode images."""
 
 
 class ResidentInputs(DeviceInputs):
-    """A dataset's inputs that all lie on a device, shared by all runs there."""
+    """A dataset's images or rows that all lie on a device, shared by all runs there.
+
+    Images are augmented and normalised batch by batch; rows are standardised once for all.
+
+    Args:
+        dataset: Training and test inputs, as arrays.
+        device: Where they go.
+    """
 
     resident = True
-    train: Tensor
-    test: Tensor | None
 
-    def make_feed(self, request: FeedRequest) -> Feed:
+    def __init__(self, dataset: Dataset, device: torch.device):
+        super().__init__(dataset, device)
+        self.train = self._bring("train")
+        self.test = self._bring("test") if self.has_test else None
+
+    def _bring(self, split: str) -> Tensor:
+        array = self.dataset.splits[split].array
+        if self.dataset.tabular:
+            rows = standardize(array, mean=self.dataset.mean, std=self.dataset.std)
+            return rows.to(self.device)
+        return torch.from_numpy(array).to(self.device).permute(0, 2, 3, 1).contiguous()
+
+    def make_feed(
+        self,
+        augmentation: Augmentation,
+        labels: Labels,
+        *,
+        num_examples: int,
+        batch_size: int,
+        dtype: torch.dtype = torch.float32,
+    ) -> Feed:
         """What gives a run its batches."""
-        return ResidentFeed(self, request)
+        if self.dataset.tabular and augmentation.columns:
+            raise ValueError(
+                f"augmentation: expected none for the rows of a table, got {augmentation}"
+            )
+        return ResidentFeed(self, augmentation, labels, num_examples, dtype)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test inputs in order, ready for a network."""
         for inputs in () if self.test is None else self.test.split(size):
-            yield self.prepare(inputs, crop)
+            yield self._prepare(inputs, crop)
 
     def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """Held-out training inputs, as test inputs are given."""
         for indices in held.split(size):
-            yield self.prepare(self.train[indices], crop)
+            yield self._prepare(self.train[indices], crop)
 
-    @abstractmethod
-    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
-        """Some of them as they are evaluated, ready for a network."""
-
-    @abstractmethod
-    def gather(
-        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
-    ) -> Tensor:
-        """A batch of training inputs, augmented and ready for a network."""
-
-
-class ResidentImages(ResidentInputs):
-    """A dataset's images on a device.
-
-    Args:
-        dataset: Its training and test images, as arrays.
-        device: Where they go.
-    """
-
-    def __init__(self, dataset: Dataset, device: torch.device):
-        super().__init__(dataset, device)
-        self.train = _channels_last(dataset.train.array, device)
-        self.test = _channels_last(dataset.test.array, device) if self.has_test else None
-
-    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
-        """Images as they are evaluated."""
+    def _prepare(self, inputs: Tensor, crop: int) -> Tensor:
+        if self.dataset.tabular:
+            return inputs
         return prepare_images(inputs, mean=self.mean, std=self.std, size=crop or None)
 
     def gather(
         self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
     ) -> Tensor:
-        """A batch of training images, augmented and ready for a network."""
+        """A batch of training inputs, augmented and ready for a network."""
+        if self.dataset.tabular:
+            return self.train.index_select(0, index).to(dtype)
         return gather_images(
             self.train, index, draws, augmentation, mean=self.mean, std=self.std, dtype=dtype
         )
@@ -270,12 +277,19 @@ class ResidentImages(ResidentInputs):
 class ResidentFeed(Feed):
     """Batches out of inputs that lie on the device."""
 
-    def __init__(self, inputs: ResidentInputs, request: FeedRequest):
-        super().__init__(request)
+    def __init__(
+        self,
+        inputs: ResidentInputs,
+        augmentation: Augmentation,
+        labels: Labels,
+        num_examples: int,
+        dtype: torch.dtype,
+    ):
+        super().__init__(augmentation, labels, dtype)
         self.inputs = inputs
-        count, device = request.num_examples, inputs.device
-        self.order = torch.zeros(count, dtype=torch.int64, device=device)
-        self.draws = torch.zeros(count, request.augmentation.num_draws, device=device)
+        device = inputs.device
+        self.order = torch.zeros(num_examples, dtype=torch.int64, device=device)
+        self.draws = torch.zeros(num_examples, augmentation.num_draws, device=device)
         self.position = torch.zeros((), dtype=torch.int64, device=device)
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
@@ -300,47 +314,7 @@ class ResidentFeed(Feed):
         return {"position": self.position}
 
 
-def _channels_last(images: NDArray[np.uint8], device: torch.device) -> Tensor:
-    return torch.from_numpy(images).to(device).permute(0, 2, 3, 1).contiguous()
-
-
 _CHUNK = 1 << 16
-
-
-class ResidentRows(ResidentInputs):
-    """A table's rows on a device, shared by all runs there.
-
-    Args:
-        dataset: A tabular one.
-        device: Where they go.
-    """
-
-    def __init__(self, dataset: Dataset, device: torch.device):
-        super().__init__(dataset, device)
-        self.train = self._bring("train")
-        self.test = self._bring("test") if self.has_test else None
-
-    def _bring(self, split: str) -> Tensor:
-        rows = self.dataset.splits[split].array
-        return standardize(rows, mean=self.dataset.mean, std=self.dataset.std).to(self.device)
-
-    def make_feed(self, request: FeedRequest) -> Feed:
-        """What gives a run its batches; rows are not augmented."""
-        if request.augmentation.columns:
-            raise ValueError(
-                f"augmentation: expected none for the rows of a table, got {request.augmentation}"
-            )
-        return super().make_feed(request)
-
-    def prepare(self, inputs: Tensor, crop: int) -> Tensor:
-        """Rows as they are: they were standardised once for all."""
-        return inputs
-
-    def gather(
-        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
-    ) -> Tensor:
-        """A batch of training rows."""
-        return self.train.index_select(0, index).to(dtype)
 
 
 def standardize(

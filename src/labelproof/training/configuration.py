@@ -130,7 +130,7 @@ class Configuration:
             "batch_size": whole("batch_size", self.batch_size, 2),
             "optimizer": choose("optimizer", self.optimizer, OPTIMIZERS),
             "learning_rate": within("learning_rate", self.learning_rate, 0, open_low=True),
-            "schedule": str(parse_learning_rate(self.schedule)),
+            "schedule": format_schedule(self.schedule),
             "momentum": within("momentum", self.momentum, 0, 1),
             "nesterov": flag("nesterov", self.nesterov),
             "weight_decay": within("weight_decay", self.weight_decay, 0),
@@ -147,7 +147,7 @@ class Configuration:
             "l1_before_clipping": flag("l1_before_clipping", self.l1_before_clipping),
         }
         # Whether a floor lies below the rate that falls to it is known only here.
-        parse_learning_rate(self.schedule).over(self.learning_rate, epochs=self.epochs)
+        learning_rate(self.schedule, self.learning_rate, epochs=self.epochs)
         if self.nesterov and not self.momentum:
             raise ValueError("nesterov: expected a momentum above 0 with it, got 0")
         if self.optimizer == "adamw" and self.nesterov:
@@ -225,73 +225,59 @@ class Configuration:
 _FORMS = ["cosine", "cosine:FLOOR", "constant", "exponential:FACTOR", "step:EPOCHS:FACTOR"]
 
 
-@dataclass(frozen=True)
-class LearningRate:
-    """A kind of schedule; prints as text that it can be read from.
+def learning_rate(schedule: str, initial: float, *, epochs: int) -> Schedule:
+    """The learning rate of each epoch, as the paper steps it.
 
-    Attributes:
-        kind: `cosine` (down to the floor over the run), `constant`, `exponential` or `step`.
-        factor: What the rate is multiplied with.
-        every: Epochs between two multiplications.
-        floor: Where a cosine ends, a learning rate as the initial one is.
-    """
+    Args:
+        schedule: As a configuration has it.
+        initial: The rate of the first epoch.
+        epochs: Length of the run.
 
-    kind: str
-    factor: float = 1.0
-    every: int = 1
-    floor: float = 0.0
-
-    def over(self, initial: float, *, epochs: int) -> Schedule:
-        """The schedule of a run; it is asked once an epoch, as the paper steps it.
-
-        >>> schedule = parse_learning_rate("cosine").over(0.1, epochs=100)
-        >>> [round(schedule(epoch), 6) for epoch in (0, 50, 100)]
+    Example:
+        >>> rate = learning_rate("cosine", 0.1, epochs=100)
+        >>> [round(rate(epoch), 6) for epoch in (0, 50, 100)]
         [0.1, 0.05, 0.0]
-        >>> parse_learning_rate("cosine:0.2").over(0.1, epochs=100)
+        >>> learning_rate("cosine:0.2", 0.1, epochs=100)
         Traceback (most recent call last):
             ...
         ValueError: schedule: expected a floor of at most the learning rate, 0.1, got 'cosine:0.2'
-        """
-        if self.kind == "cosine":
-            if self.floor > initial:
-                raise ValueError(
-                    f"schedule: expected a floor of at most the learning rate, {_digits(initial)}, "
-                    f"got {str(self)!r}"
-                )
-            return cosine(initial, self.floor, epochs=epochs)
-        if self.kind == "constant":
-            return constant(initial)
-        return exponential(initial, growth=self.factor, every=self.every)
-
-    def __str__(self) -> str:
-        if self.kind == "cosine" and self.floor:
-            return f"cosine:{_digits(self.floor)}"
-        if self.kind == "exponential":
-            return f"exponential:{_digits(self.factor)}"
-        return f"step:{self.every}:{_digits(self.factor)}" if self.kind == "step" else self.kind
+    """
+    kind, floor, every, factor = _parse_schedule(schedule)
+    if kind == "constant":
+        return constant(initial)
+    if kind != "cosine":
+        return exponential(initial, growth=factor, every=every)
+    if floor > initial:
+        raise ValueError(
+            f"schedule: expected a floor of at most the learning rate, {_digits(initial)}, "
+            f"got {format_schedule(schedule)!r}"
+        )
+    return cosine(initial, floor, epochs=epochs)
 
 
-def parse_learning_rate(text: str) -> LearningRate:
-    """Read a schedule.
+def format_schedule(text: str) -> str:
+    """Write a schedule in the one way that records compare by.
 
-    >>> parse_learning_rate("step:30:0.1")
-    LearningRate(kind='step', factor=0.1, every=30, floor=0.0)
-    >>> parse_learning_rate("cosine:0.001").floor
-    0.001
-    >>> parse_learning_rate("cosin")
+    >>> format_schedule(" Step:30.0:.1")
+    'step:30:0.1'
+    >>> format_schedule("cosin")
     Traceback (most recent call last):
         ...
     ValueError: schedule: expected cosine, cosine:FLOOR, constant, exponential:FACTOR or
     step:EPOCHS:FACTOR, got 'cosin'; did you mean 'cosine'?
     """
+    kind, floor, every, factor = _parse_schedule(text)
+    numbers = {"cosine": [floor] * (floor > 0), "exponential": [factor], "step": [every, factor]}
+    return ":".join([kind, *map(_digits, numbers.get(kind, []))])
+
+
+def _parse_schedule(text: str) -> tuple[str, float, int, float]:
     form, values = parse_form(text, _FORMS, what="schedule")
-    kind = form.partition(":")[0]
-    factor, every = values.get("FACTOR", 1.0), values.get("EPOCHS", 1)
-    return LearningRate(
-        kind,
-        within("schedule factor", factor, 0, open_low=True),
-        whole("schedule epochs", every, 1),
+    return (
+        form.partition(":")[0],
         within("schedule floor", values.get("FLOOR", 0.0), 0),
+        whole("schedule epochs", values.get("EPOCHS", 1), 1),
+        within("schedule factor", values.get("FACTOR", 1.0), 0, open_low=True),
     )
 
 

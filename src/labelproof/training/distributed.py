@@ -1,7 +1,6 @@
 """One run over several processes, each with its share of every batch.
 
-torch's DistributedDataParallel does the work. What it leaves open is the batch norm on the CPU,
-where torch has no synchronised one: without it a network in two processes is another network.
+torch's DistributedDataParallel does the work.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import torch
 import torch.distributed
@@ -67,14 +65,21 @@ def share_gradients(network: nn.Module) -> nn.Module:
     """Let a network's gradients, and the statistics of its batch norms, be those of all processes.
 
     The network's parameters stay its own, under their names.
+
+    Raises:
+        ValueError: The network has batch norms and is not on CUDA, where alone torch has
+            synchronised ones; without them two processes would train another network.
     """
     device = next(network.parameters()).device
     if device.type == "cuda":
         count_batches(nn.SyncBatchNorm.convert_sync_batchnorm(network))
-    else:
-        _synchronize_batch_norms(network)
-    devices = [device] if device.type == "cuda" else None
-    return DistributedDataParallel(network, device_ids=devices)
+        return DistributedDataParallel(network, device_ids=[device])
+    if any(isinstance(module, _BatchNorm) for module in network.modules()):
+        raise ValueError(
+            "network: expected one without batch norm, such as mlp, over several processes on "
+            f"{device.type}; torch synchronises batch norms on CUDA alone"
+        )
+    return DistributedDataParallel(network)
 
 
 def count_batches(network: nn.Module) -> None:
@@ -108,78 +113,3 @@ def anyone(wish: bool, device: torch.device) -> bool:
     flag = torch.tensor(int(wish), device=device)
     torch.distributed.all_reduce(flag, op=torch.distributed.ReduceOp.MAX)
     return bool(flag)
-
-
-class SynchronizedBatchNorm(_BatchNorm):
-    """A batch norm over the examples of all processes, on any device."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Normalise with the mean and variance of the whole batch."""
-        if not self.training:
-            return super().forward(input)
-        axes = [axis for axis in range(input.ndim) if axis != 1]
-        shape = [1, -1] + [1] * (input.ndim - 2)
-        # In 16 bits a sum over a batch is worth little, and its count may be no number at all.
-        values = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
-        count = _summed(values.new_tensor(input.numel() / input.shape[1]))
-        mean = _summed(values.sum(axes)) / count
-        centred = values - mean.view(shape)
-        # A pass of its own: the square's mean less the mean's square loses half of the digits.
-        variance = _summed(centred.square().sum(axes)) / count
-        self._follow(mean.detach(), variance.detach() * count / (count - 1))
-        scale = torch.rsqrt(variance + self.eps)
-        if self.weight is not None:
-            scale = scale * self.weight
-        output = centred * scale.view(shape)
-        if self.bias is not None:
-            output = output + self.bias.view(shape)
-        return output.to(input.dtype)
-
-    def _follow(self, mean: Tensor, variance: Tensor) -> None:
-        if self.running_mean is None or self.running_var is None or self.momentum is None:
-            return
-        self.running_mean.lerp_(mean, self.momentum)
-        self.running_var.lerp_(variance, self.momentum)
-        if self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        """Any number of axes will do."""
-
-
-class _Sum(torch.autograd.Function):
-    """A sum over processes; its gradient is the sum of theirs."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor) -> Tensor:
-        total = values.clone()
-        torch.distributed.all_reduce(total)
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        total = gradients[0].clone()
-        torch.distributed.all_reduce(total)
-        return total
-
-
-def _summed(values: Tensor) -> Tensor:
-    return _Sum.apply(values)  # pyright: ignore[reportReturnType]
-
-
-def _synchronize_batch_norms(module: nn.Module) -> None:
-    for name, child in module.named_children():
-        if isinstance(child, _BatchNorm) and not isinstance(child, SynchronizedBatchNorm):
-            norm = SynchronizedBatchNorm(
-                child.num_features,
-                child.eps,
-                child.momentum,
-                child.affine,
-                child.track_running_stats,
-            )
-            # The same parameters and buffers, not copies: the optimiser holds on to them.
-            norm._parameters, norm._buffers = child._parameters, child._buffers
-            norm.train(child.training)
-            setattr(module, name, norm)
-        else:
-            _synchronize_batch_norms(child)

@@ -1,16 +1,9 @@
-"""The metrics of an epoch: sums on the device, read once at its end.
-
-On the CPU a step's examples are counted later, many steps at a time. What is reported of a step
-takes some thirty small operations, each of which costs as much for two hundred examples as for ten
-thousand. So a step leaves its logits in a `Backlog`. The sums do not depend on when they are
-counted, to the last bit: a step has its place among the others by its number, empty places are
-filled with zeros so that every kernel meets the same shapes, and the steps are added one by one.
-"""
+"""The metrics of an epoch: sums on the device, read once at its end."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,9 +11,8 @@ import torch
 from torch import Tensor
 
 from labelproof.losses import Loss, SparseRegularized
-from labelproof.training.algorithms.base import Algorithm, Seen
 from labelproof.training.batches import Fetched
-from labelproof.training.configuration import Configuration, parse_learning_rate
+from labelproof.training.configuration import Configuration, learning_rate
 from labelproof.training.examples import Examples
 
 MEMORY = ("clean_fitted", "wrong_fitted", "wrong_corrected")
@@ -68,13 +60,10 @@ class Tally:
         # The first step whose loss was NaN or infinite, or -1. It is read between epochs, because
         # reading it at every step would make the host wait for the device.
         self.diverged = torch.full((), -1, dtype=torch.int64, device=device)
-        # Steps that are yet to be counted, where that is left for later.
-        self.backlog: Backlog | None = None
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """The tensors, by name, with all steps counted."""
-        self._settle()
+        """The tensors, by name."""
         return {
             "sums": self.sums,
             "correct": self.correct,
@@ -82,26 +71,37 @@ class Tally:
             "diverged": self.diverged,
         }
 
-    def add(self, total: Tensor, counted: Tensor) -> None:
-        """Add one step."""
-        self.sums += counted
-        bad = ~torch.isfinite(total) & (self.diverged < 0)
+    @torch.no_grad()
+    def add(
+        self, loss: Tensor, parts: Mapping[str, Tensor], logits: Tensor, fetched: Fetched
+    ) -> None:
+        """Add one step.
+
+        Args:
+            loss: Its loss, a mean over the networks.
+            parts: Those of the loss.
+            logits: What the first network says, `(B, C)`.
+            fetched: The examples.
+        """
+        means = torch.stack([loss, *parts.values()])
+        counts, kind = count_fitted(logits.argmax(dim=1), fetched), self.sums.dtype
+        self.sums += torch.cat([means.to(kind) * len(logits), counts.to(kind)])
+        bad = ~torch.isfinite(loss) & (self.diverged < 0)
         self.diverged.copy_(torch.where(bad, self.count, self.diverged))
         self.count += 1
 
-    def start_epoch(self) -> None:
-        """Forget the sums of the epoch before."""
-        self._settle()
-        self.sums.zero_()
-
     def read(self) -> Reading:
         """Ask for the values as they are now; on CUDA they arrive while the host continues."""
-        self._settle()
         return Reading(self)
 
-    def _settle(self) -> None:
-        if self.backlog is not None:
-            self.backlog.settle()
+
+def count_fitted(predicted: Tensor, fetched: Fetched) -> Tensor:
+    """How many examples of a batch add to each of `MEMORY` and `SEEN`, `(5)`."""
+    target, clean = fetched.target, fetched.clean
+    right, fitted = target == clean, target == predicted
+    corrected = ~right & (predicted == clean)
+    kinds = [right & fitted, ~right & fitted, corrected, right, ~right]
+    return torch.stack(kinds).sum(dim=1)
 
 
 class Reading:
@@ -139,134 +139,6 @@ class Reading:
         )
 
 
-_MOST_STEPS = 64
-_MOST_NUMBERS = 1 << 20
-
-
-class _Kept(NamedTuple):
-    loss: float
-    logits: Tensor
-    target: Tensor
-    clean: Tensor
-    seen: Seen
-
-
-class Backlog:
-    """Takes in the steps of a run for its tally.
-
-    Args:
-        tally: Where they are counted in the end.
-        algorithm: One that `defers`.
-        batch_size: Examples in a step, at most.
-        num_classes: Number of classes.
-
-    Example:
-        >>> from labelproof import CrossEntropy
-        >>> from labelproof.training.algorithms import Supervised
-        >>> tally = Tally(["sparse_rate"], 2, torch.device("cpu"))
-        >>> algorithm = Supervised(CrossEntropy(), num_classes=2, num_examples=1)
-        >>> backlog = tally.backlog = Backlog(tally, algorithm, batch_size=1, num_classes=2)
-        >>> label = torch.tensor([1])
-        >>> fetched = Fetched(torch.zeros(1, 3), torch.tensor([0]), label, label)
-        >>> backlog.add(torch.tensor(0.5), torch.tensor([[0.0, 9.0]]), fetched)
-        >>> int(tally.count), tally.read().wait().sums["train_loss"], int(tally.count)
-        (0, 0.5, 1)
-    """
-
-    def __init__(self, tally: Tally, algorithm: Algorithm, *, batch_size: int, num_classes: int):
-        self.tally = tally
-        self.algorithm = algorithm
-        self.batch_size = batch_size
-        self.num_classes = num_classes
-        self.places = max(1, min(_MOST_STEPS, _MOST_NUMBERS // (batch_size * num_classes)))
-        self._first = 0
-        self._kept: list[_Kept] = []
-
-    def add(
-        self, total: Tensor, logits: Tensor, fetched: Fetched, seen: Seen | None = None
-    ) -> None:
-        """Take in one step.
-
-        Args:
-            total: Its loss.
-            logits: What the network said.
-            fetched: The examples.
-            seen: What the loss made of the logits, where that is at hand.
-        """
-        if not self._kept:
-            self._first = int(self.tally.count)
-        loss = float(total.detach())
-        if not math.isfinite(loss) and int(self.tally.diverged) < 0:
-            self.tally.diverged.fill_(self._first + len(self._kept))
-        logits = logits.detach()
-        if seen is None:
-            seen = self.algorithm.see(logits)
-        self._kept.append(_Kept(loss, logits, fetched.target, fetched.clean, seen))
-        if (self._first + len(self._kept)) % self.places == 0:
-            self.settle()
-
-    @torch.no_grad()
-    def settle(self) -> None:
-        """Count the steps that are waiting."""
-        if not self._kept:
-            return
-        kept = self._kept
-        before = self._first % self.places
-        sizes = [0] * before + [each.target.shape[0] for each in kept]
-        sizes += [0] * (self.places - len(sizes))
-        losses = [0.0] * before + [each.loss for each in kept]
-        losses += [0.0] * (self.places - len(losses))
-        predicted = self._place([each.logits for each in kept], before).argmax(dim=1)
-        target = self._place([each.target for each in kept], before)
-        known = any(each.clean is not each.target for each in kept)
-        clean = self._place([each.clean for each in kept], before) if known else target
-        totals = torch.tensor(losses, dtype=torch.float32).repeat_interleave(self.batch_size)
-        parts = self.algorithm.example_parts(totals, self._place_seen(kept, before))
-        named = [parts[name] for name in self.tally.names if name in parts]
-        found = torch.stack([*map(_wide, named), *map(_wide, _memory(predicted, target, clean))])
-        there = torch.arange(self.batch_size) < torch.tensor(sizes).unsqueeze(1)
-        # `where`, not a product: a step that diverged leaves NaN.
-        shaped = found.view(len(found), self.places, self.batch_size)
-        steps = torch.where(there, shaped, 0).sum(dim=2).t().tolist()
-        sums = self.tally.sums.tolist()
-        for place in range(before, before + len(kept)):
-            of_step = [losses[place] * sizes[place], *steps[place]]
-            sums = [old + new for old, new in zip(sums, of_step, strict=True)]
-        # Together, at the end: an error on the way leaves all steps to be counted.
-        self._kept = []
-        self.tally.sums.copy_(torch.tensor(sums, dtype=self.tally.sums.dtype))
-        self.tally.count += len(kept)
-
-    def _place(self, pieces: list[Tensor], before: int) -> Tensor:
-        """All pieces in one tensor, each with room for a whole batch."""
-        shape = pieces[0].shape[1:]
-        filled = pieces[0].new_zeros(before * self.batch_size, *shape)
-        laid = [filled]
-        for piece in pieces:
-            laid.append(piece)
-            if len(piece) < self.batch_size:
-                laid.append(piece.new_zeros(self.batch_size - len(piece), *shape))
-        rest = self.places - before - len(pieces)
-        laid.append(filled.new_zeros(rest * self.batch_size, *shape))
-        return torch.cat(laid)
-
-    def _place_seen(self, kept: list[_Kept], before: int) -> Seen:
-        likely = self._place([each.seen.log_probabilities for each in kept], before)
-        penalties = [each.seen.penalty for each in kept if each.seen.penalty is not None]
-        return Seen(likely, self._place(penalties, before) if penalties else None)
-
-
-def _memory(predicted: Tensor, target: Tensor, clean: Tensor) -> list[Tensor]:
-    """Of each example whether it adds to the counts of `MEMORY` and `SEEN`."""
-    right, fitted = target == clean, target == predicted
-    wrong = ~right
-    return [right & fitted, wrong & fitted, wrong & (predicted == clean), right, wrong]
-
-
-def _wide(values: Tensor) -> Tensor:
-    return values.to(torch.float64)
-
-
 class DivergedError(ArithmeticError):
     """Training diverged: the loss is NaN or infinite."""
 
@@ -295,8 +167,9 @@ def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[s
     >>> schedules_at(0, Configuration("digits", learning_rate=0.1), CrossEntropy())
     {'learning_rate': 0.1}
     """
-    schedule = parse_learning_rate(configuration.schedule)
-    rate = schedule.over(configuration.learning_rate, epochs=configuration.epochs)
+    rate = learning_rate(
+        configuration.schedule, configuration.learning_rate, epochs=configuration.epochs
+    )
     values = {"learning_rate": rate(epoch)}
     if isinstance(loss, SparseRegularized):
         values["weight"] = loss.weight_schedule(epoch)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import parse_augmentation
-from labelproof.training.batches import DeviceInputs, ResidentImages, ResidentRows
+from labelproof.training.batches import DeviceInputs, ResidentInputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import anyone
 from labelproof.training.evaluation import CHUNK, predict_logits
@@ -243,10 +243,8 @@ class ActiveRun:
     def _bring(self, dataset: Dataset) -> DeviceInputs:
         """The images, on the device where they fit and from their files where they do not."""
         device = self.execution.device
-        if dataset.tabular:
-            return ResidentRows(dataset, device)
-        if fits(dataset, device):
-            return ResidentImages(dataset, device)
+        if dataset.tabular or fits(dataset, device):
+            return ResidentInputs(dataset, device)
         augmentation = parse_augmentation(self.job.configuration.augmentation)
         return StreamedSet(dataset, device, augmentation, workers=self.execution.workers)
 

@@ -36,38 +36,10 @@ def judge(
 
     Where gradients are scaled, the sum is of each network's cost times its own scale.
     """
-    target, clean = fetched.target, fetched.clean
-    objectives = algorithm.objectives(Batch(logits, target, fetched.indices, fetched.weight))
-    losses = list(objectives.losses)
-    total = torch.stack(losses).sum() if len(losses) > 1 else losses[0]
-    with torch.no_grad():
-        predicted = logits[0].argmax(dim=1)
-        right, fitted = target == clean, target == predicted
-        corrected = ~right & (predicted == clean)
-        counts = torch.stack([right & fitted, ~right & fitted, corrected, right, ~right])
-        means = torch.stack([total.detach() / len(losses), *objectives.parts.values()])
-        kind = tally.sums.dtype
-        sums = torch.cat([means.to(kind) * len(target), counts.sum(dim=1).to(kind)])
-        tally.add(total.detach(), sums)
-    return _scaled(total, losses, scales)
-
-
-def _judge_later(
-    algorithm: Algorithm,
-    tally: Tally,
-    logits: tuple[Tensor, ...],
-    fetched: Fetched,
-    scales: Sequence[Tensor] = (),
-) -> Tensor:
-    """As `judge`, for one network; what is to be noted waits in the backlog."""
     batch = Batch(logits, fetched.target, fetched.indices, fetched.weight)
-    (total,) = losses = algorithm.losses(batch)
-    assert tally.backlog is not None  # noqa: S101
-    tally.backlog.add(total, logits[0], fetched)
-    return _scaled(total, losses, scales)
-
-
-def _scaled(total: Tensor, losses: Sequence[Tensor], scales: Sequence[Tensor]) -> Tensor:
+    losses, parts = algorithm.objectives(batch)
+    total = torch.stack(losses).sum() if losses[1:] else losses[0]
+    tally.add(total.detach() / len(losses), parts, logits[0], fetched)
     if not scales:
         return total
     return torch.stack([loss * by for loss, by in zip(losses, scales, strict=True)]).sum()
@@ -158,12 +130,10 @@ class Step:
         self.predict = predict if shared else compiled(predict, **fusing)
         # What draws from a generator of its own cannot be compiled in one piece.
         self.judge = judge if algorithm.draws else compiled(judge, **_UNTUNED)
-        if tally.backlog is not None:
-            self.judge = _judge_later
         self.direct: Direct | None = None
-        if tally.backlog is not None and precision == "float32" and len(networks) == 1:
+        if precision == "float32" and len(networks) == 1 and not compile and not shared:
             (network,), (optimizer,) = networks, self.optimizers
-            self.direct = make_direct(network, algorithm, optimizer, feed, tally.backlog)
+            self.direct = make_direct(network, algorithm, optimizer, feed, tally)
         self.update = compiled(Optimizer.update, max_pointwise_cat_inputs=_SIDE_BY_SIDE)
 
     def __call__(self, share: Share) -> None:

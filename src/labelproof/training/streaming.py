@@ -20,7 +20,7 @@ from labelproof.data.dataset import Dataset, Images
 from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
 from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
-from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, FeedRequest, Fetched
+from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, Fetched, Labels
 from labelproof.training.geometry import centre_box, choose_box
 from labelproof.training.stop_request import interrupts
 
@@ -241,9 +241,17 @@ class StreamedSet(DeviceInputs):
         self._train = self._stream("train")
         self._test = self._stream("test") if self.has_test else None
 
-    def make_feed(self, request: FeedRequest) -> Feed:
+    def make_feed(
+        self,
+        augmentation: Augmentation,
+        labels: Labels,
+        *,
+        num_examples: int,
+        batch_size: int,
+        dtype: torch.dtype = torch.float32,
+    ) -> Feed:
         """What gives a run its batches."""
-        return StreamedFeed(self, request)
+        return StreamedFeed(self, labels, batch_size, dtype)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test images in order, ready for a network; the crops are cut by the workers."""
@@ -274,10 +282,10 @@ class StreamedSet(DeviceInputs):
 class StreamedFeed(Feed):
     """Brings one batch after the other to a place on the device that stays the same."""
 
-    def __init__(self, images: StreamedSet, request: FeedRequest):
-        super().__init__(request._replace(augmentation=images.augmentation))
+    def __init__(self, images: StreamedSet, labels: Labels, size: int, dtype: torch.dtype):
+        super().__init__(images.augmentation, labels, dtype)
         self.images = images
-        size, device = request.batch_size, images.device
+        device = images.device
         self.pixels = torch.zeros((size, *images._train.shape), dtype=torch.uint8, device=device)
         self.indices = torch.zeros(size, dtype=torch.int64, device=device)
         self.draws = torch.zeros(size, self.augmentation.num_draws, device=device)

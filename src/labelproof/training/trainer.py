@@ -23,7 +23,6 @@ from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import (
     DeviceInputs,
     EpochPlan,
-    FeedRequest,
     Labels,
     Share,
     plan_epoch,
@@ -44,7 +43,6 @@ from labelproof.training.execution import TYPES, Execution, resolve_precision
 from labelproof.training.kernels.convolution import default_convolution, use_convolution
 from labelproof.training.kernels.fusible import make_fusible
 from labelproof.training.metrics import (
-    Backlog,
     DivergedError,
     Epoch,
     Tally,
@@ -172,17 +170,13 @@ class Trainer:
         parts = self.algorithm.part_names(device, weighted=self.examples.weight is not None)
         self.tally = Tally(parts, dataset.num_classes, device)
         examples = self.examples
-        alone = device.type == "cpu" and not execution.compile and wrap is None
-        if alone and self.algorithm.defers:
-            size = min(configuration.batch_size, len(examples.used))
-            self.tally.backlog = Backlog(
-                self.tally, self.algorithm, batch_size=size, num_classes=dataset.num_classes
-            )
         labels = Labels.on(device, examples.given, examples.clean, examples.weight)
-        augmentation = parse_augmentation(configuration.augmentation)
-        sizes = len(examples.used), configuration.batch_size
         self.feed = self.images.make_feed(
-            FeedRequest(augmentation, labels, *sizes, dtype=TYPES[precision])
+            parse_augmentation(configuration.augmentation),
+            labels,
+            num_examples=len(examples.used),
+            batch_size=configuration.batch_size,
+            dtype=TYPES[precision],
         )
         make_step = partial(
             Step,
@@ -254,7 +248,7 @@ class Trainer:
             self.feed.load(plan, start=self.step)
             self.algorithm.set_epoch(self.epoch)
             if self.step == 0:
-                self.tally.start_epoch()
+                self.tally.sums.zero_()
                 self._seed(self.epoch)
             schedules = schedules_at(self.epoch, configuration, self.algorithm.loss)
             for optimizer in self.optimizers:

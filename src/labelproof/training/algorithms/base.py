@@ -40,15 +40,6 @@ class Objectives(NamedTuple):
     """Scalars without gradient; the names stay the same during a run."""
 
 
-class Seen(NamedTuple):
-    """Outputs as the loss sees them."""
-
-    log_probabilities: Tensor
-    """Of the sharpened output where it is sharpened, `(N, C)`."""
-    penalty: Tensor | None
-    """The l_p norm of each, `(N)` or `(N, 1)`, where it counts."""
-
-
 class Algorithm(nn.Module, ABC):
     """Turns the logits and labels of a batch into what each network minimises.
 
@@ -126,34 +117,9 @@ class Algorithm(nn.Module, ABC):
             buffer.copy_(kept[name])
         return names
 
-    @property
-    def defers(self) -> bool:
-        """Whether the parts can be worked out later, by `see` and `example_parts`."""
-        return False
-
     @abstractmethod
     def objectives(self, batch: Batch) -> Objectives:
         """What each network minimises on this batch, without reading a value back."""
-
-    def losses(self, batch: Batch) -> tuple[Tensor, ...]:
-        """What each network minimises, without the parts; cheaper where the algorithm `defers`."""
-        return self.objectives(batch).losses
-
-    def see(self, logits: Tensor) -> Seen:
-        """What `example_parts` needs of a batch; where the algorithm `defers`."""
-        raise NotImplementedError(f"{type(self).__name__} works out its parts with the loss")
-
-    def example_parts(self, totals: Tensor, seen: Seen) -> dict[str, Tensor]:
-        """The parts of `objectives` example by example, of one network; where it `defers`.
-
-        Args:
-            totals: The loss of the batch that each example was in, `(N)`.
-            seen: Of the examples of one or more batches.
-
-        Returns:
-            For each part `(N)`, whose mean over a batch is the part.
-        """
-        raise NotImplementedError(f"{type(self).__name__} works out its parts with the loss")
 
     def set_epoch(self, epoch: float) -> None:
         """Move everything that depends on the epoch, counted from 0; called before it starts."""

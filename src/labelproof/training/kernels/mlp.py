@@ -8,28 +8,32 @@ fast (`benchmarks/rows.py`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from labelproof.losses.gradient import has_gradient, mean_and_gradient
-from labelproof.models.mlp import MLP
+from labelproof.losses import SparseRegularized
+from labelproof.losses.gradient import MeanAndGradient, has_gradient, mean_and_gradient
+from labelproof.losses.penalty import SPARSE
+from labelproof.models.network import MLP
 from labelproof.training.algorithms import Algorithm, Supervised
-from labelproof.training.algorithms.base import Seen
 from labelproof.training.batches import Feed, Fetched
-from labelproof.training.metrics import Backlog
+from labelproof.training.metrics import Tally, count_fitted
 from labelproof.training.optimizer import Optimizer
 
 _SMALL = 1 << 16
 """Numbers in a weight. Of larger ones the copy costs more than it saves."""
+
+_LOG_SPARSE = math.log(SPARSE)
 
 # Torch's own, which has no name in Python; looked up once.
 _through_relu = torch.ops.aten.threshold_backward.default
 
 
 def make_direct(
-    network: nn.Module, algorithm: Algorithm, optimizer: Optimizer, feed: Feed, backlog: Backlog
+    network: nn.Module, algorithm: Algorithm, optimizer: Optimizer, feed: Feed, tally: Tally
 ) -> Direct | None:
     """The direct way for a run in float32 on the CPU; `None` where its gradient has to be traced.
 
@@ -38,7 +42,7 @@ def make_direct(
         algorithm: What is minimised.
         optimizer: Of the network's parameters.
         feed: Gives the batches.
-        backlog: Takes note of the steps.
+        tally: Takes note of the steps.
     """
     if type(network) is not MLP or type(algorithm) is not Supervised:
         return None
@@ -49,9 +53,9 @@ def make_direct(
     given, loss = feed.labels.given, algorithm.loss
     # The loss may be told to pass over some labels, which here would count.
     counted = bool((given >= 0).all()) and not bool((given == loss.ignore_index).any())
-    if not has_gradient(loss) or optimizer.scale is not None or not counted:
+    if given.device.type != "cpu" or not has_gradient(loss) or not counted:
         return None
-    return Direct(network, layers, algorithm, optimizer, backlog)
+    return Direct(network, layers, algorithm, optimizer, tally)
 
 
 class Direct:
@@ -62,7 +66,7 @@ class Direct:
         layers: The linear ones of it.
         algorithm: What is minimised.
         optimizer: Of the network's parameters.
-        backlog: Takes note of the steps.
+        tally: Takes note of the steps.
     """
 
     def __init__(
@@ -71,10 +75,10 @@ class Direct:
         layers: list[nn.Linear],
         algorithm: Supervised,
         optimizer: Optimizer,
-        backlog: Backlog,
+        tally: Tally,
     ):
         self.loss = algorithm.loss
-        self.backlog = backlog
+        self.tally = tally
         self.gradient = torch.zeros_like(optimizer.flat.values)
         self._modules = list(network.modules())
         self._parameters = [each for layer in layers for each in (layer.weight, layer.bias)]
@@ -91,9 +95,28 @@ class Direct:
         """The gradient of a batch, laid as the optimiser lays the parameters; under no_grad."""
         *states, logits = _pass_on(fetched.inputs.flatten(1), self._parameters)
         found = mean_and_gradient(self.loss, logits, fetched.target, weight=fetched.weight)
-        self.backlog.add(found.mean, logits, fetched, Seen(found.log_probabilities, found.penalty))
+        self._note(found, fetched)
         _pass_back(states, self._parameters, found.gradient, self._into)
         return self.gradient
+
+    def _note(self, found: MeanAndGradient, fetched: Fetched) -> None:
+        """As `Tally.add`, with numbers of Python: an operation costs more than its arithmetic."""
+        size, loss = len(fetched.target), float(found.mean)
+        highest, predicted = found.log_probabilities.max(dim=1)
+        parts = [float((highest > _LOG_SPARSE).sum())]
+        if found.penalty is not None and fetched.weight is None:
+            assert isinstance(self.loss, SparseRegularized)  # noqa: S101
+            penalty = float(found.penalty.sum())
+            parts = [size * loss - self.loss.weight * penalty, penalty, *parts]
+        if fetched.clean is fetched.target:  # no label is known to be wrong
+            counts = [int((fetched.target == predicted).sum()), 0, 0, size, 0]
+        else:
+            counts = count_fitted(predicted, fetched).tolist()
+        tally = self.tally
+        tally.sums += torch.tensor([size * loss, *parts, *counts], dtype=tally.sums.dtype)
+        if not math.isfinite(loss) and int(tally.diverged) < 0:
+            tally.diverged.copy_(tally.count)
+        tally.count += 1
 
 
 def _pass_on(inputs: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:

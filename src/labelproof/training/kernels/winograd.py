@@ -17,7 +17,6 @@ Reference: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 TILE = 4
 """Outputs along a side of a tile."""
@@ -225,105 +225,11 @@ def _untile(tiles: Tensor, images: Tensor, padding: tuple[int, int], grid: _Grid
     return padded[:, above : above + height, left : left + width].permute(0, 3, 1, 2)
 
 
-def unfolded_forward(
-    images: Tensor, weight: Tensor, bias: Tensor | None, padding: tuple[int, int]
-) -> Tensor:
-    """The convolution of stride 1, as the product of patches and weights.
-
-    Args:
-        images: `(N, C, H, W)` of any strides.
-        weight: `(K, C, h, w)`.
-        bias: `(K,)` or none.
-        padding: Zeros above and below, left and right.
-
-    Returns:
-        `(N, K, H', W')` with the channels last in memory.
-
-    Example:
-        >>> images = torch.arange(16.0).view(1, 1, 4, 4)
-        >>> unfolded_forward(images, torch.ones(1, 1, 3, 3), None, (0, 0))
-        tensor([[[[45., 54.],
-                  [81., 90.]]]])
-    """
-    patches = _patches(images, weight, padding)
-    matrix = weight.permute(2, 3, 1, 0).reshape(-1, weight.shape[0])
-    flat = patches.view(-1, matrix.shape[0])
-    result = torch.mm(flat, matrix) if bias is None else torch.addmm(bias, flat, matrix)
-    return result.view(*patches.shape[:3], -1).permute(0, 3, 1, 2)
-
-
-def unfolded_backward(
-    images: Tensor,
-    weight: Tensor,
-    gradient: Tensor,
-    padding: tuple[int, int],
-    needs: tuple[bool, bool, bool],
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Gradients by the images, the weight and the bias, where `needs` says so.
-
-    Example:
-        >>> images, weight = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3)
-        >>> gradient = torch.ones(1, 1, 4, 4)
-        >>> unfolded_backward(images, weight, gradient, (1, 1), (False, False, True))[2]
-        tensor([16.])
-    """
-    by_images, by_weight, by_bias = needs
-    filters, channels, height, width = weight.shape
-    flat = gradient.permute(0, 2, 3, 1).reshape(-1, filters)
-    image_gradient = weight_gradient = bias_gradient = None
-    if by_images:  # Rare: so few channels are a network's input, which needs none.
-        image_gradient = F.conv_transpose2d(gradient, weight, padding=padding)
-    if by_weight:
-        patches = _patches(images, weight, padding).view(len(flat), -1)
-        # This way round: the other order's long thin left side is ten times slower in OpenBLAS.
-        product = torch.mm(flat.t(), patches).view(filters, height, width, channels)
-        weight_gradient = product.permute(0, 3, 1, 2)
-    if by_bias:
-        bias_gradient = flat.sum(0)
-    return image_gradient, weight_gradient, bias_gradient
-
-
-def _patches(images: Tensor, weight: Tensor, padding: tuple[int, int]) -> Tensor:
-    """Every window, `(N, H', W', h * w * C)`: two copies of memory, both in long runs."""
-    number, channels, height, width = images.shape
-    rows, columns = weight.shape[2:]
-    above, left = padding
-    padded = images.new_zeros(number, height + 2 * above, width + 2 * left, channels)
-    padded[:, above : above + height, left : left + width] = images.permute(0, 2, 3, 1)
-    image, row, column, _ = padded.stride()
-    windows = padded.as_strided(
-        (
-            number,
-            padded.shape[1] - rows + 1,
-            padded.shape[2] - columns + 1,
-            rows,
-            columns * channels,
-        ),
-        (image, row, column, row, 1),
-    )
-    return windows.contiguous().flatten(3)
-
-
 # Where the ways cross in processor time, forward and backward, measured on a Neoverse-N1 core.
 _FEWEST_CHANNELS = 8  # With fewer, transforming the tiles costs more than the products save.
 _FEWEST_TILES = 64  # With fewer, transforming the kernel does.
-_LEAST_WORK = (
-    10_000_000  # Multiplications; with fewer nothing is gained, and threads wait for more.
-)
+_LEAST_WORK = 10_000_000  # Multiplications; with fewer nothing is gained.
 _LEAST_FILLED = 1 / 3  # Share of the tiles' outputs that a map must have: the rest is thrown away.
-
-Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
-
-
-class _Kernel(NamedTuple):
-    forward: Callable[[Tensor, Tensor, Tensor | None, tuple[int, int]], Tensor]
-    backward: Callable[
-        [Tensor, Tensor, Tensor, tuple[int, int], tuple[bool, bool, bool]], Gradients
-    ]
-
-
-_WINOGRAD = _Kernel(winograd_forward, winograd_backward)
-_UNFOLDED = _Kernel(unfolded_forward, unfolded_backward)
 
 
 class WinogradConv2d(nn.Conv2d):
@@ -331,6 +237,7 @@ class WinogradConv2d(nn.Conv2d):
 
     Whatever it has no fast way for goes to `torch.nn.Conv2d`: strides, dilation, groups, other
     kernel sizes, other devices and precisions, autocast, compiled graphs, few or small images.
+    Gradients of gradients are not supported.
     Unlike there, an infinite pixel makes the whole 4x4 tile of outputs around it infinite or NaN.
 
     Example:
@@ -340,51 +247,29 @@ class WinogradConv2d(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         """Outputs, `(N, K, H', W')`."""
-        kernel = _choose_kernel(self, input) if fits_layer(self) else None
-        if kernel is None:
+        if not (fits_layer(self) and _is_faster(self, input)):
             return super().forward(input)
-        return _Convolution.apply(input, self.weight, self.bias, _padding(self), kernel)
+        return _Convolution.apply(input, self.weight, self.bias, _padding(self))
 
 
 class _Convolution(torch.autograd.Function):
-    """Ties a kernel's forward and backward together."""
-
     @staticmethod
     def forward(
-        images: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        padding: tuple[int, int],
-        kernel: _Kernel,
+        images: Tensor, weight: Tensor, bias: Tensor | None, padding: tuple[int, int]
     ) -> Tensor:
-        return kernel.forward(images, weight, bias, padding)
+        return winograd_forward(images, weight, bias, padding)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        images, weight, _, ctx.padding, ctx.kernel = inputs
+        images, weight, _, ctx.padding = inputs
         ctx.save_for_backward(images, weight)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         images, weight = ctx.saved_tensors
         needs = ctx.needs_input_grad[:3]
-        # Gradients of gradients are rare; torch's own kernels know how to be differentiated.
-        compute = _torch_backward if torch.is_grad_enabled() else ctx.kernel.backward
-        return (*compute(images, weight, gradient, ctx.padding, needs), None, None)
-
-
-def _torch_backward(
-    images: Tensor,
-    weight: Tensor,
-    gradient: Tensor,
-    padding: tuple[int, int],
-    needs: tuple[bool, bool, bool],
-) -> Gradients:
-    shape, ones, zeros = [len(weight)], (1, 1), (0, 0)
-    return torch.ops.aten.convolution_backward(
-        gradient, images, weight, shape, ones, padding, ones, False, zeros, 1, needs
-    )
+        return (*winograd_backward(images, weight, gradient, ctx.padding, needs), None)
 
 
 def fits_layer(layer: nn.Conv2d) -> bool:
@@ -398,8 +283,8 @@ def fits_layer(layer: nn.Conv2d) -> bool:
     )
 
 
-def _choose_kernel(layer: nn.Conv2d, images: Tensor) -> _Kernel | None:
-    """By the shapes alone, so that a run and its continuation take the same one."""
+def _is_faster(layer: nn.Conv2d, images: Tensor) -> bool:
+    """By the shapes alone, so that a run that resumes computes as before."""
     weight = layer.weight
     if (
         images.ndim != 4
@@ -413,21 +298,20 @@ def _choose_kernel(layer: nn.Conv2d, images: Tensor) -> _Kernel | None:
         # Inside torch.func the tensor is a wrapper whose memory cannot be viewed as tiles.
         or torch._C._functorch.is_functorch_wrapped_tensor(images)  # pyright: ignore
     ):
-        return None
+        return False
     height, width = (
         size + 2 * zeros - 2 for size, zeros in zip(images.shape[2:], _padding(layer), strict=True)
     )
     if height < 1 or width < 1:
-        return None
+        return False
     tiles = -(-height // TILE) * -(-width // TILE)
     work = len(images) * height * width * layer.weight.numel()
-    if len(images) * tiles < _FEWEST_TILES or work < _LEAST_WORK:
-        return None
-    if layer.in_channels < _FEWEST_CHANNELS:
-        return _UNFOLDED
-    if height * width < _LEAST_FILLED * tiles * TILE * TILE:
-        return None
-    return _WINOGRAD
+    return (
+        layer.in_channels >= _FEWEST_CHANNELS
+        and len(images) * tiles >= _FEWEST_TILES
+        and work >= _LEAST_WORK
+        and height * width >= _LEAST_FILLED * tiles * TILE * TILE
+    )
 
 
 def _padding(layer: nn.Conv2d) -> tuple[int, int]:
