@@ -47,6 +47,8 @@ _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
 _PRODUCTS = 4e9
 """Products of two probabilities that least squares may take, at most; of 5,000 samples or more."""
+_PER_ENTRY = 5
+"""Samples for each entry of the matrix from which on the likelihood decides on a temperature."""
 _SURE = 0.999
 """How sure a network is that has seen the labels, on average, of what it says: its temperature
 cannot be estimated from them, since it says more about them than about the samples."""
@@ -195,10 +197,11 @@ def audit_logits(
     start = warmest(shifted, _SURE) if seen else search_temperature(shifted, labels).temperature
     few = slice(None, None, -(-len(part) // max(int(_PRODUCTS / table.shape[1] ** 2), 5_000)))
     squares = fit_least_squares(part[few], labels[few], start, fixed=seen)
-    # The likelihood favours too low a temperature if there are few samples of each class.
-    away, middle = NORMAL_95 * squares.temperature_error, math.log(squares.temperature)
-    temperature = math.exp(min(max(math.log(start), middle - away), middle + away))
-    prior = squares.prior
+    temperature, prior = start, squares.prior
+    # With few samples for each entry the likelihood favours temperatures that are too low.
+    if len(part) < _PER_ENTRY * table.shape[1] ** 2:
+        away, middle = NORMAL_95 * squares.temperature_error, math.log(squares.temperature)
+        temperature = math.exp(min(max(math.log(start), middle - away), middle + away))
     plain = fit_noise_model(part, labels, temperature=temperature, prior=prior)
     model = plain if seen else read_through(part, labels, plain)
     # By the plain model: noise that the network has learned would pass for shared doubts as well.
