@@ -21,7 +21,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import traceback
@@ -69,34 +68,16 @@ def _slowness() -> float:
 SECONDS = 2.0 * _slowness()
 MEGABYTES = 1024
 OUTCOMES = ("read", "clean error", "traceback", "hang", "memory", "crash")
-PATIENCE = 60
+PATIENCE = 300
 """Seconds of the clock after which a child that says nothing is ended."""
 HOME = str(Path(labelproof.__file__).parent)
 
 # What breaks parsers: numbers out of range, deep nesting, ends of text, other encodings.
 HOSTILE = (
-    *(
-        b"\0",
-        b"\n",
-        b'"',
-        b"-1",
-        b"NaN",
-        b"1e999",
-        b"99999999999999999999",
-        b"\xff\xfe",
-        b"\xef\xbb",
-    ),
-    *(
-        b"null",
-        b"{}",
-        b"[]",
-        b"[" * 3000,
-        b'{"a":' * 3000,
-        b"(" * 3000,
-        b"9" * 100_000,
-        b"," * 5000,
-    ),
-    *(b"a" * 20_000, b" " * 5000, b"\xf0\x9f\x98\x80", b"../../etc/passwd", b"normalized(" * 300),
+    *(b"\0", b"\n", b'"', b"-1", b"NaN", b"1e999", b"9" * 20, b"\xff\xfe", b"\xef\xbb"),
+    *(b"null", b"{}", b"[]", b"[" * 3000, b'{"a":' * 3000, b"(" * 3000, b"9" * 100_000),
+    *(b"," * 5000, b"a" * 20_000, b" " * 5000, b"\xf0\x9f\x98\x80", b"../../etc/passwd"),
+    b"normalized(" * 300,
 )
 
 
@@ -336,15 +317,6 @@ def cifar(version: int, name: str) -> Reader:
     return Reader(make, layout.read)
 
 
-def write_tar(path: Path) -> None:
-    layout = CIFAR100_LAYOUTS[0]
-    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
-        for name in layout.files:
-            member = tarfile.TarInfo(f"{layout.folder}/{name}")
-            member.size, member.pax_headers = 2 * 3074, {"comment": "words", "size": str(2 * 3074)}
-            archive.addfile(member, io.BytesIO(bytes(member.size)))
-
-
 def write_huggingface(damaged: str) -> Callable[[Path], Path]:
     """A saved dataset is slow to write: it is written once and copied."""
     kept = Path(tempfile.mkdtemp(prefix="faults-"))
@@ -500,11 +472,6 @@ READERS: dict[str, Reader] = {
     ),
     "CIFAR, binary": cifar(0, "train.bin"),
     "CIFAR, pickles": cifar(1, "train"),
-    "tar": Reader(
-        file("cifar.tar.gz", write_tar),
-        lambda folder: CIFAR100_LAYOUTS[0].read(folder / "cifar.tar.gz"),
-        gzip.compress,
-    ),
     "Hugging Face, Arrow": Reader(write_huggingface("*.arrow"), read_huggingface),
     "Hugging Face, state.json": Reader(write_huggingface("state.json"), read_huggingface),
     "Hugging Face, info": Reader(write_huggingface("dataset_info.json"), read_huggingface),

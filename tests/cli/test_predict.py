@@ -17,7 +17,7 @@ from labelproof.cli import console
 from labelproof.data import load_digits
 from labelproof.data.image_folder import load_folder
 from labelproof.data.notices import DataWarning
-from labelproof.verbs.predictions import find_pictures
+from labelproof.verbs.predictions import find_images
 from labelproof.verbs.run import load_run
 
 
@@ -101,7 +101,7 @@ def test_what_is_said_of_images_is_what_fit_says(
 ) -> None:
     def said(path: Path) -> list[str]:
         with console.told():
-            list(find_pictures([path], (1, 8, 8)))
+            list(find_images([path], (1, 8, 8)))
         return capsys.readouterr().err.splitlines()
 
     for folder in (tmp_path / "pages", tmp_path / "others"):
@@ -134,12 +134,12 @@ def test_one_image_is_not_taken_for_many(tmp_path: Path) -> None:
     ):
         np.save(path, np.zeros(shape, np.uint8))
         with pytest.raises(ValueError, match="array") as caught:
-            list(find_pictures([path], run))
+            list(find_images([path], run))
         for part in (str(path), f"got {shape}", reason, "a single image is given as array[None]"):
             assert part in str(caught.value)
         np.save(path, np.zeros((1, *shape), np.uint8))
-        (picture,) = find_pictures([path], run)
-        assert len(picture.pixels) == run[0]
+        ((images, _),) = find_images([path], run)
+        assert len(images) == 1
 
 
 def test_a_table_names_the_images(digits_run: Path, tmp_path: Path) -> None:

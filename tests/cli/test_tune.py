@@ -39,14 +39,15 @@ def test_the_next_command_trains_what_was_chosen(
 ) -> None:
     (line,) = [line for line in finished[1].stdout.splitlines() if line.startswith("Next: ")]
     words = shlex.split(line.removeprefix("Next: "))
-    assert words[:4] == ["labelproof", "train", "--data", "digits"]
-    succeed(*words[1:], "--device", "cpu", "--output", tmp_path / "run")
+    assert words[:3] == ["labelproof", "fit", "digits"]
+    words[words.index("--output") + 1] = str(tmp_path / "run")
+    succeed(*words[1:], "--device", "cpu", "--no-audit")
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     kept = json.loads((finished[0] / "tuning.json").read_text())
     assert record["configuration"]["loss"] == kept["choice"]
     same = kept["about"]
-    # The precision is resolved in a record.
-    for name in (same.keys() & record["configuration"].keys()) - {"precision"}:
+    # The precision is resolved in a record, and a part is held out to validate on.
+    for name in (same.keys() & record["configuration"].keys()) - {"precision", "validation"}:
         assert record["configuration"][name] == same[name], name
 
 

@@ -1,10 +1,7 @@
 import builtins
-import gzip
-import io
 import os
 import pickle
 import struct
-import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,10 +18,9 @@ from cifar_files import (
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tiny_dataset import tar_gz
 
 from labelproof.data import UnsafePickleError, load_coarse_labels, load_dataset
-from labelproof.data.cifar import CIFAR10_LAYOUTS, CIFAR100_LAYOUTS, read_archive, read_pickle
+from labelproof.data.cifar import CIFAR10_LAYOUTS, CIFAR100_LAYOUTS, read_pickle
 
 Write = Callable[[Path, Mapping[str, NDArray[np.uint8]]], Path]
 WRITERS: list[Write] = [write_binary, write_python]
@@ -98,52 +94,6 @@ def test_cifar100_has_fine_labels_and_coarse_ones_on_request(tmp_path: Path, wri
     np.testing.assert_array_equal(dataset.train.labels, files["train.bin"][:, 1])
     np.testing.assert_array_equal(coarse["test"], files["test.bin"][:, 0])
     assert dataset.train.labels.dtype == coarse["test"].dtype == np.int64
-
-
-def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
-    with tarfile.open(path, "w:gz") as file:
-        for member, content in members:
-            member.size = len(content)
-            file.addfile(member, io.BytesIO(content))
-    return path
-
-
-def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname = kind, target
-    return member
-
-
-def test_only_the_plain_files_that_were_named_come_out_of_an_archive(tmp_path: Path) -> None:
-    archive = tar_of(
-        tmp_path / "a.tar.gz",
-        (special("data", tarfile.DIRTYPE), b""),
-        (special("data/two", tarfile.SYMTYPE, "/etc/passwd"), b""),
-        (special("data/three", tarfile.LNKTYPE, "data/one"), b""),
-        (special("data/four", tarfile.GNUTYPE_SPARSE), b""),
-        (special("data/five", tarfile.FIFOTYPE), b""),
-        (tarfile.TarInfo("../six"), b"6"),
-        (tarfile.TarInfo("./data/one"), b"1"),
-    )
-    wanted = [f"data/{name}" for name in ("one", "two", "three", "four", "five", "six")]
-    assert read_archive(archive, wanted) == {"one": b"1"}
-    assert list(tmp_path.iterdir()) == [archive]
-
-
-def test_a_bomb_is_stopped_at_the_limit_and_a_truncated_archive_is_named(tmp_path: Path) -> None:
-    bomb = tar_of(tmp_path / "a.tar.gz", (tarfile.TarInfo("one"), bytes(4 << 20)))
-    header = special("././@LongLink", tarfile.GNUTYPE_LONGNAME)
-    header.size = 1 << 40
-    content = gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(4 << 20))
-    (tmp_path / "b.tar.gz").write_bytes(content)
-    for archive in (bomb, tmp_path / "b.tar.gz"):
-        with pytest.raises(ValueError, match=r"\.tar\.gz: unpacks to more than 1000000"):
-            read_archive(archive, ["one"], limit=1_000_000)
-    whole = tar_gz({"one": os.urandom(5000)})
-    for length in (0, 5, len(whole) // 2, len(whole) - 5):
-        bomb.write_bytes(whole[:length])
-        with pytest.raises(ValueError, match=r"a\.tar\.gz: .* damaged"):
-            read_archive(bomb, ["one"])
 
 
 PLAIN = {

@@ -23,12 +23,6 @@ def test_labels_from_a_file_must_leave_two_classes() -> None:
         check_left("r.csv", ["cat", "dog"], ["cat", "dog", "eel"])
 
 
-def test_an_error_of_unusable_samples_survives_a_pickle_with_both_parts() -> None:
-    error = pickle.loads(pickle.dumps(UnusableSamplesError("t.csv: bad", "mend it")))  # noqa: S301
-    assert (error.reason, error.advice) == ("t.csv: bad", "mend it")
-    assert str(error) == "t.csv: bad; mend it"
-
-
 def test_words_of_messages_are_short_and_printable() -> None:
     assert few(["a.jpg", "b.jpg", "c.jpg", "d.jpg", "e.jpg"]) == "a.jpg, b.jpg, c.jpg and 2 more"
     assert (count(1, "image"), count(1200, "image")) == ("1 image", "1,200 images")
@@ -36,6 +30,9 @@ def test_words_of_messages_are_short_and_printable() -> None:
     assert readable(os.fsdecode(b"caf\xe9.jpg")) == r"caf\xe9.jpg"
     assert order_classes(["dog", "Cat", "dog"]) == ("Cat", "dog")
     assert order_classes(["10", "9", "010", "2"]) == ("2", "9", "010", "10")
+    error = pickle.loads(pickle.dumps(UnusableSamplesError("t.csv: bad", "mend it")))  # noqa: S301
+    assert (error.reason, error.advice) == ("t.csv: bad", "mend it")
+    assert str(error) == "t.csv: bad; mend it"
 
 
 def rows_without_a_label(folder: Path) -> Path:

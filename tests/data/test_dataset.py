@@ -39,7 +39,7 @@ def test_a_table_is_standardised_by_feature() -> None:
         _ = dataset.image_shape
 
 
-def test_what_is_printed_is_short() -> None:
+def test_what_is_printed_is_short_and_decodes_no_image() -> None:
     large = np.zeros((5000, 40), np.float32)
     labels = np.zeros(5000, np.int64)
     names = tuple(str(number) for number in range(100))
@@ -51,8 +51,6 @@ def test_what_is_printed_is_short() -> None:
     images = Split(np.zeros((2, 3, 4, 5), np.uint8), labels[:2])
     assert repr(images) == "Split(2 images of 3x4x5)"
 
-
-def test_printing_decodes_no_image() -> None:
     class Source:
         def __len__(self) -> int:
             return 3

@@ -26,7 +26,7 @@ def encoded(image: Image.Image, kind: str, **options: object) -> StoredImage:
     return StoredImage("stored", stream.getvalue())
 
 
-def test_lossless_files_come_back_exactly(tmp_path: Path) -> None:
+def test_files_come_back_exactly_or_nearly(tmp_path: Path) -> None:
     for suffix in ("bmp", "png", "ppm", "tif"):
         for mode in ("RGB", "L"):
             image = make_image(1, mode=mode)
@@ -36,9 +36,6 @@ def test_lossless_files_come_back_exactly(tmp_path: Path) -> None:
             np.testing.assert_array_equal(array, pixels(image))
             assert array.dtype == np.uint8
             torch.from_numpy(array)  # writable, or torch warns
-
-
-def test_lossy_files_come_back_nearly() -> None:
     image = make_image(2, size=(64, 48))
     for kind in ("JPEG", "WEBP", "GIF"):
         array = decode_image(encoded(image, kind), mode="RGB").astype(int)
@@ -61,7 +58,7 @@ def test_the_cameras_orientation_is_applied() -> None:
     np.testing.assert_array_equal(array, pixels(upright))
 
 
-def test_transparent_pixels_are_white() -> None:
+def test_pixels_become_eight_bits_on_white() -> None:
     image = Image.new("RGBA", (2, 1), (255, 0, 0, 255))
     image.putpixel((1, 0), (0, 0, 0, 0))
     array = decode_image(encoded(image, "PNG"), mode="RGB")
@@ -70,15 +67,9 @@ def test_transparent_pixels_are_white() -> None:
     palette.info["transparency"] = palette.getpixel((1, 0))
     array = decode_image(encoded(palette, "PNG"), mode="L")
     assert array[0, 0, 1] == 255
-
-
-def test_sixteen_bits_are_scaled_and_not_cut() -> None:
     levels = np.array([[0, 256, 32768, 65535]], np.uint16)
     array = decode_image(encoded(Image.fromarray(levels), "PNG"), mode="L")
     np.testing.assert_array_equal(array[0], [[0, 1, 128, 255]])
-
-
-def test_pixels_of_unknown_range_are_refused() -> None:
     for values in (np.array([[0.5]], np.float32), np.array([[70000]], np.int32)):
         with pytest.raises(UnreadableImageError, match="unknown range"):
             decode_image(encoded(Image.fromarray(values), "TIFF"), mode="L")

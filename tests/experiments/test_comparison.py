@@ -28,7 +28,7 @@ RUNS = [
 ]
 
 
-def test_runs_that_differ_in_their_seeds_alone_are_one() -> None:
+def test_seeds_make_a_row_and_common_seeds_a_difference() -> None:
     best, plain, clean = compare_runs(RUNS)
     assert best.settings == {"noise": "symmetric:0.4", "loss": "gce(q=0.5)"}
     assert best.accuracies == {2: 89.0, 3: 91.0, 4: 93.0}
@@ -36,9 +36,6 @@ def test_runs_that_differ_in_their_seeds_alone_are_one() -> None:
     assert plain.mean == 82.0
     assert clean.settings == {"noise": "none", "loss": "ce"}
     assert math.isnan(clean.deviation)
-
-
-def test_the_difference_is_over_common_seeds_and_within_data_and_noise() -> None:
     best, plain, clean = compare_runs(RUNS)
     assert best.difference is None
     assert clean.difference is None

@@ -7,6 +7,7 @@ import pytest
 from small_runs import weights_of
 
 from labelproof import format_loss, parse_loss
+from labelproof.data import load_digits
 from labelproof.experiments.demo import (
     BASES,
     SETTING,
@@ -17,12 +18,13 @@ from labelproof.experiments.demo import (
     finished,
     plan,
     rows,
-    see_features,
     train,
     train_all,
     unfinished,
 )
+from labelproof.experiments.embeddings import see_features
 from labelproof.training import DivergedError, RunRecord
+from labelproof.training.trained_network import load_network
 
 
 def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> list[DemoRun]:
@@ -37,12 +39,11 @@ def test_every_base_is_there_plain_and_with_the_same_regulariser(tmp_path: Path)
     for run in runs:
         assert run.configuration.loss.endswith(sparse) == run.method.endswith("+SR")
     assert len({run.folder for run in runs}) == len(runs)
-
-
-def test_runs_differ_in_nothing_but_loss_and_seed(tmp_path: Path) -> None:
     setting = replace(SETTING, noise="pair:0.2", epochs=3)
     for run in plan(setting, seeds=[4, 5], folder=tmp_path):
         assert set(run.configuration.differences(setting)) <= {"loss", "seed"}
+    runs = make_plan(tmp_path, [1], extra=("CE", "mae", " MAE ", "fl(gamma=0.50)"))
+    assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
 
 
 def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_path: Path) -> None:
@@ -72,11 +73,6 @@ def test_a_loss_of_the_users_own_becomes_a_row(tmp_path: Path) -> None:
     ]
 
 
-def test_a_loss_that_is_there_already_is_not_trained_twice(tmp_path: Path) -> None:
-    runs = make_plan(tmp_path, [1], extra=("CE", "mae", " MAE ", "fl(gamma=0.50)"))
-    assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
-
-
 def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:
     *_, good, bad = make_plan(tmp_path, [1], extra=("mae", "1e38*ce"))
     outcomes = dict(train_all([bad, good], processes=2))
@@ -87,7 +83,9 @@ def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:
 def test_features_are_what_the_last_layer_made_the_predictions_of(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1])[0]
     train(run)
-    features, labels = see_features(run)
+    dataset = load_digits()
+    labels = dataset.test.labels
+    features = see_features(load_network(run.folder), dataset, np.arange(len(labels)))
     weights = weights_of(run.folder / "checkpoint")
     logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
     with np.load(run.folder / "predictions.npz", allow_pickle=False) as arrays:

@@ -1,6 +1,5 @@
 import json
 import math
-import re
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from labelproof.experiments.presets import (
     SPARSE_WEIGHTS,
     paper_configuration,
     paper_method,
-    paper_noise,
     published,
 )
 from labelproof.training.configuration import Configuration
@@ -126,19 +124,6 @@ def test_negative_learning_adds_up_what_it_draws() -> None:
         assert value == pytest.approx(-drawn * math.log1p(-1 / classes), rel=1e-5)
 
 
-def test_noise_of_the_paper() -> None:
-    for dataset, kind, rate, noise in [
-        ("mnist", "symmetric", 0.6, "symmetric:0.6"),
-        ("cifar10", "symmetric", 0.6, "symmetric:0.6:exact"),
-        ("mnist", "asymmetric", 0.4, "asymmetric:0.4"),
-        ("cifar10", "asymmetric", 0.4, "asymmetric-reference:0.4:exact"),
-        ("cifar10", "asymmetric", 0.0, "none"),
-        ("cifar100", "asymmetric", 0.4, "asymmetric-reference:0.4"),
-        ("cifar100", "symmetric", 0.0, "none"),
-    ]:
-        assert paper_noise(dataset, kind, rate) == noise
-
-
 SHARED = REPOSITORY.parent / "shared" / "paper"
 NAMES = {
     "mnist": "MNIST",
@@ -170,13 +155,3 @@ def test_the_numbers_are_those_that_were_read_from_the_paper() -> None:
                 for method, cells in published(name, dataset).items()
             }
             assert found == read[name][NAMES[dataset]]
-
-
-def test_every_number_stands_in_the_paper() -> None:
-    text = shared("sparse-regularization.tex")
-    numbers = set(re.findall(r"\d+\.\d+", text))
-    for name, grid in PAPER.items():
-        for dataset in grid.datasets:
-            for method, cells in published(name, dataset).items():
-                for column, (mean, _) in cells.items():
-                    assert f"{mean:.2f}" in numbers, (name, dataset, method, column)

@@ -51,14 +51,11 @@ def test_the_committed_records_fill_the_table_of_mnist() -> None:
         assert table.best(column) == {"CE+SR", "FL+SR", "GCE+SR"}
 
 
-def test_the_last_epoch_counts_and_not_the_best(tmp_path: Path) -> None:
+def test_a_cell_has_the_last_epoch_of_every_seed_there_is(tmp_path: Path) -> None:
     store = RecordStore(tmp_path)
     (run,) = plan("symmetric", "mnist", methods=["CE"], columns=["0.8"])
     store.add(made_record(run.configuration, [90.0, 97.0, 22.0]))
     assert make_table(store, "symmetric", "mnist")["CE", "0.8"].mean == 22
-
-
-def test_a_cell_has_every_seed_there_is(tmp_path: Path) -> None:
     store = RecordStore(tmp_path)
     fill_table(store, "symmetric", "cifar10", {("CE+SR", "0.6"): [77.0, 78.0, 79.5]})
     entry = make_table(store, "symmetric", "cifar10")["CE+SR", "0.6"]
@@ -147,9 +144,6 @@ def test_a_cell_may_differ_by_a_point_or_twice_the_spread() -> None:
     # Two seeds that are 2 apart deviate by the root of 2.
     assert tolerance(entry(49.0, 51.0, std=None)) == pytest.approx(2 * math.sqrt(2))
     assert tolerance(entry(49.0, 51.0, std=1.0)) == pytest.approx(2 * math.sqrt(3))
-
-
-def test_the_border_is_inside() -> None:
     assert reproduces(entry(51.0)) is True
     assert reproduces(entry(98.06 + 1.0, paper=98.06, std=0.1)) is True
     assert reproduces(entry(51.01)) is False

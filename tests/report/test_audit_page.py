@@ -116,18 +116,6 @@ def test_names_that_are_not_utf_8_do_not_stop_the_page(tmp_path: Path) -> None:
     assert embedded(path, "data")["classes"] == [odd, "tea"]
 
 
-def test_curves_are_drawn_where_there_are_any(photos: tuple[Audit, Path], tmp_path: Path) -> None:
-    audit, path = photos
-    text = path.read_text(encoding="utf-8")
-    assert text.count("<svg ") == 1
-    assert "on given labels held out" in text
-    known = {"clean_fitted": [0.5, 0.9], "wrong_fitted": [0.1, 0.2], "wrong_corrected": [0.4, 0.7]}
-    for curves, count in (((), 0), ([{"validation_accuracy": [9.0]}], 0), ([known], 1)):
-        other = replace(audit, curves=curves)
-        page = write_audit_page(tmp_path / "page.html", other, Samples(other, None))
-        assert page.read_text(encoding="utf-8").count("<svg ") == count
-
-
 def test_the_noise_matrix_has_its_intervals(photos: tuple[Audit, Path], tmp_path: Path) -> None:
     audit, path = photos
     findings = audit.findings
@@ -188,7 +176,7 @@ def test_it_prints_on_white_without_controls(
         )
         soft = page.evaluate("getComputedStyle(document.querySelector('.soft')).color")
         assert soft == "rgb(68, 68, 68)"
-        for unbroken in (".card", "figure", "tr"):
+        for unbroken in (".card", "tr"):
             assert (
                 page.evaluate(f"getComputedStyle(document.querySelector('{unbroken}')).breakInside")
                 == "avoid"

@@ -61,14 +61,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
     assert "@import" not in page.text
 
 
-def test_of_labels_that_people_wrote_nothing_was_meant() -> None:
-    digits = load_digits()
-    drawn = corrupt(digits.train.labels, symmetric_matrix(10, 0.2), seed=1)
-    written = replace(drawn, matrix=drawn.empirical_matrix)
-    assert finding(digits, written).endswith(" of 1,347.")
-
-
-def test_the_rate_comes_first_and_in_words(tmp_path: Path) -> None:
+def test_the_rate_comes_first_in_words_with_what_was_meant(tmp_path: Path) -> None:
     digits = load_digits()
     noisy = corrupt(digits.train.labels, symmetric_matrix(10, 0.6), seed=1)
     wrong = int((noisy.noisy != digits.train.labels).sum())
@@ -77,9 +70,10 @@ def test_the_rate_comes_first_and_in_words(tmp_path: Path) -> None:
     assert "meant to make it 60.0%" in text
     page = write_dataset_page(tmp_path / "page.html", digits, noisy).read_text(encoding="utf-8")
     assert page.index(text) < page.index("<h2>")
-
-
-def test_the_intended_rate_counts_the_classes_there_are() -> None:
+    digits = load_digits()
+    drawn = corrupt(digits.train.labels, symmetric_matrix(10, 0.2), seed=1)
+    written = replace(drawn, matrix=drawn.empirical_matrix)
+    assert finding(digits, written).endswith(" of 1,347.")
     dataset = made_dataset(3, 30)
     matrix = np.array([[0.6, 0.4, 0], [0, 1, 0], [0, 0, 1]])
     exact = corrupt(dataset.train.labels, matrix, seed=1, exact=True)
@@ -132,9 +126,6 @@ def test_counts_before_and_after(tmp_path: Path) -> None:
     after = np.bincount(noisy.noisy, minlength=3)
     wrong = np.bincount(noisy.noisy[noisy.flipped], minlength=3)
     assert rows == [("10", str(n), f"{100 * w / n:.0f}") for n, w in zip(after, wrong, strict=True)]
-
-
-def test_a_class_that_no_label_is_left_of(tmp_path: Path) -> None:
     dataset = made_dataset(3, 30)
     matrix = np.array([[0, 1, 0], [0, 1, 0], [0, 0, 1.0]])
     noisy = NoisyLabels(

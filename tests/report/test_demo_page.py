@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from labelproof.experiments.demo import SETTING, DemoRun, Result, rows
+from labelproof.experiments.embeddings import Embedding
 from labelproof.report import demo as page_of_the_demo
 from labelproof.report.demo import finding, gains, write_demo_page
 from labelproof.training.record import RunRecord, versions
@@ -23,13 +23,13 @@ def make_result(method: str, seed: int, accuracy: float, *, epochs: int = 40) ->
 
 @pytest.fixture(autouse=True)
 def _few_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No networks are trained here, and 60 points are embedded sooner than 450."""
+    """No networks are trained here."""
 
-    def make(run: DemoRun) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def make(run: DemoRun) -> Embedding:
         generator = np.random.default_rng([len(run.method), run.configuration.seed])
-        return generator.random((60, 8), dtype=np.float32), np.arange(60) % 10
+        return Embedding("ce", "none", 90.0, generator.random((60, 2)), np.arange(60) % 10)
 
-    monkeypatch.setattr(page_of_the_demo, "see_features", make)
+    monkeypatch.setattr(page_of_the_demo, "embed_digits", make)
 
 
 class Tags(HTMLParser):

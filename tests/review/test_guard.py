@@ -2,7 +2,6 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -122,23 +121,6 @@ def test_a_body_is_bounded(review: Served) -> None:
     assert decide(review, json.dumps({"choice": "x" * 900_000}))[0] == 400
 
 
-def test_a_connection_without_a_whole_request_is_closed(
-    review: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("labelproof.review.application.IDLE", 0.3)
-    head = f"POST /{TOKEN}/decide HTTP/1.1\r\nHost: 127.0.0.1:{review.port}\r\n"
-    origin = f"Origin: http://127.0.0.1:{review.port}\r\nContent-Length: 9\r\n\r\n{{"
-    for sent, answered in ((b"", b""), (head.encode(), b""), ((head + origin).encode(), b"408")):
-        with socket.create_connection(("127.0.0.1", review.port), timeout=10) as connection:
-            connection.sendall(sent)
-            said = b""
-            while part := connection.recv(4096):
-                said += part
-                if answered:
-                    break
-            assert answered in said
-
-
 def test_what_is_not_there_is_said_to_be(review: Served) -> None:
     for path in ("sample/40", "picture/99999999999999999999", "nothing", "../store.py", "x/y"):
         assert ask(review, f"/{TOKEN}/{path}")[0] == 404
@@ -161,12 +143,3 @@ def test_nobody_else_on_the_network_can_reach_it(review: Served) -> None:
         pytest.skip("has no address but its own")
     with pytest.raises(OSError, match="refused"):
         socket.create_connection((mine, review.port), timeout=5)
-
-
-def test_no_file_has_been_left_out_of_the_list() -> None:
-    import labelproof.review
-    from labelproof.review.application import _STATIC
-
-    assert labelproof.review.__file__ is not None
-    static = Path(labelproof.review.__file__).parent / "static"
-    assert {file.name for file in static.iterdir()} == set(_STATIC)

@@ -394,20 +394,3 @@ def test_enter_held_down_on_a_button_decides_once(
             it.page.keyboard.up("Enter")
             it.at(order[place])
             assert len(it.review.decisions.history()) == times + 1
-
-
-def test_enter_held_down_in_the_list_of_classes_takes_nothing(
-    browser: Browser, photos: Audit, tmp_path: Path
-) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        it.at(it.suspects[0])
-        it.page.locator("#another").focus()
-        for _ in range(4):
-            it.page.keyboard.down("Enter")
-            it.page.wait_for_timeout(50)
-        it.page.keyboard.up("Enter")
-        expect(it.page.locator("#chooser")).to_be_visible()
-        assert it.kept() == {}
-        it.press("Enter")
-        it.at(it.suspects[1])
-        assert len(it.kept()) == 1

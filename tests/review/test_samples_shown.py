@@ -128,15 +128,6 @@ def labels(findings: Findings, place: int) -> tuple[int, int]:
     return int(findings.given[place]), int(findings.suggested[place])
 
 
-def test_a_name_does_not_turn_the_words_around_it(browser: Browser, tmp_path: Path) -> None:
-    audit = unknown(("cat\u202e", "\u2067dog"))
-    with opened(browser, audit, tmp_path) as it:
-        it.at(it.suspects[0])
-        it.press("g")
-        lefts = it.page.locator("#group-words").evaluate(LEFTS)
-        assert lefts == sorted(lefts)
-
-
 def test_many_classes_and_samples(browser: Browser, tmp_path: Path) -> None:
     audit = unknown(tuple(f"class {number}" for number in range(2000)), samples=50_000)
     with opened(browser, audit, tmp_path) as it:

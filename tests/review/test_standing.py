@@ -58,7 +58,9 @@ def test_suspects_come_first_and_leave_the_list_when_decided(
     assert review.queue(shown="all", order="data").tolist() == sorted(suspects)
 
 
-def test_pairs_of_classes_are_all_there_and_filter(audit: Audit, decisions: Decisions) -> None:
+def test_pairs_of_classes_filter_and_are_accepted_at_once_except_what_is_decided(
+    audit: Audit, decisions: Decisions
+) -> None:
     review, findings = Review(audit, decisions), audit.findings
     pairs = review.pairs()
     assert sum(times for *_, times in pairs) == len(findings.suspects)
@@ -68,11 +70,6 @@ def test_pairs_of_classes_are_all_there_and_filter(audit: Audit, decisions: Deci
         assert len(places) == times
         assert (findings.given[places] == given).all()
         assert (findings.suggested[places] == suggested).all()
-
-
-def test_one_confusion_is_accepted_at_once_except_what_is_decided(
-    audit: Audit, decisions: Decisions
-) -> None:
     review, findings = Review(audit, decisions), audit.findings
     given, suggested, times = review.pairs()[0]
     places = review.queue(given=given, suggested=suggested).tolist()
@@ -204,20 +201,6 @@ def test_a_class_that_is_gone_leaves_its_samples_undecided(
         "label": given,
         "decision": "",
     }
-
-
-def test_a_file_that_is_listed_twice_is_decided_by_label(
-    audit: Audit, decisions: Decisions
-) -> None:
-    findings = audit.findings
-    given = findings.given.copy()
-    given[:3] = [0, 0, 1]
-    samples = ["same.jpg"] * 3 + list(audit.samples[3:])
-    twice = replace(audit, samples=samples, findings=replace(findings, given=given))
-    review = Review(twice, decisions)
-    review.decide(1, "unsure")
-    assert [review.decision(place) for place in range(3)] == [("unsure", None)] * 2 + [None]
-    assert set(review.changes(0)) == {0, 1}
 
 
 def test_what_makes_no_sense_is_refused(audit: Audit, decisions: Decisions) -> None:

@@ -54,8 +54,8 @@ def data() -> None:
 def list_datasets(root: options.Root = None) -> None:
     """List the published datasets, and where each is or how to get it.
 
-    labelproof reads the publishers' layouts: the binary or the python version of CIFAR, as a folder
-    or an archive; MNIST's four files, gzipped or not.
+    labelproof reads the publishers' layouts: the binary or the python version of CIFAR, unpacked;
+    MNIST's four files, gzipped or not.
     """
     console = Console()
     folder = data_root(root)

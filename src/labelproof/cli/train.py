@@ -23,7 +23,6 @@ from labelproof.training.algorithms.spec import ALGORITHMS
 from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
 from labelproof.training.runner import Event
-from labelproof.verbs.inputs import check_labels_file
 from labelproof.verbs.summaries import preview
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
 
@@ -168,7 +167,6 @@ def train(
         "seed": seed,
         "validation": validation,
     }
-    check_labels_file(labels)
     values = read_settings(config) if config is not None else {}
     values |= read_assignments(assign or ())
     values |= {name: value for name, value in given.items() if value is not None}

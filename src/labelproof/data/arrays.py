@@ -20,7 +20,8 @@ from labelproof.data.splits import SPLITS
 from labelproof.data.table import dataset_from_rows
 from labelproof.npz import read_npz
 
-_IMAGES = ("x", "images", "data", "img", "imgs")
+IMAGES = ("x", "images", "data", "img", "imgs")
+"""Names of images."""
 FEATURES = ("embeddings", "features")
 """Names of rows; used where there are no images, which may have features beside them."""
 _LABELS = ("y", "labels", "label", "targets", "target")
@@ -219,7 +220,7 @@ def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tu
 
     pairs: dict[str, tuple[str, str]] = {}
     for split, patterns in (*forms.items(), ("train", ["{}"])):
-        images = find(_IMAGES, patterns) or find(FEATURES, patterns)
+        images = find(IMAGES, patterns) or find(FEATURES, patterns)
         labels = find(_LABELS, patterns)
         if patterns == ["{}"] and pairs:
             break

@@ -1,7 +1,7 @@
 """CIFAR-10 and CIFAR-100 in the publisher's two versions: binary records and pickles.
 
-Either version is read from its folder or from its `.tar.gz` archive. The python version consists of
-pickles, which could run any code when they are loaded; `read_pickle` admits plain data only.
+The python version consists of pickles, which could run any code when they are loaded; `read_pickle`
+admits plain data only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import io
 import math
 import pickle
 import pickletools
-import tarfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +25,11 @@ Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 """Images `(N, C, H, W)` and labels `(N, K)` as they were published."""
 
 _PIXELS = 3 * 32 * 32
-_LIMIT = 256 << 20  # bytes in an archive; the published ones hold up to 190 MB
 
 
 @dataclass(frozen=True)
 class CifarLayout:
-    """One of the four archives, or the folder that it unpacks to."""
+    """One of the four archives, unpacked."""
 
     home: str  # the dataset's own folder below the root
     folder: str  # in the archive
@@ -46,28 +44,15 @@ class CifarLayout:
         return (f"{self.home}/{self.folder}", self.home, self.folder)
 
     @property
-    def archives(self) -> tuple[str, ...]:
-        """Where below the root its archive may be."""
-        return (f"{self.home}/{self.archive}", self.archive)
-
-    @property
     def files(self) -> tuple[str, ...]:
         """The files it needs."""
         return tuple(name for names in self.batches.values() for name in names)
 
     def read(self, path: Path) -> dict[str, Arrays]:
-        """Read both splits from a folder or the archive."""
-        if path.is_dir():
-            names = [name for name in self.files if (path / name).is_file()]
-            contents = {name: np.fromfile(path / name, np.uint8) for name in names}
-        else:
-            found = read_archive(path, [f"{self.folder}/{name}" for name in self.files])
-            contents = {name: np.frombuffer(found[name], np.uint8) for name in found}
-        if missing := [name for name in self.files if name not in contents]:
-            raise ValueError(f"{path}: expected {', '.join(missing)} in it, found none")
+        """Read both splits."""
         splits = {}
         for split, batches in self.batches.items():
-            parts = [self._read_batch(str(path / name), contents[name]) for name in batches]
+            parts = [self._read_batch(path / name) for name in batches]
             images, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             splits[split] = images.reshape(-1, 3, 32, 32), labels
         return splits
@@ -83,8 +68,9 @@ class CifarLayout:
                 part = records[index * length : (index + 1) * length]
                 yield f"{name.removesuffix('.bin')}.bin", part.tobytes()
 
-    def _read_batch(self, title: str, content: NDArray[np.uint8]) -> Arrays:
+    def _read_batch(self, title: Path) -> Arrays:
         """Pixels `(N, 3072)` and labels `(N, K)` of one file."""
+        content = np.fromfile(title, np.uint8)
         if self.version == "binary version":
             # For each image its labels, then its pixels.
             record = len(self.classes) + _PIXELS
@@ -96,7 +82,7 @@ class CifarLayout:
             labels, images = np.split(content.reshape(-1, record), [len(self.classes)], axis=1)
         else:
             keys = ["labels"] if len(self.classes) == 1 else ["coarse_labels", "fine_labels"]
-            batch = read_pickle(content.tobytes(), title)
+            batch = read_pickle(content.tobytes(), str(title))
             images: Any = batch.get("data")
             labels = np.empty(0)
             with contextlib.suppress(KeyError, OverflowError, TypeError, ValueError):
@@ -127,24 +113,6 @@ def read_gzip(path: Path, limit: int) -> bytes:
     if len(content) > limit:
         raise ValueError(f"{path}: unpacks to more than {limit} bytes; unpack it first")
     return content
-
-
-def read_archive(
-    archive: Path, members: Collection[str], *, limit: int = _LIMIT
-) -> dict[str, bytes]:
-    """Read some plain files, no links, of a `.tar.gz` archive into memory, by their last names."""
-    content = read_gzip(archive, limit)
-    try:
-        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
-            # A sparse file is short in the archive and of any length in memory.
-            plain = [
-                (member.name.removeprefix("./"), member.offset_data, member.size)
-                for member in tar
-                if member.type in {tarfile.REGTYPE, tarfile.AREGTYPE} and not member.issparse()
-            ]
-    except tarfile.TarError as error:
-        raise ValueError(f"{archive}: truncated or damaged ({error}); fetch it again") from error
-    return {Path(name).name: content[at : at + size] for name, at, size in plain if name in members}
 
 
 class UnsafePickleError(ValueError):

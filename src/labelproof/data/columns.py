@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
@@ -21,8 +21,6 @@ from labelproof.ranges import suggest
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Write: TypeAlias = Callable[[slice, NDArray[np.float32], int], None]
-"""Writes the features of the rows of a slice into zeros, `(N, F)`, from a feature on."""
 
 MOST_VALUES = 50  # values of a category that get a feature of their own
 MOST_WORDS = 100  # words of longer texts that get a feature of their own
@@ -104,66 +102,50 @@ class Column:
             names = [self.name, *(f"{self.name}: {turn}" for turn in turns)]
         return (*names, *[f"{self.name}: missing"] * bool(self.missing))
 
-    def encoder(self, cells: pd.Series, place: str, on_error: str) -> tuple[Write, str]:
-        """What writes the features of some rows, and what to warn of, if anything."""
-        if self.kind == "category":
-            return self._category_encoder(cells, place)
-        if self.kind == "text":
-            return self._text_encoder(cells), ""
-        values, (low, _), problem = _numbers(cells, self.name, self.kind, place, on_error)
-        complete = not np.isnan(low)
+    def encode(
+        self, cells: pd.Series, features: NDArray[np.float32], place: str, on_error: str
+    ) -> str:
+        """Write the features of some rows into zeros, `(N, F)`; what to warn of, if anything."""
+        if self.kind in ("category", "text"):
+            return self._encode_words(cells, features, place)
+        numbers, (low, _), problem = _numbers(cells, self.name, self.kind, place, on_error)
+        if np.isnan(low):
+            absent = np.isnan(numbers)
+            numbers = np.where(absent, self.fill, numbers)
+            if self.missing:
+                features[:, -1] = absent
+        features[:, 0] = numbers - self.offset if self.offset else numbers
+        for index, cycle in enumerate(self.values):
+            phase = 2 * np.pi * numbers / _PERIODS[cycle]
+            features[:, 1 + 2 * index] = np.sin(phase)
+            features[:, 2 + 2 * index] = np.cos(phase)
+        return problem
 
-        def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
-            numbers, features = values[part], rows[:, start:]
-            if not complete:
-                absent = np.isnan(numbers)
-                numbers = np.where(absent, self.fill, numbers)
-                if self.missing:
-                    features[:, 1 + 2 * len(self.values)] = absent
-            features[:, 0] = numbers - self.offset if self.offset else numbers
-            for index, cycle in enumerate(self.values):
-                phase = 2 * np.pi * numbers / _PERIODS[cycle]
-                features[:, 1 + 2 * index] = np.sin(phase)
-                features[:, 2 + 2 * index] = np.cos(phase)
-
-        return write, problem
-
-    def _text_encoder(self, cells: pd.Series) -> Write:
-        codes, texts = text_codes(cells)
-        known = {word: feature for feature, word in enumerate(self.values)}
-        found = np.zeros((len(texts) + 1, len(self.feature_names)), np.float32)
-        for row, text in zip(found, texts, strict=False):
-            row[[known[word] for word in _words(text) if word in known]] = 1
-        if self.missing:
-            found[-1, -1] = 1
-
-        def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
-            rows[:, start : start + found.shape[1]] = found[codes[part]]
-
-        return write
-
-    def _category_encoder(self, cells: pd.Series, place: str) -> tuple[Write, str]:
+    def _encode_words(self, cells: pd.Series, features: NDArray[np.float32], place: str) -> str:
         codes, words = text_codes(cells)
         known = {value: feature for feature, value in enumerate(self.values)}
+        if self.kind == "text":
+            found = np.zeros((len(words) + 1, features.shape[1]), np.float32)
+            for row, text in zip(found, words, strict=False):
+                row[[known[word] for word in _words(text) if word in known]] = 1
+            found[-1, -1:] = bool(self.missing)
+            features[:] = found[codes]
+            return ""
         others = len(known) if self.other else -1
         index = np.array([*(known.get(word, others) for word in words), others])
         if self.missing:
             index[-1] = len(known) + self.other
-        all_known = index.min() >= 0
-
-        def write(part: slice, rows: NDArray[np.float32], start: int) -> None:
-            chosen = index.take(codes[part], mode="wrap")
-            ones = np.arange(start, rows.size, rows.shape[1]) + chosen
-            rows.reshape(-1).put(ones if all_known else ones[chosen >= 0], 1)
-
+        chosen = index[codes]
+        rows = np.flatnonzero(chosen >= 0)
+        features[rows, chosen[rows]] = 1
         if self.other or not set(words) - known.keys():
-            return write, ""
+            return ""
         cells_of = zip(words, text_counts(codes, len(words)).tolist(), strict=True)
         strange = {word: cells for word, cells in cells_of if cells and word not in known}
         unseen = sum(strange.values())
         if unseen <= max(UNSEEN * len(codes), 4):
-            return write, ""
-        return write, (
+            return ""
+        return (
             f"{place}: column {self.name!r}: {unseen:,} of {count(len(codes), 'cell')} have values "
             f"unseen in training: {few([repr(word) for word in strange])}"
         )
@@ -211,7 +193,6 @@ class Columns:
         place: str = "table",
         on_error: str = "raise",
         leave_out: bool = True,
-        coded: Collection[str] = (),
     ) -> Columns:
         """Learn from training rows what becomes of each column.
 
@@ -221,14 +202,12 @@ class Columns:
             on_error: For text between numbers and infinite values: `"raise"` raises, `"skip"`
                 treats them as missing with a warning, `"quiet"` without one.
             leave_out: Leave out columns without information.
-            coded: Columns of text that `code_text` made categories.
 
         """
 
         def work(item: tuple[Any, pd.Series]) -> tuple[Column | str, str]:
             try:
-                text = item[0] in coded
-                return _learn(item[1], str(item[0]), place, on_error, leave_out, text)
+                return _learn(item[1], str(item[0]), place, on_error, leave_out)
             except _LeftOutError as reason:
                 return str(reason), ""
 
@@ -287,24 +266,16 @@ class Columns:
                 f"{few([repr(name) for name in names], shown=8) or 'none'}{hint}"
             )
         cells = [table.iloc[:, names.index(name)] for name in self.names]
-        encoders = on_threads(
-            lambda pair: pair[0].encoder(pair[1], place, on_error),
-            zip(self.columns, cells, strict=True),
+        rows = np.zeros((len(table), len(self.feature_names)), np.float32)
+        ends = np.cumsum([len(column.feature_names) for column in self.columns])
+        problems = on_threads(
+            lambda given: given[0].encode(*given[1:], place, on_error),
+            zip(self.columns, cells, np.split(rows, ends[:-1], axis=1), strict=True),
             rows=len(table),
         )
-        for _, problem in encoders:
+        for problem in problems:
             if problem and on_error != "quiet":
                 notice(problem)
-        # Not np.zeros: its memory comes in small pages, which cost more than all the rest.
-        rows = np.empty((len(table), len(self.feature_names)), np.float32)
-        ends = np.cumsum([len(column.feature_names) for column in self.columns]).tolist()
-
-        def fill(part: slice) -> None:
-            rows[part] = 0
-            for (write, _), start in zip(encoders, [0, *ends], strict=False):
-                write(part, rows[part], start)
-
-        on_threads(fill, row_parts(len(rows)), rows=len(rows))
         return rows
 
     def as_values(self) -> dict[str, Any]:
@@ -331,10 +302,10 @@ class Columns:
 
 
 def _learn(
-    cells: pd.Series, name: str, place: str, on_error: str, leave_out: bool, text: bool
+    cells: pd.Series, name: str, place: str, on_error: str, leave_out: bool
 ) -> tuple[Column, str]:
     """What becomes of a column, and what to warn of, if anything."""
-    kind, counted = _kind_of_text(cells) if text else _kind_of(cells)
+    kind, counted = _kind_of(cells)
     if kind == "category":
         return _learn_category(counted or _count_text(cells), len(cells), name), ""
     values, (low, high), problem = _numbers(cells, name, kind, place, on_error)
@@ -438,24 +409,6 @@ def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
     """Which texts are numbers."""
     numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")
     return np.asarray(pd.notna(numbers))
-
-
-def code_text(table: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
-    """The table with columns of text as categories, so that later steps are quick; their names."""
-
-    def code(name: str) -> pd.Series | None:
-        cells: Any = table[name]
-        text = isinstance(cells.dtype, pd.StringDtype)
-        if text or (cells.dtype == object and pd.api.types.infer_dtype(cells) == "string"):
-            return pd.Series(
-                pd.Categorical.from_codes(*text_codes(cells), validate=False), index=table.index
-            )
-        return None
-
-    names = list(table.columns)
-    found = zip(names, on_threads(code, names, rows=len(table)), strict=True)
-    coded = {name: cells for name, cells in found if cells is not None}
-    return table.assign(**coded), set(coded)
 
 
 def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:

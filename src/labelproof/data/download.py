@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labelproof.data.cifar import CifarLayout, read_archive
 from labelproof.data.published import (
     PublishedFile,
     Verification,
@@ -131,7 +129,9 @@ def _fetch(
             # pooch leaves a file that only its owner can read.
             (folder / file.name).chmod(0o644)
             if file.unpacks is not None:
-                _unpack(folder / file.name, file.unpacks)
+                members = [f"{file.unpacks.folder}/{name}" for name in file.unpacks.files]
+                pooch.Untar(members, ".")(str(folder / file.name), "download", store)
+                (folder / file.name).unlink()
             return
     raise DownloadError(
         f"{'; '.join(problems)}. If you can get {file.name} another way (SHA-256 {file.sha256}), "
@@ -147,18 +147,3 @@ def _reason(error: OSError) -> str:
     while further := inner.__cause__ or inner.__context__:
         inner = further
     return f"the connection failed ({getattr(inner, 'strerror', None) or inner})"
-
-
-def _unpack(archive: Path, layout: CifarLayout) -> None:
-    """Put the files of an archive into their folder, all of them or none, and remove it."""
-    contents = read_archive(archive, [f"{layout.folder}/{name}" for name in layout.files])
-    folder = archive.parent / layout.folder
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=archive.parent) as scratch:
-        new = Path(scratch, "new")
-        new.mkdir()
-        for name, content in contents.items():
-            (new / name).write_bytes(content)
-        if folder.exists():
-            folder.rename(Path(scratch, "old"))
-        new.rename(folder)
-    archive.unlink()

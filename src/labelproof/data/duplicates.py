@@ -86,7 +86,7 @@ def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -
     array([-1,  0,  0])
     """
     alone = np.full(len(rows), -1)
-    if len(rows) < _FEWEST or (cells is not None and _numbers_differ(cells)):
+    if len(rows) < _FEWEST:
         return alone
     flat = rows.reshape(len(rows), -1)
     weights = np.random.default_rng(0).normal(size=flat.shape[1])
@@ -113,16 +113,6 @@ def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -
             return alone
     copied = (sizes > 1) & (sizes <= max(_LARGEST[0], int(_LARGEST[1] * len(rows))))
     return np.where(copied, np.cumsum(copied) - 1, -1)[codes]
-
-
-def _numbers_differ(cells: pd.DataFrame) -> bool:
-    """Whether a few columns of numbers already tell all rows apart."""
-    hashes = np.zeros(len(cells), np.uint64)
-    for number, name in enumerate(cells.select_dtypes("float").columns[:3]):
-        values = cells[name].to_numpy(np.float64, na_value=np.nan) + 0.0  # 0 equals -0
-        hashes += values.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15 + 2 * number)
-    hashes.sort()
-    return bool((hashes[1:] != hashes[:-1]).all())
 
 
 def _pairs(codes: NDArray[np.intp]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,7 +31,6 @@ class FolderListing:
     empty: list[str] = field(default_factory=list)  # class folders without an image
     ignored: list[str] = field(default_factory=list)  # not images by their ending
     loose: list[str] = field(default_factory=list)  # images beside the class folders, in no class
-    loops: list[str] = field(default_factory=list)  # links to a folder that they are in
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -149,13 +148,12 @@ def _classes(folder: str, listing: FolderListing, *, root: str) -> dict[str, lis
     """The class folders of a split and the images in each."""
     entries = _entries(folder)
     classes: dict[str, list[str]] = {}
-    within = (os.path.realpath(root), os.path.realpath(folder))
     for entry in entries:
         if not _is_folder(entry):
             continue
         # One form for accented letters: archives made on a Mac store them in two pieces.
         name = unicodedata.normalize("NFC", readable(entry.name))
-        images = list(_images(entry.path, listing, within=within))
+        images = _images(entry.path, listing)
         classes.setdefault(name, []).extend(images)
         if not images:
             listing.empty.append(os.path.relpath(entry.path, root))
@@ -163,19 +161,15 @@ def _classes(folder: str, listing: FolderListing, *, root: str) -> dict[str, lis
     return classes
 
 
-def _images(folder: str, listing: FolderListing, *, within: tuple[str, ...]) -> Iterator[str]:
-    """The images in a folder and its subfolders; links are followed, but not in circles."""
-    here = os.path.realpath(folder)
-    if here in within:
-        listing.loops.append(folder)
-        return
-    for entry in _entries(folder):
-        if _is_folder(entry):
-            yield from _images(entry.path, listing, within=(*within, here))
-        elif _suffix(entry.name) in SUFFIXES:
-            yield entry.path
-        else:
-            listing.ignored.append(entry.path)
+def _images(folder: str, listing: FolderListing) -> list[str]:
+    """The images in a folder and its subfolders, but not in folders that are linked there."""
+    found: list[str] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [os.path.join(place, name) for name in names if not name.startswith(".")]
+    found.sort(key=lambda path: path.split(os.sep))
+    listing.ignored += [path for path in found if _suffix(path) not in SUFFIXES]
+    return [path for path in found if _suffix(path) in SUFFIXES]
 
 
 def _list_beside(entries: Sequence[os.DirEntry[str]], listing: FolderListing) -> None:
@@ -215,8 +209,6 @@ def _report(place: str, listing: FolderListing) -> None:
     if not any(listing.splits["train"].values()):
         raise ValueError(f"{place}: the folder train holds no images")
     report_other_files(place, listing.ignored)
-    if listing.loops:
-        notice(f"{place}: links to a folder that they are in, not followed: {few(listing.loops)}")
     if listing.loose:
         images = count(len(listing.loose), "image")
         notice(f"{place}: {images} left out, in no class folder: {few(listing.loose)}")

@@ -8,12 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from labelproof.data.arrays import load_arrays
 from labelproof.data.dataset import Dataset
+from labelproof.data.huggingface import load_huggingface
+from labelproof.data.image_folder import load_folder
+from labelproof.data.image_table import image_column, load_image_table
 from labelproof.data.images import OnError
+from labelproof.data.labels_file import relabel
 from labelproof.data.published import BY_HAND, data_root, is_known, load_published
-from labelproof.data.table import DROPPED, ENDINGS, TableSource, is_table
+from labelproof.data.table import DROPPED, ENDINGS, TableSource, is_table, load_table, read_table
+from labelproof.data.webvision import load_webvision
 
-_ARRAYS = (".npz", ".npy")
+ARRAYS = (".npz", ".npy")
+"""Endings of the files that hold arrays."""
 
 
 def load_dataset(
@@ -61,6 +68,10 @@ def load_dataset(
     for argument, value in {"label": label, "group": group}.items():
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{argument}: expected the name of a column, got {value!r}")
+    if labels is not None and not Path(labels).is_file():
+        raise FileNotFoundError(
+            f"labels: expected a file, got {labels}; label={str(labels)!r} (--label) names a column"
+        )
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     reading = Reading(label, labels, dropped, group, decimal, thousands, root)
     if isinstance(name_or_path, str | os.PathLike):
@@ -70,8 +81,6 @@ def load_dataset(
         name_or_path = "table"
     if labels is None:
         return dataset
-    from labelproof.data.labels_file import relabel
-
     return relabel(dataset, name_or_path, labels, few_classes=few_classes)
 
 
@@ -167,8 +176,6 @@ def _load(
     reading.refuse_columns(name)
     if name.strip().lower() != "webvision":
         return load_published(name, reading.root)
-    from labelproof.data.webvision import load_webvision
-
     folder = data_root(reading.root) / "webvision"
     if not folder.is_dir():
         raise FileNotFoundError(f"webvision: not found in {folder.parent}; {BY_HAND['webvision']}")
@@ -178,9 +185,6 @@ def _load(
 def _load_table(
     source: TableSource, reading: Reading, on_error: OnError, features: bool, few_classes: bool
 ) -> Dataset:
-    from labelproof.data.image_table import image_column, load_image_table
-    from labelproof.data.table import load_table, read_table
-
     named = [name for name in (reading.label, reading.group) if name is not None]
     numbers: Any = {"decimal": reading.decimal, "thousands": reading.thousands}
     strict: OnError = "skip" if on_error == "later" else on_error
@@ -194,22 +198,13 @@ def _load_table(
 
 
 def _load_path(path: Path, on_error: OnError, few_classes: bool) -> Dataset:
-    # Only the reader in use is imported, with the libraries it needs.
-    if path.suffix.lower() in _ARRAYS:
-        from labelproof.data.arrays import load_arrays
-
+    if path.suffix.lower() in ARRAYS:
         return load_arrays(path, on_error=on_error, few_classes=few_classes)
     if not path.is_dir():
-        expected = ", ".join((*ENDINGS, *_ARRAYS))
+        expected = ", ".join((*ENDINGS, *ARRAYS))
         raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
-        from labelproof.data.huggingface import load_huggingface
-
         return load_huggingface(path, on_error=on_error, few_classes=few_classes)
     if (path / "info" / "train_filelist_google.txt").exists():
-        from labelproof.data.webvision import load_webvision
-
         return load_webvision(path, on_error=on_error)
-    from labelproof.data.image_folder import load_folder
-
     return load_folder(path, on_error=on_error, few_classes=few_classes)

@@ -82,7 +82,6 @@ class IdxLayout:
     num_classes: int = 10
 
     version: ClassVar[str] = "IDX files"
-    archives: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = _IDX_FILES
 
     def read(self, path: Path) -> dict[str, Arrays]:
@@ -242,7 +241,7 @@ def load_digits() -> Dataset:
 
 
 def find_dataset(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLayout, Path] | None:
-    """The layout of a dataset and its folder or archive, or `None`; an error if some is missing."""
+    """The layout of a dataset and its folder, or `None`; an error if a part of it is missing."""
     partial: list[str] = []
     for layout in dataset.layouts:
         for folder in (root / name for name in layout.folders):
@@ -251,9 +250,6 @@ def find_dataset(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLa
                 return layout, folder
             if len(missing) < len(layout.files):
                 partial.append(f"{folder} lacks {', '.join(missing)}")
-    archives = ((layout, root / name) for layout in dataset.layouts for name in layout.archives)
-    if found := next(((layout, path) for layout, path in archives if path.is_file()), None):
-        return found
     if partial:
         problems = "; ".join(dict.fromkeys(partial))
         raise FileNotFoundError(f"{dataset.name}: {problems}; {_how_to_get(dataset, root)}")
@@ -263,7 +259,8 @@ def find_dataset(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLa
 def _how_to_get(dataset: KnownDataset, root: Path) -> str:
     names = ", ".join(file.name for file in dataset.files)
     command = f"labelproof data download {dataset.name} --data-root {root}"
-    return f"get it with '{command}', or place {names} in {root / dataset.name} yourself"
+    place = root / dataset.name
+    return f"get it with '{command}', without a network after you place {names} in {place}"
 
 
 def _locate(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLayout, Path]:

@@ -22,7 +22,6 @@ from labelproof.data.classes import UnusableSamplesError, check_classes, order_c
 from labelproof.data.columns import (
     Columns,
     are_numbers,
-    code_text,
     on_threads,
     row_parts,
     text_codes,
@@ -57,7 +56,6 @@ GROUPED = "says which rows belong together"
 _LARGEST = 4 << 30  # bytes that a gzipped table may unpack to
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _BLOCK = 1 << 18
-_WIDE = 300
 _SMALLEST_SPREAD = 1e-30
 """A standard deviation below it would be 0, or its inverse infinite, in float32."""
 
@@ -194,24 +192,20 @@ def _read_csv(
     content, blank, first, quoted = _survey(content, place)
     separators = separators.replace(options["decimal"], "")
     options |= {"sep": max(separators, key=first.count), "skiprows": blank}
-    few_lines = {**options, "nrows": 100, "on_bad_lines": "skip", "keep_default_na": False}
-    top: Any = pd.read_csv(_opened(content), header=None, dtype=str, **few_lines)
-    names = [str(name).strip() for name in top.iloc[0]]
-    if names.count("") > _WIDE:
-        raise ValueError(f"expected the names of the columns, got {names.count(''):,} without one")
+    head: Any = pd.read_csv(
+        _opened(content),
+        header=None,
+        dtype=str,
+        nrows=1,
+        keep_default_na=False,
+        **{**options, "on_bad_lines": "skip"},
+    )
+    names = [str(name).strip() for name in head.iloc[0]]
     _check_names(names, place)
     if are_numbers(names).mean() > 0.5 and any("." in name for name in names):
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
     columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
-    words = {name for name in columns if name.casefold() in text}
-    missing: Any = {name: _NAMES if name in words else _CELLS for name in columns}
-    asked = words
-    if (options["decimal"], options["thousands"]) == (".", None):
-        # pandas finds out by itself, and reads faster then, where a cell is nothing but text.
-        asked = {name for name in words if not _is_text(top.iloc[1:, columns.index(name)])}
-    if len(columns) > _WIDE:
-        # pandas is slow to take missing values column by column: these two kinds are one, then.
-        missing, options["converters"] = _CELLS, dict.fromkeys(words, str)
+    words = [name for name in columns if name.casefold() in text]
     # In pieces, which is faster, unless these differ in type.
     for in_pieces in (True, False):
         with warnings.catch_warnings(record=True) as caught:
@@ -221,8 +215,9 @@ def _read_csv(
                 header=0,
                 names=columns,
                 index_col=False,
-                dtype=None if "converters" in options else dict.fromkeys(asked, str),
-                na_values=missing,
+                # Marked, so that a class called NA is not taken for a missing measurement.
+                converters=dict.fromkeys(words, "={}".format),
+                na_values=_CELLS,
                 keep_default_na=False,
                 skip_blank_lines=False,
                 low_memory=in_pieces,
@@ -232,8 +227,9 @@ def _read_csv(
             break
     if any("Length of header" in str(each.message) for each in caught):
         raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
-    for name in options.get("converters", ()):
-        table[name] = table[name].mask(table[name].isin(_NAMES))
+    for name in words:
+        text_cells = table[name].str[1:]
+        table[name] = text_cells.mask(text_cells.isin(_NAMES))
     if "" in names:
         notice(f"{place}: {count(names.count(''), 'column')} without a name left out")
         table = table.loc[:, [name != "" for name in names]]
@@ -249,11 +245,6 @@ def _read_csv(
     if empty.any():
         empty[empty] = table[empty].isna().all(axis=1)
     return table[~empty] if empty.any() else table
-
-
-def _is_text(cells: Any) -> bool:
-    words = ("true", "True", "TRUE", "false", "False", "FALSE")
-    return not are_numbers(cells[~cells.isin([*_NAMES, *words])].dropna().tolist()).all()
 
 
 def _has_line_breaks(table: pd.DataFrame) -> bool:
@@ -432,7 +423,6 @@ def load_table(
     for argument, names in {"drop": dropped, "group": [group]}.items():
         if column in names:
             raise ValueError(f"{argument}: expected a column beside the labels, got {column!r}")
-    table, coded = code_text(table)
     codes, words = name_codes(table[column])
     if (codes < 0).any():
         _report_unlabelled(table, codes < 0, column, place, on_error)
@@ -460,7 +450,7 @@ def load_table(
         _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
         if features:
             # Unusable cells are reported once, when all rows are encoded.
-            columns = Columns.learn(train[kept], place=place, on_error="quiet", coded=coded)
+            columns = Columns.learn(train[kept], place=place, on_error="quiet")
             columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
     rows = np.empty((len(table), 0), np.float32)
     if columns is not None:
@@ -557,13 +547,6 @@ def _check_labels(
             notice(f"{place}: {count(len(rare), 'class', 'classes')} {words}: {few(rare)}")
 
 
-def _sum_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    # First as fewer, longer rows: NumPy is slow to add short ones.
-    if rows.size and len(rows) % 64 == 0:
-        rows = rows.reshape(len(rows) // 64, -1).sum(axis=0).reshape(64, -1)
-    return rows.sum(axis=0)
-
-
 def dataset_from_rows(
     name: str, splits: Mapping[str, Split], class_names: Sequence[str], columns: Columns | None
 ) -> Dataset:
@@ -574,7 +557,7 @@ def dataset_from_rows(
     def sums(part: slice) -> NDArray[np.float64]:
         # From the first row: a constant feature has no spread at all, whatever its rounding.
         moved = rows[part] - first
-        return np.stack([_sum_rows(moved), _sum_rows(np.square(moved, out=moved))])
+        return np.stack([moved.sum(axis=0), np.square(moved).sum(axis=0)])
 
     parts = on_threads(sums, row_parts(len(rows)), rows=len(rows))
     shift, squares = np.sum(parts, axis=0) / len(rows)

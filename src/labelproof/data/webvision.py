@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from labelproof.data.dataset import Dataset
@@ -92,33 +92,23 @@ def load_webvision(
 
 def _read_synsets(path: Path) -> dict[str, str]:
     """Synsets and their first word, in the order of the labels."""
-    synsets: dict[str, str] = {}
-    for number, line in _lines(path):
-        synset, _, words = line.partition(" ")
-        if not _SYNSET.fullmatch(synset) or synset in synsets:
-            raise ValueError(
-                f"{path}:{number}: expected a new synset such as 'n01440764 tench', got {line!r}"
-            )
-        synsets[synset] = words.split(",")[0].strip() or synset
+    lines = [line.partition(" ") for line in _lines(path)]
+    synsets = {synset: words.split(",")[0].strip() or synset for synset, _, words in lines}
+    if not all(map(_SYNSET.fullmatch, synsets)) or len(synsets) < len(lines):
+        raise ValueError(f"{path}: expected different synsets in lines such as 'n01440764 tench'")
     return synsets
 
 
 def _read_list(path: Path, folder: Path, synsets: int, classes: int) -> LabelledFiles:
     """The images of a list whose label is among the first classes."""
-    files: list[str] = []
-    labels: list[int] = []
-    for number, line in _lines(path):
-        file, _, label = line.rpartition(" ")
-        if not file or not label.isdecimal() or int(label) >= synsets:
-            raise ValueError(
-                f"{path}:{number}: expected a file and a label up to {synsets - 1}, got {line!r}"
-            )
-        if int(label) < classes:
-            files.append(os.path.join(folder, file.strip()))
-            labels.append(int(label))
-    if not files:
+    found = [line.rpartition(" ") for line in _lines(path)]
+    if not all(label.isdecimal() and int(label) < synsets for _, _, label in found):
+        raise ValueError(f"{path}: expected a file and a label up to {synsets - 1} in each line")
+    chosen = [(file.strip(), int(label)) for file, _, label in found if int(label) < classes]
+    if not chosen:
         raise ValueError(f"{path}: no images of the first {classes} classes")
-    return LabelledFiles(files, labels)
+    files = [os.path.join(folder, file) for file, _ in chosen]
+    return LabelledFiles(files, [label for _, label in chosen])
 
 
 def _find_imagenet(root: Path, synsets: Sequence[str]) -> LabelledFiles:
@@ -137,12 +127,10 @@ def _find_imagenet(root: Path, synsets: Sequence[str]) -> LabelledFiles:
     return LabelledFiles([file for file, _ in found], [label for _, label in found])
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines that are not empty."""
+def _lines(path: Path) -> list[str]:
+    """The lines that are not empty."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: expected the folder info of WebVision 1.0") from None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            yield number, line.strip()
+    return [line.strip() for line in text.splitlines() if line.strip()]

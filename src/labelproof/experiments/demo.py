@@ -16,10 +16,9 @@ from statistics import mean, stdev
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from labelproof.data import load_digits
-from labelproof.experiments.embeddings import see_features as features_of
+from labelproof.experiments.embeddings import Embedding, embed
 from labelproof.training import (
     Configuration,
     DivergedError,
@@ -198,11 +197,10 @@ def train_all(
             raise
 
 
-def see_features(run: DemoRun) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """What the trained network makes of the test images before its last layer, and their labels."""
+def embed_digits(run: DemoRun) -> Embedding:
+    """The test images in the plane, as a trained network sees them."""
     dataset = load_digits()
-    chosen = np.arange(len(dataset.test))
-    return features_of(load_network(run.folder), dataset, chosen), dataset.test.labels
+    return embed(load_network(run.folder), dataset, np.arange(len(dataset.test)))
 
 
 def rows(results: Sequence[Result]) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -40,7 +40,6 @@ from labelproof.report.audit_words import (
 from labelproof.report.page import heat_picture, render_page
 from labelproof.report.typical import Typical
 from labelproof.training.files import write_text
-from labelproof.training.metrics import MEMORY
 
 NUMBERED_CLASSES = 20
 """Classes up to which a matrix is shown with a number in each cell."""
@@ -56,23 +55,6 @@ _NAMES_SHARE = 0.4
 _SENTENCES = 1_000
 """Bytes of what is said about the pictures, once they are there."""
 _SCRIPTS = ("audit_samples.js", "audit_cards.js", "audit.js")
-_ACCURACIES = {
-    "train_accuracy": "on the labels it trains on",
-    "validation_accuracy": "on given labels held out",
-    "test_accuracy": "on test labels",
-}
-_MEMORIES: Mapping[str, str] = dict(
-    zip(
-        MEMORY,
-        (
-            "right labels that are predicted",
-            "wrong labels that are predicted",
-            "wrong labels seen through",
-        ),
-        strict=True,
-    )
-)
-
 _LISTED = 20
 """Near duplicates and outliers that the page lists."""
 
@@ -114,7 +96,6 @@ def write_audit_page(
         **_matrices(audit),
         **_alike(audit),
         **_gallery(audit, samples, listed, typical),
-        "curves": _curves(audit.curves),
     }
     # Rendered twice: how much room there is for pictures is known once all the rest is there.
     plain = render_page("audit.html", looks=as_json({}), seen=0, vanished=0, **values)
@@ -268,45 +249,3 @@ def _counts(looks: Mapping[int, Look], suspects: int) -> dict[str, int]:
         "seen": sum(number < suspects and look is not None for number, look in looks.items()),
         "vanished": sum(look is None for look in looks.values()),
     }
-
-
-def _curves(curves: Sequence[Mapping[str, Sequence[float]]]) -> list[tuple[Markup, str]]:
-    """Pictures of what the curves have, each with what it shows."""
-    drawn = [
-        _drawn(curves, _ACCURACIES, "Accuracy (%) by epoch", (0, 101)),
-        _drawn(curves, _MEMORIES, "Share of labels by epoch", (0, 1.01)),
-    ]
-    captions = (
-        "How many labels are predicted while the networks learn.",
-        "What the networks make of labels that are known to be right and wrong: a wrong label that "
-        "is predicted has been learned by heart.",
-    )
-    return [
-        (Markup(svg), caption)  # noqa: S704
-        for svg, caption in zip(drawn, captions, strict=True)
-        if svg
-    ]
-
-
-def _drawn(
-    curves: Sequence[Mapping[str, Sequence[float]]],
-    metrics: Mapping[str, str],
-    title: str,
-    limits: tuple[float, float],
-) -> str:
-    """The metrics that there are, over at least two epochs; nothing where there is none."""
-    measured = {
-        metric: [curve[metric] for curve in curves if len(curve.get(metric, ())) > 1]
-        for metric in metrics
-    }
-    if not any(measured.values()):
-        return ""
-    # Matplotlib takes a while to load, and a table's audit has no curves.
-    from labelproof.report.figures import Curve, draw_curves
-
-    lines = [
-        Curve(metrics[metric], runs, color, dashed=False)
-        for color, (metric, runs) in enumerate(measured.items())
-        if runs
-    ]
-    return draw_curves(lines, title=title, limits=limits)

@@ -136,29 +136,19 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
     """
     total, estimated, named = len(findings), findings.estimated_count, len(findings.suspects)
     rate = findings.noise_rate.as_percent()
-    verb = "is" if estimated == 1 else "are"
     if not named and not estimated:
         return f"No label looks wrong: by the estimate, {rate} of {total:,} are."
-    if not named:
-        return (
-            f"No label is more likely wrong than right, but by the estimate about {estimated:,} of "
-            f"{total:,} {verb} wrong: {rate}."
-        )
-    if seen:
-        return (
-            f"About {estimated:,} of {total:,} labels may be wrong: {rate}. The network would give "
-            f"{named:,} another class."
-        )
-    if not findings.trusts(agreed):
-        flagged = (
-            "1 label is flagged, but it may be right"
-            if named == 1
-            else f"{named:,} labels are flagged, but many of them may be right"
-        )
-        return f"About {estimated:,} of {total:,} labels may be wrong: {rate}. {flagged}."
+    trusted = findings.trusts(agreed) and not seen
+    verb = "may be" if named and not trusted else "is" if estimated == 1 else "are"
     opening = f"About {estimated:,} of {total:,} labels {verb} wrong: {rate}."
-    flagged = "1 label is flagged: it" if named == 1 else f"{named:,} labels are flagged: each"
-    return f"{opening} {flagged} is more likely wrong than right."
+    if not named:
+        return f"{opening} No single label is more likely wrong than right."
+    if seen:
+        return f"{opening} The network would give {named:,} another class."
+    flagged = count(named, "label is flagged", "labels are flagged")
+    if not trusted:
+        return f"{opening} {flagged}, but may be right."
+    return f"{opening} {flagged}: {'it' if named == 1 else 'each'} is more likely wrong than right."
 
 
 def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
@@ -187,34 +177,23 @@ def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
 
 def how(audit: Audit) -> str:
     """The method, in one or two sentences."""
-    return f"{_judged(audit)}{_rehearsed(audit)}"
-
-
-def _judged(audit: Audit) -> str:
-    predictions = audit.method.get("predictions")
-    if predictions == "cross-validation":
-        folds = audit.method.get("folds")
-        parts = f" in {count(int(folds), 'fold')}" if folds else ""
-        return (
-            f"Every label was judged by a {_judge(audit)} that had not seen it, in a "
-            f"cross-validation{parts}{_training(audit)}."
-        )
-    if predictions == "run":
-        return f"The labels were judged by the network of one run{_training(audit)}."
-    return "The labels were judged by class probabilities that were made elsewhere."
+    method = audit.method
+    folds, noise = method.get("folds"), method.get("noise")
+    judge = {
+        "cross-validation": f"a {_judge(audit)} that had not seen it, in a cross-validation"
+        + (f" in {count(int(folds), 'fold')}" if folds else ""),
+        "run": "the network of one run",
+    }.get(str(method.get("predictions")), "class probabilities that were made elsewhere")
+    said = f"Every label was judged by {judge}{_training(audit)}."
+    if noise:
+        said += f" It was a rehearsal: wrong labels were put on the data first ({noise})."
+    return said
 
 
 def _judge(audit: Audit) -> str:
     if audit.blended:
         return "classifier"
     return "network" if audit.method.get("predictions") in ("cross-validation", "run") else "model"
-
-
-def _rehearsed(audit: Audit) -> str:
-    noise = audit.method.get("noise")
-    return (
-        f" It was a rehearsal: wrong labels were put on the data first ({noise})." if noise else ""
-    )
 
 
 def agreement(audit: Audit) -> str:
@@ -234,26 +213,15 @@ def caution(audit: Audit) -> str:
 def _agreed_little(audit: Audit) -> str:
     if audit.findings.trusts(audit.agreement.value):
         return ""
-    if audit.seen:
-        return (
-            f"It agrees with only {audit.agreement.value:.0%} of the labels that it was trained "
-            "on. Either very many are wrong, or the network has learned too little and most "
-            "flagged labels are right: look at some before you trust the figures."
-        )
-    if audit.method.get("predictions") == "given":
-        return (
-            f"Only {audit.agreement.value:.0%} of the labels are predicted by the probabilities. "
-            "Are their rows in the order of the data, and their columns in the order of the class "
-            f"names ({few([readable(name) for name in audit.class_names])})? If so, very many "
-            "labels are wrong, or the model has learned too little to be trusted."
-        )
-    return (
+    said = (
         f"Only {audit.agreement.value:.0%} of the labels are predicted. Either very many are "
-        f"wrong, or the {_judge(audit)}s have learned too little and flag right labels of hard "
+        f"wrong, or the {_judge(audit)} has learned too little and flags right labels of hard "
         "samples: look at some before you trust the figures."
-        + " More epochs, or a larger or pretrained network, may help."
-        * (not audit.blended)
     )
+    if audit.method.get("predictions") == "given":
+        names = few([readable(name) for name in audit.class_names])
+        return f"{said} Are rows in the order of the data, and columns in that of {names}?"
+    return said if audit.blended else f"{said} More epochs, or a pretrained network, may help."
 
 
 def _never_learned(audit: Audit) -> str:
@@ -272,14 +240,11 @@ def _never_learned(audit: Audit) -> str:
     ]
     if not missed:
         return ""
-    one = len(missed) == 1
-    who = _judge(audit)
-    advice = " Another loss may learn it, such as --loss ce, or more --epochs." * audit.trained
+    advice = " Another loss may help, such as --loss ce, or more --epochs." * audit.trained
     return (
-        f"{'A class is' if one else f'{len(missed):,} classes are'} hardly ever predicted: "
-        f"{few(missed, shown=6)}. The {who} has not learned {'it' if one else 'them'}, so right "
-        f"and wrong labels of {'it' if one else 'them'} look alike, and the figures mean "
-        f"little.{advice}"
+        f"{count(len(missed), 'class is', 'classes are')} hardly ever predicted: "
+        f"{few(missed, shown=6)}. What the {_judge(audit)} has not learned, it cannot judge: the "
+        f"figures mean little.{advice}"
     )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 
 from labelproof.experiments.comparison import Compared
 from labelproof.report.figures import loss_labels
-from labelproof.report.tables import align_markdown, latex_table, signed
+from labelproof.report.tables import align_markdown, as_csv, latex_table, signed, with_spread
 
 _NUMBERS = ("measured_on", "mean", "std", "n", "difference", "difference_std", "noise_rate")
 
@@ -37,22 +35,17 @@ def comparison_latex(compared: Sequence[Compared]) -> str:
 
 def comparison_csv(compared: Sequence[Compared]) -> str:
     """As CSV, a line for each group of runs; losses as they are written in full."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     names = list(compared[0].settings) if compared else ["loss"]
-    writer.writerow([*names, *_NUMBERS])
-    for each in compared:
-        mean, deviation = each.difference or (math.nan, math.nan)
-        numbers = [each.mean, each.deviation, len(each.accuracies), mean, deviation]
-        writer.writerow(
-            [
-                *each.settings.values(),
-                each.measured_on,
-                *("" if math.isnan(value) else f"{value:.6g}" for value in numbers),
-                f"{each.noise_rate:.6g}",
-            ]
-        )
-    return stream.getvalue().rstrip("\n")
+    rows = [
+        [
+            *(*map(str, each.settings.values()), each.measured_on),
+            *(each.mean, each.deviation, len(each.accuracies)),
+            *(each.difference or (None, None)),
+            each.noise_rate,
+        ]
+        for each in compared
+    ]
+    return as_csv([*names, *_NUMBERS], rows)
 
 
 def _caption(compared: Sequence[Compared]) -> str:
@@ -70,29 +63,28 @@ def _cells(compared: Sequence[Compared]) -> list[list[str]]:
     names = list(compared[0].settings) if compared else ["loss"]
     kinds = {each.measured_on for each in compared}
     measured = f"{kinds.pop()} accuracy (%)" if len(kinds) == 1 else "accuracy (%)"
-    labels = dict(zip(*_losses(compared), strict=True))
+    losses = list(dict.fromkeys(str(each.settings["loss"]) for each in compared))
+    labels = dict(zip(losses, loss_labels(losses), strict=True))
     rows = [[*names, measured, "to the first", "wrong labels"]]
     for each in compared:
         shown = [
             labels[str(value)] if name == "loss" else str(value)
             for name, value in each.settings.items()
         ]
-        accuracy = f"{_spread(each.mean, each.deviation)} ({len(each.accuracies)})"
+        accuracy = f"{with_spread(each.mean, _known(each.deviation))} ({len(each.accuracies)})"
         if measured == "accuracy (%)":
             accuracy += f", {each.measured_on}"
-        difference = "" if each.difference is None else _spread(*each.difference, sign=True)
+        difference = ""
+        if each.difference is not None:
+            mean, deviation = each.difference
+            spread = with_spread(mean, _known(deviation)).partition(" ")[1:]
+            difference = signed(mean) + "".join(spread)
         rows.append([*shown, accuracy, difference, f"{each.noise_rate:.1%}"])
     return rows
 
 
-def _losses(compared: Sequence[Compared]) -> tuple[list[str], list[str]]:
-    written = list(dict.fromkeys(str(each.settings["loss"]) for each in compared))
-    return written, loss_labels(written)
-
-
-def _spread(mean: float, deviation: float, *, sign: bool = False) -> str:
-    text = signed(mean) if sign else f"{mean:.2f}"
-    return text if math.isnan(deviation) else f"{text} ± {deviation:.2f}"
+def _known(deviation: float) -> float | None:
+    return None if math.isnan(deviation) else deviation
 
 
 COMPARISONS: Mapping[str, Callable[[Sequence[Compared]], str]] = {

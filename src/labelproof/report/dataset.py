@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,55 +22,6 @@ NUMBERED_CLASSES = 20
 SHOWN_CONFUSIONS = 12
 EXACT_PIXELS = 64
 """Sides up to which the pixels of an image are shown as squares."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """An image as the page shows it; `true` is `None` where the label is the one it came with."""
-
-    address: str
-    given: str
-    true: str | None
-
-
-@dataclass(frozen=True)
-class Row:
-    """Images that carry the same label."""
-
-    name: str
-    images: int
-    wrong: int
-    samples: Sequence[Sample]
-
-
-@dataclass(frozen=True)
-class ClassCount:
-    """How often a class occurs before and after noise, and how many of the latter are wrong."""
-
-    name: str
-    before: int
-    after: int
-    wrong: int
-
-
-@dataclass(frozen=True)
-class Heat:
-    """A matrix to be drawn: with numbers if it is small, as a picture if not."""
-
-    title: str
-    rows: Sequence[tuple[str, Sequence[float]]]
-    address: str
-
-
-@dataclass(frozen=True)
-class Confusion:
-    """One way for a label to be wrong."""
-
-    true: str
-    given: str
-    intended: float
-    empirical: float
-    images: int
 
 
 def write_dataset_page(
@@ -116,7 +67,7 @@ def write_dataset_page(
         noisy=noisy is not None,
         own=not dataset.clean,
         rows=rows,
-        columns=min(max(len(row.samples) for row in rows), COLUMNS),
+        columns=min(max(len(row["samples"]) for row in rows), COLUMNS),
         num_classes=len(names),
         counts=_counts(names, labels, given),
         largest=int(max(np.bincount(labels).max(), np.bincount(given).max())),
@@ -167,63 +118,56 @@ def finding(dataset: Dataset, noisy: NoisyLabels | None) -> str:
 
 def _rows(
     dataset: Dataset, given: NDArray[np.int64], samples: int, generator: np.random.Generator
-) -> list[Row]:
+) -> list[dict[str, Any]]:
     """Rows of images with the same given label: first those that are right, then the others."""
     present = np.unique(given)
     shown = min(len(present), SHOWN_CLASSES, samples)
     chosen = np.sort(generator.choice(present, shown, replace=False))
-    rows: list[Row] = []
+    names, moved, rows = dataset.class_names, dataset.train.labels != given, []
+    images: Any = dataset.train.images
     for label in chosen:
         members = np.flatnonzero(given == label)
         drawn = generator.choice(members, min(samples // shown, len(members)), replace=False)
-        moved = dataset.train.labels != given
         drawn = drawn[np.lexsort((drawn, moved[drawn]))]
-        rows.append(
-            Row(
-                dataset.class_names[label],
-                len(members),
-                int(moved[members].sum()),
-                [_sample(dataset, int(index), given) for index in drawn],
-            )
-        )
+        shown_samples = [
+            {
+                "address": picture(images[index]),
+                "given": names[label],
+                "true": names[dataset.train.labels[index]] if moved[index] else None,
+            }
+            for index in drawn.tolist()
+        ]
+        wrong = int(moved[members].sum())
+        row = {"name": names[label], "images": len(members), "wrong": wrong}
+        rows.append({**row, "samples": shown_samples})
     return rows
-
-
-def _sample(dataset: Dataset, index: int, given: NDArray[np.int64]) -> Sample:
-    true = dataset.train.labels[index]
-    return Sample(
-        picture(dataset.train.images[index]),
-        dataset.class_names[given[index]],
-        dataset.class_names[true] if true != given[index] else None,
-    )
 
 
 def _counts(
     names: Sequence[str], before: NDArray[np.int64], after: NDArray[np.int64]
-) -> list[ClassCount]:
-    first = np.bincount(before, minlength=len(names))
-    second = np.bincount(after, minlength=len(names))
-    wrong = np.bincount(after[before != after], minlength=len(names))
+) -> list[dict[str, Any]]:
+    """How often a class occurs before and after noise, and how many of the latter are wrong."""
+    columns = {"before": before, "after": after, "wrong": after[before != after]}
+    counts = {key: np.bincount(part, minlength=len(names)) for key, part in columns.items()}
     return [
-        ClassCount(name, int(first[i]), int(second[i]), int(wrong[i]))
-        for i, name in enumerate(names)
+        {"name": name, **{key: int(sizes[label]) for key, sizes in counts.items()}}
+        for label, name in enumerate(names)
     ]
 
 
-def _heats(names: Sequence[str], noisy: NoisyLabels) -> list[Heat]:
-    return [
-        Heat(
-            title,
-            list(zip(names, matrix.tolist(), strict=True))
-            if len(names) <= NUMBERED_CLASSES
-            else [],
-            heat_picture(matrix) if len(names) > NUMBERED_CLASSES else "",
-        )
-        for title, matrix in (("meant", noisy.matrix), ("as it came out", noisy.empirical_matrix))
-    ]
+def _heats(names: Sequence[str], noisy: NoisyLabels) -> list[dict[str, Any]]:
+    """Matrices to be drawn: with numbers if they are small, as a picture if not."""
+    heats = []
+    for title, matrix in (("meant", noisy.matrix), ("as it came out", noisy.empirical_matrix)):
+        if len(names) <= NUMBERED_CLASSES:
+            rows = list(zip(names, matrix.tolist(), strict=True))
+            heats.append({"title": title, "rows": rows})
+        else:
+            heats.append({"title": title, "rows": [], "address": heat_picture(matrix)})
+    return heats
 
 
-def _confusions(names: Sequence[str], noisy: NoisyLabels) -> list[Confusion]:
+def _confusions(names: Sequence[str], noisy: NoisyLabels) -> list[dict[str, Any]]:
     """The most frequent ways to be wrong, for matrices too large for numbers."""
     if len(names) <= NUMBERED_CLASSES:
         return []
@@ -234,13 +178,13 @@ def _confusions(names: Sequence[str], noisy: NoisyLabels) -> list[Confusion]:
     order = np.argsort(-counts, axis=None, kind="stable")[:SHOWN_CONFUSIONS]
     pairs = [divmod(int(cell), len(names)) for cell in order]
     return [
-        Confusion(
-            names[true],
-            names[given],
-            float(noisy.matrix[true, given]),
-            float(empirical[true, given]),
-            int(counts[true, given]),
-        )
+        {
+            "true": names[true],
+            "given": names[given],
+            "intended": noisy.matrix[true, given],
+            "empirical": empirical[true, given],
+            "images": counts[true, given],
+        }
         for true, given in pairs
         if counts[true, given]
     ]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from labelproof.experiments.demo import Result, Row, rows, see_features
-from labelproof.report.figures import Curve, Scatter, draw_curves, draw_scatters
+from labelproof.data.classes import DIGITS
+from labelproof.experiments.curves import Line, Panel
+from labelproof.experiments.demo import Result, Row, embed_digits, rows
+from labelproof.report.figures import draw_curves, method_styles, to_svg
 from labelproof.report.page import write_page
+from labelproof.report.paper_figures import draw_embeddings
 
 SUFFIX = "+SR"
 ENOUGH_EPOCHS = 20
@@ -104,35 +107,25 @@ def _base(method: str) -> str | None:
 
 
 def _curves(results: Sequence[Result], metric: str, title: str, limits: tuple[float, float]) -> str:
-    methods = list(dict.fromkeys(result.method for result in results))
-    families = list(dict.fromkeys(_base(method) or method for method in methods))
-    curves = [
-        Curve(
-            label=method,
-            seeds=[r.record.curve[metric] for r in results if r.method == method],
-            color=families.index(_base(method) or method),
-            dashed=_base(method) is None,
-        )
+    methods = dict.fromkeys(result.method for result in results)
+    lines = [
+        Line(method, [r.record.curve[metric] for r in results if r.method == method])
         for method in methods
     ]
-    return draw_curves(curves, title=title, limits=limits)
+    panel = Panel(title, lines, results[0].run.configuration.epochs)
+    return draw_curves(panel, method_styles(panel), limits=limits)
 
 
 def _embedding(results: Sequence[Result]) -> str:
-    # Imported here: scikit-learn takes a second, and most commands do not need it.
-    from sklearn.manifold import TSNE
-
     first = min(result.seed for result in results)
-    chosen = [result for result in results if result.seed == first]
-    # Plain losses in one row and their regularised forms below them.
-    chosen.sort(key=lambda result: _base(result.method) is not None)
-    scatters = []
-    for result in chosen:
-        features, labels = see_features(result.run)
-        points = TSNE(init="pca", random_state=0, max_iter=500).fit_transform(features)
-        title = f"{result.method} ({result.record.final_accuracy:.1f}%)"
-        scatters.append(Scatter(title, points, labels))
-    names = [str(label) for label in range(10)]
+    embeddings = [
+        replace(
+            embed_digits(result.run),
+            method=_base(result.method) or result.method,
+            noise="plain" if _base(result.method) is None else "with SR",
+        )
+        for result in results
+        if result.seed == first
+    ]
     title = "Features of the test images (t-SNE)"
-    columns = max(1, -(-len(scatters) // 2))
-    return draw_scatters(scatters, title=title, class_names=names, columns=columns)
+    return to_svg(draw_embeddings(embeddings, title=title, class_names=DIGITS), title)

@@ -7,19 +7,14 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from labelproof.experiments.curves import Panel
 from labelproof.losses import format_loss, parse_loss
@@ -33,92 +28,38 @@ SOFT = "#57606a"
 _GREY = "#8a8f98"
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A metric by epoch for several seeds.
-
-    Attributes:
-        label: The method.
-        seeds: One list of values for each seed.
-        color: Index into the palette; a method and its regularised form share one.
-        dashed: Whether the line is dashed, as the plain forms are.
-    """
-
-    label: str
-    seeds: Sequence[Sequence[float]]
-    color: int
-    dashed: bool
+Styles = Mapping[str, tuple[str, bool]]
+"""For each line's name its colour, and whether it is dashed."""
 
 
-@dataclass(frozen=True)
-class Scatter:
-    """Points of the plane with a class each."""
-
-    title: str
-    points: NDArray[np.floating]
-    labels: NDArray[np.integer]
-
-
-def draw_curves(curves: Sequence[Curve], *, title: str, limits: tuple[float, float]) -> str:
+def draw_curves(panel: Panel, styles: Styles, *, limits: tuple[float, float]) -> str:
     """Draw mean curves with a band from the lowest to the highest seed; return SVG."""
     figure = Figure(figsize=(5.6, 3.6), layout="constrained")
     axes = figure.add_subplot()
-    for curve in curves:
-        plot_curve(axes, curve, color=PALETTE[curve.color % len(PALETTE)])
-    axes.set(title=title, xlabel="epoch", ylim=limits)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(alpha=0.25)
+    _plot(axes, panel, styles, limits=limits)
+    axes.set(title=panel.title)
     axes.legend(ncols=2, fontsize="small", frameon=False)
+    return to_svg(figure, panel.title)
+
+
+def _plot(
+    axes: Axes, panel: Panel, styles: Styles, *, limits: tuple[float, float] | None = None
+) -> None:
+    """Draw the mean of each line's seeds, and a band from the lowest to the highest."""
+    for line in panel.lines:
+        if line.seeds:
+            length = min(len(seed) for seed in line.seeds)
+            values = np.array([seed[:length] for seed in line.seeds])
+            epochs, (color, dashed) = np.arange(1, length + 1), styles[line.name]
+            style = (0, (4, 2)) if dashed else "solid"
+            axes.plot(epochs, values.mean(0), color=color, linestyle=style, label=line.name)
+            if len(values) > 1:
+                low, high = values.min(0), values.max(0)
+                axes.fill_between(epochs, low, high, color=color, alpha=0.15, lw=0)
+    axes.set(xlabel="epoch", xlim=(0, panel.epochs), ylim=limits)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.grid(alpha=0.25)
     soften(axes)
-    return _to_svg(figure, title)
-
-
-def plot_curve(axes: Axes, curve: Curve, *, color: str, width: float = 1.5) -> None:
-    """Draw the mean of a curve's seeds and a band from the lowest to the highest.
-
-    Args:
-        axes: Where to.
-        curve: At least one seed.
-        color: Of the line and the band.
-        width: Of the line.
-    """
-    length = min(len(seed) for seed in curve.seeds)
-    values = np.array([seed[:length] for seed in curve.seeds])
-    epochs = np.arange(1, length + 1)
-    style = (0, (4, 2)) if curve.dashed else "solid"
-    axes.plot(epochs, values.mean(0), color=color, linestyle=style, label=curve.label, lw=width)
-    if len(values) > 1:
-        axes.fill_between(epochs, values.min(0), values.max(0), color=color, alpha=0.15, lw=0)
-
-
-def draw_scatters(
-    scatters: Sequence[Scatter], *, title: str, class_names: Sequence[str], columns: int = 2
-) -> str:
-    """Draw scatter plots side by side with one legend of classes; return SVG."""
-    rows = -(-len(scatters) // columns)
-    figure = Figure(figsize=(3.0 * columns, 2.7 * rows + 0.4), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes, scatter in zip(grid.flat, scatters, strict=False):
-        for label, name in enumerate(class_names):
-            chosen = scatter.points[scatter.labels == label]
-            color = CLASS_COLORS[label % len(CLASS_COLORS)]
-            axes.scatter(*chosen.T, s=6, color=color, label=name, rasterized=True, lw=0)
-        axes.set(title=scatter.title, xticks=[], yticks=[])
-        soften(axes)
-    for axes in grid.flat[len(scatters) :]:
-        axes.set_axis_off()
-    handles, names = grid.flat[0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        names,
-        loc="outside lower center",
-        ncols=len(class_names),
-        frameon=False,
-        markerscale=2,
-        handletextpad=0.1,
-        columnspacing=0.9,
-    )
-    return _to_svg(figure, title)
 
 
 def soften(axes: Axes) -> None:
@@ -128,7 +69,8 @@ def soften(axes: Axes) -> None:
     axes.tick_params(color=_GREY)
 
 
-def _to_svg(figure: Figure, description: str) -> str:
+def to_svg(figure: Figure, description: str) -> str:
+    """A figure as SVG that stands in a page, with the description as its label."""
     figure.patch.set_alpha(0)
     for axes in figure.axes:
         axes.patch.set_alpha(0)
@@ -151,25 +93,13 @@ NO_RECORDS = "no records yet"
 _FAMILIES = ("CE", "FL", "GCE", "SCE", "APL", "NLNL")
 
 
-def count_rows(panels: Sequence[Panel], columns: int) -> int:
-    """Rows that panels fill.
-
-    >>> count_rows([Panel("a", [], 50)] * 5, 2)
-    3
-    """
-    return -(-len(panels) // columns)
-
-
 def make_places(figure: Figure, panels: Sequence[Panel], columns: int) -> list[Axes]:
     """One for each panel; what is left of the last row stays empty."""
-    axes = list(figure.subplots(count_rows(panels, columns), columns, squeeze=False).flat)
+    rows = -(-len(panels) // columns)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for left in axes[len(panels) :]:
         left.set_axis_off()
     return axes[: len(panels)]
-
-
-Styles = Mapping[str, tuple[str, bool]]
-"""For each line's name its colour, and whether it is dashed."""
 
 
 def method_styles(panel: Panel) -> Styles:
@@ -205,28 +135,15 @@ def draw_panels(
         styles: Of all lines.
         limits: Of what is measured, where they are known.
     """
-    nowhere = _missing_everywhere(panels)
     for axes, panel in zip(places, panels, strict=True):
-        for line in panel.lines:
-            if line.seeds:
-                color, dashed = styles[line.name]
-                curve = Curve(line.name, line.seeds, 0, dashed)
-                plot_curve(axes, curve, color=color)
-        title = wrap_to(_width(axes), panel.title, size=11.5)
-        axes.set(title=title, xlabel="epoch", xlim=(0, panel.epochs))
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        if limits:
-            axes.set_ylim(*limits)
-        axes.grid(alpha=0.25)
-        soften(axes)
-        # What no panel has is said once, beside the legend.
-        missing = [name for name in panel.missing if name not in nowhere]
+        _plot(axes, panel, styles, limits=limits)
+        axes.set(title=wrap_to(_width(axes), panel.title, size=11.5))
         if len(panel.missing) == len(panel.lines):
             axes.set(yticks=[])
             axes.grid(visible=False)
             _note(axes, 0.5, NO_RECORDS, size=11)
-        elif missing:
-            without = wrap_to(_width(axes), f"without {', '.join(missing)}", size=8)
+        elif panel.missing:
+            without = wrap_to(_width(axes), f"without {', '.join(panel.missing)}", size=8)
             _note(axes, 0.07, without, size=8)
 
 
@@ -239,12 +156,6 @@ def _width(axes: Axes) -> float:
     return width / columns - 0.4
 
 
-def _missing_everywhere(panels: Sequence[Panel]) -> set[str]:
-    """What to say beside the legend; where nothing is there at all, the panels say so."""
-    missing = set.intersection(*(set(panel.missing) for panel in panels))
-    return missing if len(missing) < len(panels[0].lines) else set()
-
-
 def make_handles(styles: Styles) -> list[Line2D]:
     """Entries of a legend.
 
@@ -255,20 +166,6 @@ def make_handles(styles: Styles) -> list[Line2D]:
         Line2D([], [], color=color, linestyle=(0, (4, 2)) if dashed else "solid", label=name)
         for name, (color, dashed) in styles.items()
     ]
-
-
-def remark_on(panels: Sequence[Panel]) -> str:
-    """What there is to say about lines in all panels; beside their names there is no room.
-
-    >>> from labelproof.experiments.curves import Line
-    >>> remark_on([Panel("a", [Line("CE", [[50.0] * 3]), Line("FL", [])], epochs=3)])
-    'no records yet: FL'
-    """
-    nowhere = _missing_everywhere(panels)
-    if not nowhere:
-        return ""
-    names = [line.name for line in panels[0].lines if line.name in nowhere]
-    return f"{NO_RECORDS}: {', '.join(names)}"
 
 
 def _note(axes: Axes, height: float, text: str, *, size: float) -> None:
@@ -317,61 +214,6 @@ def _usual_arguments(name: str) -> list[str]:
     return found[3].split(",") if found else []
 
 
-_NOTE_SIZE = 9
-_ROW = 0.25
-"""Inches that a line of a legend takes."""
-
-
-def legend_below(figure: Figure, handles: Sequence[Line2D], *, note: str, columns: int) -> None:
-    """Put a legend under all panels, in as many columns as the width has room for.
-
-    Where it needs more than two lines the figure grows by the others, so that panels stay as large
-    as they are.
-
-    Args:
-        figure: Whose.
-        handles: Its entries; their labels are folded where one alone is too wide.
-        note: What is said above the entries, if anything.
-        columns: At most so many.
-
-    Example:
-        >>> figure = Figure((4, 3))
-        >>> handles = [Line2D([], [], label=f"a method with a long name {n}") for n in range(4)]
-        >>> legend_below(figure, handles, note="", columns=4)
-        >>> figure.legends[0]._ncols
-        1
-    """
-    width = figure.get_figwidth()
-    for handle in handles:
-        handle.set_label(wrap_to(width - 1, str(handle.get_label()), size=11))
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    for wanted in range(min(columns, len(handles)), 0, -1):
-        legend = figure.legend(
-            handles=handles, loc="outside lower center", ncols=wanted, frameon=False
-        )
-        _say(legend, wrap_to(width - 0.5, note, size=_NOTE_SIZE))
-        if wanted == 1 or legend.get_window_extent(renderer).width <= 0.98 * figure.bbox.width:
-            lines = [str(handle.get_label()).count("\n") + 1 for handle in handles]
-            height = sum(max(lines[at : at + wanted]) for at in range(0, len(lines), wanted))
-            figure.set_figheight(figure.get_figheight() + _ROW * max(height - 2, 0))
-            return
-        legend.remove()
-
-
-def legend_inside(axes: Axes, handles: Sequence[Line2D], *, note: str, width: float) -> None:
-    """Put a legend in the place of a panel.
-
-    Args:
-        axes: The place, in which nothing is drawn then.
-        handles: Its entries.
-        note: What is said above them, if anything.
-        width: Of the place, in inches.
-    """
-    axes.set_axis_off()
-    legend = axes.legend(handles=handles, loc="center", frameon=False)
-    _say(legend, wrap_to(width, note, size=_NOTE_SIZE))
-
-
 def wrap_to(width: float, text: str, *, size: float) -> str:
     """Fold a text that is wider than so many inches in letters of a size, as far as can be guessed.
 
@@ -396,9 +238,3 @@ def _break(word: str, letters: int) -> list[str]:
         else:
             lines.append(part)
     return [line[at : at + letters] for line in lines for at in range(0, len(line), letters)]
-
-
-def _say(legend: Legend, note: str) -> None:
-    if note:
-        legend.set_title(note, prop=FontProperties(size=_NOTE_SIZE))
-        legend.get_title().set(color=SOFT, multialignment="center")

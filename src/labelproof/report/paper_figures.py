@@ -25,22 +25,17 @@ from labelproof.experiments.curves import (
     sweep_panels,
 )
 from labelproof.experiments.embeddings import MOST_CLASSES, Embedding
-from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.records import RecordStore
 from labelproof.report.figures import (
     CLASS_COLORS,
     PALETTE,
     SOFT,
     Styles,
-    count_rows,
     draw_panels,
-    legend_below,
-    legend_inside,
     loss_labels,
     make_handles,
     make_places,
     method_styles,
-    remark_on,
     soften,
     wrap_to,
 )
@@ -50,8 +45,6 @@ SUFFIXES = (".svg", ".png", ".pdf")
 """What a figure can be saved as."""
 
 _INK = "#1c2128"
-_SHORT = 12
-"""Letters of a name that has room in a legend beside the panels."""
 _STYLE: Any = {
     "font.size": 11,
     "axes.titlesize": 11.5,
@@ -89,15 +82,23 @@ class FigureKind:
 
     Attributes:
         summary: One line for a list of figures.
+        title: Above all panels; the dataset is put into its place.
         datasets: What it can be drawn for; the first is the paper's, or the first of the paper's.
         panels: From records and a dataset to what is drawn.
-        draw: From panels and a dataset to a figure.
+        styles: From a panel to the styles of the lines of all.
+        across: Panels in a row.
+        size: Of a panel, in inches.
+        limits: Of what is measured, where they are known.
     """
 
     summary: str
+    title: str
     datasets: tuple[str, ...]
     panels: Panels
-    draw: Callable[[Sequence[Panel], str], Figure]
+    styles: Callable[[Panel], Styles]
+    across: int
+    size: tuple[float, float]
+    limits: tuple[float, float] | None = None
 
     def has_records(self, store: RecordStore, dataset: str) -> bool:
         """Whether there is anything to draw."""
@@ -128,8 +129,24 @@ def draw_figure(
         ['no records yet']
     """
     kind = FIGURES[name]
+    panels = kind.panels(store, dataset, methods=methods, columns=columns)
+    styles, across = kind.styles(panels[0]), min(kind.across, len(panels))
+    width, height = kind.size
     with house_style():
-        return kind.draw(kind.panels(store, dataset, methods=methods, columns=columns), dataset)
+        figure = Figure(
+            (max(width * across, 6.3), height * -(-len(panels) // across) + 1.2),
+            layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.1),
+        )
+        title = kind.title.format(DATASETS[dataset])
+        figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
+        draw_panels(make_places(figure, panels, across), panels, styles, limits=kind.limits)
+        figure.legend(
+            handles=make_handles(styles),
+            loc="outside lower center",
+            ncols=max(across, 3),
+            frameon=False,
+        )
+    return figure
 
 
 def house_style() -> Any:
@@ -147,110 +164,69 @@ def save_figure(figure: Figure, path: Path) -> None:
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     path.parent.mkdir(parents=True, exist_ok=True)
     with house_style():
-        figure.savefig(path, dpi=200, metadata=dates.get(path.suffix.lower()))
+        # Around all there is: a legend of long losses is wider than the panels.
+        figure.savefig(path, dpi=200, bbox_inches="tight", metadata=dates.get(path.suffix.lower()))
 
 
-def _draw_accuracy(panels: Sequence[Panel], dataset: str) -> Figure:
-    title = f"Test accuracy (%) by epoch, {DATASETS[dataset]}"
-    styles = method_styles(panels[0])
-    whole = sum(len(GRIDS[kind].columns) for kind in ("symmetric", "asymmetric"))
-    if len(panels) < whole or max(map(len, styles)) > _SHORT:
-        columns = min(5, len(panels))
-        figure = _figure(max(2.5 * columns, 6.3), 2.4 * count_rows(panels, columns) + 1.2, title)
-        draw_panels(make_places(figure, panels, columns), panels, styles)
-        _legend_below(figure, panels, styles, columns=columns)
-        return figure
-    figure = _figure(12.6, 5.8, title)
-    grid = figure.subplots(2, 5)
-    # As in the paper: symmetric noise above, asymmetric below, and room for a legend beside it.
-    draw_panels([*grid[0], *grid[1, 1:]], panels, styles)
-    legend_inside(grid[1, 0], make_handles(styles), note=remark_on(panels), width=12.6 / 5 - 0.5)
-    return figure
-
-
-def _draw_sparse(panels: Sequence[Panel], dataset: str) -> Figure:
-    rows = count_rows(panels, 2)
-    figure = _figure(9.5, 3.4 * rows + 1.2, f"Sparse rate and accuracy, {DATASETS[dataset]}")
-    styles = method_styles(panels[0])
-    draw_panels(make_places(figure, panels, 2), panels, styles, limits=(-2, 102))
-    _legend_below(figure, panels, styles, columns=3)
-    return figure
-
-
-def _draw_sweep(name: str, panels: Sequence[Panel], dataset: str) -> Figure:
-    columns = min(2, len(panels))
-    title = f"Test accuracy (%) for different {SWEEPS[name]}, {DATASETS[dataset]}, symmetric 0.6"
-    figure = _figure(4.4 * columns + 2.2, 3.4 * count_rows(panels, columns) + 1, title)
-    shades, last = colormaps["viridis"], max(len(panels[0].lines) - 1, 1)
-    styles = {
+def _shades(panel: Panel) -> Styles:
+    """From dark to light in the order of the lines."""
+    shades, last = colormaps["viridis"], max(len(panel.lines) - 1, 1)
+    return {
         line.name: (to_hex(shades(0.88 * number / last)), False)
-        for number, line in enumerate(panels[0].lines)
+        for number, line in enumerate(panel.lines)
     }
-    draw_panels(make_places(figure, panels, columns), panels, styles)
-    _legend_below(figure, panels, styles, columns=3 * columns)
-    return figure
 
 
-def _draw_memorisation(panels: Sequence[Panel], dataset: str) -> Figure:
-    # A row for each method, of as many rates as it has.
-    rates = len({panel.title.rpartition(" ")[2] for panel in panels})
-    columns = rates if rates > 1 else min(4, len(panels))
-    title = f"What becomes of the training labels (%), {DATASETS[dataset]}"
-    size = (max(2.75 * columns, 6.6), 2.4 * count_rows(panels, columns) + 1.2)
-    figure = _figure(*size, title)
-    styles = {
-        name: (PALETTE[number], dashed)
-        for number, (name, dashed) in enumerate(
-            zip(FITTED.values(), (False, False, True), strict=True)
-        )
-    }
-    draw_panels(make_places(figure, panels, columns), panels, styles, limits=(-2, 102))
-    _legend_below(figure, panels, styles, columns=3)
-    return figure
+def _fates(_: Panel) -> Styles:
+    """What becomes of labels; dashed, where the true class is predicted instead."""
+    names = zip(FITTED.values(), PALETTE, strict=False)
+    return {name: (color, "true class" in name) for name, color in names}
 
 
 FIGURES: Mapping[str, FigureKind] = {
     "accuracy": FigureKind(
         "accuracy of every method by epoch, a panel for each kind and rate of noise",
+        "Test accuracy (%) by epoch, {}",
         ("mnist", "cifar10", "cifar100"),
         accuracy_panels,
-        _draw_accuracy,
+        method_styles,
+        across=5,
+        size=(2.5, 2.4),
     ),
     "sparse": FigureKind(
         "sparse rate and accuracy by epoch, symmetric noise 0.8",
+        "Sparse rate and accuracy, {}",
         ("mnist", "cifar10", "cifar100"),
         sparse_panels,
-        _draw_sparse,
+        method_styles,
+        across=2,
+        size=(4.75, 3.4),
+        limits=(-2, 102),
     ),
     "memorisation": FigureKind(
         "shares of right and wrong labels that are fitted, CE against CE+SR; not in the paper",
+        "What becomes of the training labels (%), {}",
         ("mnist", "cifar10", "cifar100"),
         memorisation_panels,
-        _draw_memorisation,
+        _fates,
+        across=4,
+        size=(2.75, 2.4),
+        limits=(-2, 102),
     ),
     **{
         name: FigureKind(
             f"accuracy by epoch for different {symbol}, symmetric noise 0.6",
+            f"Test accuracy (%) for different {symbol}, {{}}, symmetric 0.6",
             ("cifar10",),
             partial(sweep_panels, name),
-            partial(_draw_sweep, name),
+            _shades,
+            across=2,
+            size=(5.5, 3.4),
         )
         for name, symbol in SWEEPS.items()
     },
 }
 """What can be drawn from records, by name."""
-
-
-def _legend_below(figure: Figure, panels: Sequence[Panel], styles: Styles, *, columns: int) -> None:
-    legend_below(figure, make_handles(styles), note=remark_on(panels), columns=columns)
-
-
-def _figure(width: float, height: float, title: str) -> Figure:
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.1)
-    figure = Figure((width, height), layout=layout)
-    figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
-    return figure
-
 
 _PANEL = 2.7
 """Inches, of either side."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, replace
+from typing import TypeAlias
+
+import pandas as pd
+from markupsafe import Markup, escape
 
 from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.tables import Comparison, Entry, ResultTable, compare, tolerance
@@ -31,20 +33,9 @@ _LATEX = {
 }
 
 
-@dataclass(frozen=True)
-class Text:
-    """What stands in a cell; the first part is bold where it is among the best."""
-
-    bold: str
-    rest: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a method's: what was measured, what was published, or the difference."""
-
-    kind: str
-    texts: Sequence[Text]
+Line: TypeAlias = tuple[str, list[str]]
+"""A line of a method's (measured, published, or the difference) and its cells; `**best**`."""
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 
 def table_markdown(table: ResultTable) -> str:
@@ -61,10 +52,9 @@ def table_markdown(table: ResultTable) -> str:
     """
     rows = [["method", "", *table.columns]]
     for method, lines in _rows(table):
-        for number, line in enumerate(lines):
-            texts = [(f"**{text.bold}**" if text.bold else "") + text.rest for text in line.texts]
+        for number, (kind, texts) in enumerate(lines):
             name = method.replace("|", "\\|").replace("*", "\\*") if number == 0 else ""
-            rows.append([name, line.kind, *texts])
+            rows.append([name, kind, *texts])
     return f"{caption(table)}\n\n{align_markdown(rows)}"
 
 
@@ -101,12 +91,9 @@ def table_latex(table: ResultTable) -> str:
     for method, lines in _rows(table):
         if body:
             body.append(r"    \addlinespace")
-        for number, line in enumerate(lines):
-            texts = [
-                (rf"\textbf{{{_latex(text.bold)}}}" if text.bold else "") + _latex(text.rest)
-                for text in line.texts
-            ]
-            cells = [_latex(method) if number == 0 else "", line.kind, *texts]
+        for number, (kind, texts) in enumerate(lines):
+            bold = [_BOLD.sub(r"\\textbf{\1}", _latex(text)) for text in texts]
+            cells = [_latex(method) if number == 0 else "", kind, *bold]
             body.append("    " + " & ".join(cells) + r" \\")
     head = ["method", "", *table.columns]
     return _latex_frame(caption(table), f"ll{'r' * len(table.columns)}", head, body)
@@ -161,6 +148,7 @@ def table_html(table: ResultTable) -> str:
         caption=caption(table),
         columns=table.columns,
         rows=_rows(table),
+        bold=lambda text: Markup(_BOLD.sub(r"<strong>\1</strong>", str(escape(text)))),  # noqa: S704
         command=f"labelproof table {table.table} --dataset {table.dataset} --format html",
     )
 
@@ -177,21 +165,27 @@ def table_csv(table: ResultTable) -> str:
         >>> print(table_csv(empty).splitlines()[1])
         symmetric,mnist,CE,0.0,,,0,99.15,0.05,,,
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_CSV)
-    for entry in table.entries.values():
-        cell, paper = entry.cell, entry.published
-        numbers = (entry.mean, entry.std)
-        published = (paper.mean, paper.std) if paper else (None, None)
-        writer.writerow(
-            [cell.table, cell.dataset, cell.method, cell.column]
-            + [_short(number) for number in numbers]
-            + [entry.n]
-            + [_short(number) for number in (*published, entry.difference)]
-            + [_short(number) for number in (_best(entry).mean, _best(entry).std)]
-        )
-    return stream.getvalue().removesuffix("\n")
+    rows = [
+        [
+            *astuple(entry.cell),
+            *(entry.mean, entry.std, entry.n),
+            *(entry.published or (None, None)),
+            *(entry.difference, _best(entry).mean, _best(entry).std),
+        ]
+        for entry in table.entries.values()
+    ]
+    return as_csv(_CSV, [[_rounded(value) for value in row] for row in rows])
+
+
+def as_csv(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Rows as comma-separated values, numbers to six digits.
+
+    >>> print(as_csv(["loss", "mean", "std"], [["ce", 91.2345678, None]]))
+    loss,mean,std
+    ce,91.2346,
+    """
+    table = pd.DataFrame(rows, columns=list(head))
+    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n").removesuffix("\n")
 
 
 FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
@@ -260,19 +254,15 @@ def _rows(table: ResultTable) -> list[tuple[str, list[Line]]]:
     for method in table.methods:
         entries = [table[method, column] for column in table.columns]
         ours = [_ours(entry, bold=method in best[entry.cell.column]) for entry in entries]
-        published = [Text("", _paper(entry)) for entry in entries]
-        if GRIDS[table.table].later:
-            lines = [Line("last", ours)]
-            if any(entry.n for entry in entries):
-                lines.append(Line("best", [_ours(_best(entry), bold=False) for entry in entries]))
-            if table.is_published(method):
-                lines.append(Line("published", published))
-            rows.append((method, lines))
-            continue
-        lines = [Line("ours", ours)]
+        published = [_paper(entry) for entry in entries]
+        later = GRIDS[table.table].later
+        lines: list[Line] = [("last" if later else "ours", ours)]
+        if later and any(entry.n for entry in entries):
+            lines.append(("best", [_ours(_best(entry)) for entry in entries]))
         if table.is_published(method):
-            lines.append(Line("paper", published))
-            lines.append(Line("difference", [Text("", _difference(entry)) for entry in entries]))
+            lines.append(("published" if later else "paper", published))
+            if not later:
+                lines.append(("difference", [_difference(entry) for entry in entries]))
         rows.append((method, lines))
     return rows
 
@@ -281,28 +271,32 @@ def _best(entry: Entry) -> Entry:
     return replace(entry, accuracies=entry.best)
 
 
-def _ours(entry: Entry, *, bold: bool) -> Text:
+def _ours(entry: Entry, *, bold: bool = False) -> str:
     if entry.mean is None:
-        return Text("", MISSING)
-    value = f"{entry.mean:.2f}"
-    spread = f" ± {entry.std:.2f}" if entry.std is not None else ""
-    rest = f"{spread} ({entry.n})"
-    return Text(value, rest) if bold else Text("", value + rest)
+        return MISSING
+    whole = f"{with_spread(entry.mean, entry.std)} ({entry.n})"
+    return re.sub(r"^\S+", r"**\g<0>**", whole) if bold else whole
+
+
+def with_spread(mean: float, deviation: float | None) -> str:
+    """A mean and, where it is known, the standard deviation.
+
+    >>> with_spread(91.345, 0.2), with_spread(91.3, None)
+    ('91.34 ± 0.20', '91.30')
+    """
+    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
 
 
 def _paper(entry: Entry) -> str:
-    if entry.published is None:
-        return MISSING
-    mean, std = entry.published
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+    return MISSING if entry.published is None else with_spread(*entry.published)
 
 
 def _difference(entry: Entry) -> str:
     return MISSING if entry.difference is None else signed(entry.difference)
 
 
-def _short(number: float | None) -> str:
-    return "" if number is None else f"{round(number, 4) + 0.0:g}"
+def _rounded(value: object) -> object:
+    return round(value, 4) + 0.0 if isinstance(value, float) else value
 
 
 def _latex(text: str) -> str:
@@ -353,11 +347,11 @@ def summary_csv(comparisons: Sequence[Comparison]) -> str:
     table,dataset,cells,measured,within
     symmetric,mnist,0,0,0
     """
-    lines = [("table", "dataset", "cells", "measured", "within")]
-    for found in comparisons:
-        cells, measured, within = found.cells, found.measured, len(found.within)
-        lines.append((found.table, found.dataset, str(cells), str(measured), str(within)))
-    return "\n".join(",".join(line) for line in lines)
+    rows = [
+        (found.table, found.dataset, found.cells, found.measured, len(found.within))
+        for found in comparisons
+    ]
+    return as_csv(("table", "dataset", "cells", "measured", "within"), rows)
 
 
 SUMMARIES: Mapping[str, Callable[[Sequence[Comparison]], str]] = {
@@ -432,22 +426,9 @@ def _seeds(found: Comparison) -> str:
 
 
 def _outside(entry: Entry) -> list[str]:
-    assert entry.mean is not None  # noqa: S101
-    assert entry.published is not None  # noqa: S101
-    assert entry.difference is not None  # noqa: S101
     cell = entry.cell
-    ours = f"{entry.mean:.2f}" + ("" if entry.std is None else f" ± {entry.std:.2f}")
-    mean, std = entry.published
-    return [
-        TABLES[cell.table],
-        DATASETS[cell.dataset],
-        cell.method,
-        cell.column,
-        f"{ours} ({entry.n})",
-        f"{mean:.2f}" + ("" if std is None else f" ± {std:.2f}"),
-        signed(entry.difference),
-        f"{tolerance(entry):.2f}",
-    ]
+    place = [TABLES[cell.table], DATASETS[cell.dataset], cell.method, cell.column]
+    return [*place, _ours(entry), _paper(entry), _difference(entry), f"{tolerance(entry):.2f}"]
 
 
 def _missing(found: Comparison) -> str:

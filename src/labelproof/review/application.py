@@ -5,30 +5,30 @@ It needs the extra `review`; what does not (decisions, their export) is in files
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
 from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
-from labelproof.ranges import whole
+from labelproof.ranges import whole, within
 from labelproof.report.audit_words import caution, export_name
 from labelproof.report.page import keep_direction, templates
 from labelproof.report.typical import Typical
@@ -42,19 +42,8 @@ _SIDE, _ZOOMED = 1024, 4096
 LARGEST = 1 << 20
 """Bytes of a request's body."""
 
-IDLE = 10.0
-"""Seconds that a connection may stay without a whole request."""
-
-_STATIC = {
-    "review.js": "text/javascript",
-    "server.js": "text/javascript",
-    "shelf.js": "text/javascript",
-    "card.js": "text/javascript",
-    "chooser.js": "text/javascript",
-    "filters.js": "text/javascript",
-    "review.css": "text/css",
-    "icon.svg": "image/svg+xml",
-}
+# Some systems have other ideas of these, and a browser runs no script of another type.
+_MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
 def make_application(audit: Audit, samples: Samples, decisions: Decisions, token: str) -> ASGIApp:
@@ -260,11 +249,10 @@ class _Pages:
 
 
 def _static(request: Request) -> Response:
-    file = request.path_params["file"]
-    if file not in _STATIC:
-        raise HTTPException(404, "There is no such file.")
-    content = (resources.files("labelproof.review") / "static" / file).read_bytes()
-    return Response(content, media_type=_STATIC[file])
+    for file in (resources.files("labelproof.review") / "static").iterdir():
+        if file.name == request.path_params["file"]:
+            return Response(file.read_bytes(), media_type=_MEDIA_TYPES[Path(file.name).suffix])
+    raise HTTPException(404, "There is no such file.")
 
 
 def _json(values: object) -> Response:
@@ -273,31 +261,20 @@ def _json(values: object) -> Response:
 
 
 async def _asked(request: Request) -> dict[str, Any]:
-    try:
-        values = json.loads(await asyncio.wait_for(_body(request), IDLE))
-    except asyncio.TimeoutError:
-        raise HTTPException(408, "The request did not come to its end.") from None
-    if not isinstance(values, dict):
-        raise TypeError(f"expected an object with what is decided, got {type(values).__name__}")
-    return values
-
-
-async def _body(request: Request) -> bytes:
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > LARGEST:
             raise HTTPException(413, f"Expected at most {LARGEST} bytes.")
-    return body
+    values = json.loads(body)
+    if not isinstance(values, dict):
+        raise TypeError(f"expected an object with what is decided, got {type(values).__name__}")
+    return values
 
 
 def _revision(given: Any) -> int:
-    revision = whole("since", given, 0)
-    if revision >= 1 << 63:  # more than the file of decisions can count
-        raise ValueError(
-            f"since: expected a revision, got a number of {revision.bit_length()} bits"
-        )
-    return revision
+    # The file of decisions counts to 2**63.
+    return int(within("since", whole("since", given), 0, 1 << 62))
 
 
 def _number(text: str | None) -> int | None:
@@ -346,27 +323,23 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        if scope["type"] != "http":
-            await self._application(scope, receive, send)
-            return
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
             await send(message)
 
-        refusal = self._refusal(scope)
-        if refusal:
-            await _answer(send_guarded, 403, refusal)
-            return
+        answer = self._application
+        if refusal := self._refusal(scope):
+            answer = PlainTextResponse(refusal, 403)
         inside = {**scope, "root_path": f"{scope.get('root_path', '')}/{self._token}"}
-        await self._application(inside, receive, send_guarded)
+        await answer(inside, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> str:
         """Why a request is not answered; nothing where it is."""
-        hosts = _hosts(scope["server"][1])
-        host = _header(scope["headers"], b"host").lower()
-        if host not in hosts:
+        port, headers = scope["server"][1], Headers(scope=scope)
+        hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost")]
+        if headers.get("host", "").lower() not in hosts:
             return f"This review is at {' or '.join(hosts)}, and at no other name."
         first = scope["path"].split("/", 2)[1:2]
         if not secrets.compare_digest("".join(first).encode(), self._token.encode()):
@@ -376,56 +349,6 @@ class Guard:
             )
         origins = [f"http://{name}" for name in hosts]
         writes = scope["method"] not in ("GET", "HEAD")
-        if writes and _header(scope["headers"], b"origin").lower() not in origins:
+        if writes and headers.get("origin", "").lower() not in origins:
             return "Decisions are taken on the review's own page only."
         return ""
-
-
-def _hosts(port: int) -> list[str]:
-    names = ["127.0.0.1", "localhost"]
-    return [f"{name}:{port}" for name in names] + names * (port == 80)
-
-
-def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in headers if key == name), "")
-
-
-async def _answer(send: Send, status: int, text: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})
-
-
-class ImpatientProtocol(H11Protocol):
-    """Closes a connection that sends no whole head of a request for `IDLE` seconds.
-
-    uvicorn itself does so only between two requests of a connection.
-    """
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start to wait."""
-        super().connection_made(transport)
-        self._expect()
-
-    def data_received(self, data: bytes) -> None:
-        """Stop waiting where this completes the head of a request."""
-        super().data_received(data)
-        self._expect()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
-        super().connection_lost(exc)
-        self._forget()
-
-    def _expect(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._forget()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(IDLE, self.transport.close)
-
-    def _forget(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None

@@ -251,19 +251,14 @@ class Decisions:
         # on network drives and in folders that can only be read, where a write-ahead log does not.
         self._file.execute("PRAGMA synchronous = EXTRA")
         version = self._file.execute("PRAGMA user_version").fetchone()[0]
-        if version > _VERSION:
+        if version not in (0, _VERSION):
             raise ValueError(
                 f"{self.path}: expected decisions of version {_VERSION}, got version {version}; "
-                "a later labelproof made it"
+                "another labelproof made it"
             )
         if version == 0:
             self._file.executescript(
                 f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
-            )
-        elif version == 1:  # nobody is to decide again
-            self._file.executescript(
-                "BEGIN IMMEDIATE; ALTER TABLE decisions ADD COLUMN batch INTEGER; "
-                f"PRAGMA user_version = {_VERSION}; COMMIT;"
             )
 
     def _add(

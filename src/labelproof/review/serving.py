@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib.util
 import secrets
 import socket
@@ -69,13 +68,13 @@ def make_server(audit: Audit, samples: Samples, decisions: Decisions, token: str
     """The server of a review, which answers at `/TOKEN/` alone; see `serve`."""
     import uvicorn
 
-    from labelproof.review.application import ImpatientProtocol, make_application
+    from labelproof.review.application import make_application
 
     return uvicorn.Server(
         uvicorn.Config(
             make_application(audit, samples, decisions, token),
             loop="asyncio",
-            http=ImpatientProtocol,
+            http="h11",
             ws="none",
             lifespan="off",
             log_level="error",
@@ -97,13 +96,8 @@ def _listen(port: int) -> socket.socket:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        if error.errno == errno.EADDRINUSE:
-            reason = f"port: {port} is used by another program; choose another, or 0 for a free one"
-        elif error.errno == errno.EACCES:
-            reason = (
-                f"port: {port} is not open to users; choose one above 1023, or 0 for a free one"
-            )
-        else:
-            raise
-        raise OSError(reason) from error
+        raise OSError(
+            f"port: {port} cannot be used ({error.strerror}); choose one above 1023, or 0 for a "
+            "free one"
+        ) from error
     return listener

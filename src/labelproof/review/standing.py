@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.folder import Audit
 from labelproof.data.notices import count
-from labelproof.ranges import choose
+from labelproof.ranges import choose, within
 from labelproof.review.decisions import CHOICES, Decision, Decisions, plain_choice
 
 SCOPES = ("suspects", "everything")
@@ -67,14 +67,9 @@ class Review:
         self._classes = {name: label for label, name in enumerate(audit.class_names)}
         self._turn = threading.Lock()
         self._revision = 0
-        self._places: dict[tuple[str, str], int] = {}
-        self._twins: dict[int, list[int]] = {}
         names = (audit.class_names[label] for label in audit.findings.given.tolist())
-        for place, key in enumerate(zip(audit.samples, names, strict=True)):
-            # A table can list a file twice; with one label, one decision is about both.
-            first = self._places.setdefault(key, place)
-            if first != place:
-                self._twins.setdefault(first, [first]).append(place)
+        keys = zip(audit.samples, names, strict=True)
+        self._places = {key: place for place, key in enumerate(keys)}
         self.refresh()
         self.stale = self._find_stale()
 
@@ -92,11 +87,10 @@ class Review:
             label: The class, for `"another"`.
         """
         audit = self.audit
-        if not 0 <= place < len(audit.samples):
-            raise ValueError(f"place: expected one of {len(audit.samples):,} samples, got {place}")
-        if label is not None and not 0 <= label < len(audit.class_names):
-            raise ValueError(f"label: expected one of {len(self._classes):,} classes, got {label}")
         names, findings = audit.class_names, audit.findings
+        within("place", place, 0, len(audit.samples) - 1)
+        if label is not None:
+            within("label", label, 0, len(names) - 1)
         given = names[findings.given[place]]
         plain, wanted = plain_choice(
             choice,
@@ -116,16 +110,13 @@ class Review:
             suggested: The class that is suggested for them.
         """
         audit, names = self.audit, self.audit.class_names
-        for name, label in (("given", given), ("suggested", suggested)):
-            if not 0 <= label < len(names):
-                raise ValueError(f"{name}: expected one of {len(names):,} classes, got {label}")
-        if given == suggested:
+        within("given", given, 0, len(names) - 1)
+        if within("suggested", suggested, 0, len(names) - 1) == given:
             raise ValueError(f"suggested: expected another class than the given one, got {given}")
         with self._turn:
             self._refresh()
             places: list[int] = self.queue(given=given, suggested=suggested).tolist()
-            # A file that is listed twice with one label is decided about once.
-            samples = dict.fromkeys(audit.samples[place] for place in places)
+            samples = (audit.samples[place] for place in places)
             self.decisions.accept((one, names[given], names[suggested]) for one in samples)
             self._refresh()
         return len(places)
@@ -152,12 +143,8 @@ class Review:
             since: The revision; 0 for all that stands.
         """
         found = self.decisions.latest(since=since)
-        return {
-            place: self.decision(place)
-            for key in found
-            if key in self._places
-            for place in self._alike(self._places[key])
-        }
+        places = [self._places[key] for key in found if key in self._places]
+        return {place: self.decision(place) for place in places}
 
     def decision(self, place: int) -> tuple[str, int | None] | None:
         """The choice about a sample and the class it is to have, `None` where it is undecided."""
@@ -241,9 +228,6 @@ class Review:
     def _within(self, scope: str) -> NDArray[np.int64]:
         return self._suspects if choose("scope", scope, SCOPES) == "suspects" else self._order
 
-    def _alike(self, place: int) -> list[int]:
-        return self._twins.get(place, [place])
-
     def _refresh(self) -> int:
         revision = self.decisions.revision
         if revision != self._revision:
@@ -260,9 +244,8 @@ class Review:
             if decision is not None and self._applies(decision):
                 choice = CHOICES.index(decision.choice)
                 label = _OPEN if decision.label is None else self._classes[decision.label]
-            for each in self._alike(place):
-                self.choices[each] = choice
-                self.labels[each] = label
+            self.choices[place] = choice
+            self.labels[place] = label
 
     def _applies(self, decision: Decision) -> bool:
         """Whether its class is one of the audit's still."""

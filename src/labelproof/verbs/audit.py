@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from labelproof.audit.folder import INSIDE, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import audit_given
-from labelproof.audit.predictions import PredictionSource, match_predictions, read_labels
+from labelproof.audit.predictions import PredictionSource, read_labels
 from labelproof.data.classes import UnusableSamplesError
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
@@ -35,7 +35,6 @@ from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import (
     describe_audit,
     describe_folder,
-    describe_given,
     stem_of,
 )
 
@@ -197,11 +196,7 @@ def plan_audit(
                     run = load_run(run, request.device, network=network)
             return run.audit(human_labels=request.human, data_root=reading.root, progress=reporter)
 
-        run = data.folder if isinstance(data, Run) else data
-        said = (
-            f"Data: what {run} was trained on\nIts network is asked about them; nothing is trained"
-        )
-        return UntrainedPlan(folder, lambda: said, ask)
+        return UntrainedPlan(folder, ask)
     if probabilities is not None:
         _refuse(training | computing, "nothing is trained for an audit with --probabilities")
         if data is None and labels is None:
@@ -209,25 +204,23 @@ def plan_audit(
         if is_path(data) and _holds_labels_alone(str(data)):
             _refuse(columns, f"{data} is taken for the labels themselves")
         refuse_trained(folder, fresh=fresh)
-        matching = {"id": id, "class_names": class_names}
-
-        def given() -> tuple[Any, dict[str, Any]]:
-            if data is None:
-                return labels, {"data": "labels", **matching}
-            read = _read_given(request.data, reading, by_position=id is None)
-            return read, {"data": request.place, **matching}
-
-        def describe() -> str:
-            read, how = given()
-            matched = match_predictions(probabilities, read, **how)
-            return describe_given(matched.class_names, len(matched.labels), probabilities)
 
         def find(reporter: Reporter) -> Audit:
             with reporter.reading():
-                read, how = given()
-                return audit_given(probabilities, read, **how, options=reading.options())
+                read, place = labels, "labels"
+                if data is not None:
+                    read = _read_given(request.data, reading, by_position=id is None)
+                    place = request.place
+                return audit_given(
+                    probabilities,
+                    read,
+                    data=place,
+                    id=id,
+                    class_names=class_names,
+                    options=reading.options(),
+                )
 
-        return UntrainedPlan(folder, describe, find)
+        return UntrainedPlan(folder, find)
     if data is None:
         raise ValueError("data: expected what is to be audited, or labels and probabilities")
     return CrossValidationPlan(request, folds=folds, reporter=reporter)
@@ -245,20 +238,15 @@ class UntrainedPlan:
 
     Attributes:
         folder: Where it is kept.
-        describe: Says what is audited by what.
         find: Judges the labels.
     """
 
     folder: Path
-    describe: Callable[[], str]
     find: Callable[[Reporter], Audit]
 
     def preview(self, *, fresh: bool, reporter: Reporter) -> None:
         """Say what would be done; nothing is written."""
-        with reporter.reading():
-            said = self.describe()
-        reporter.say(said)
-        reporter.say(describe_folder(self.folder, fresh=fresh))
+        reporter.say(f"Nothing is trained\n{describe_folder(self.folder, fresh=fresh)}")
 
     def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
         """Judge the labels and keep what was found, in place of an earlier audit."""

@@ -17,14 +17,13 @@ from labelproof.data.arrays import load_arrays
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
-from labelproof.data.load import Reading, load_dataset
+from labelproof.data.load import ARRAYS, Reading, load_dataset
 from labelproof.data.notices import readable
 from labelproof.data.table import is_table, load_table
 from labelproof.intervals import wilson_interval
 from labelproof.ranges import suggest
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.inputs import LabelledData, read_data, with_labels
-from labelproof.verbs.predictions import ARRAYS
 from labelproof.verbs.training_data import TrainingData
 
 

@@ -39,7 +39,6 @@ from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
 from labelproof.verbs.inputs import (
     LabelledData,
     Request,
-    check_labels_file,
     choose_folder,
     decode_images,
     name_data,
@@ -73,7 +72,6 @@ class FitPlan:
         fresh: bool = False,
         reporter: Reporter,
     ):
-        check_labels_file(request.reading.labels)
         self.request, self.trials, self.weights = request, trials, weights
         self.folder, self.loss = request.folder, request.loss
         self.execution = choose_execution(request.device, workers=request.workers)

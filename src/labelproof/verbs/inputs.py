@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import tempfile
 import weakref
@@ -24,7 +23,6 @@ from labelproof.data.images import ImageFiles, OnError, channel_statistics
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
 from labelproof.data.published import plain_name
-from labelproof.data.table import is_table
 from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
@@ -158,19 +156,6 @@ def _image_dataset(inputs: Any, labels: Any) -> Dataset:
     mean, std = channel_statistics(images)
     split = Split(images, numbers["train"])
     return Dataset("arrays", {"train": split}, names, mean, std, clean=False)
-
-
-def check_labels_file(labels: str | os.PathLike[str] | None) -> None:
-    """Refuse a file of labels that is not there: it may be a column that is meant."""
-    if labels is None:
-        return
-    if Path(labels).is_dir():
-        raise IsADirectoryError(f"--labels: expected a table, got the folder {labels}")
-    if not Path(labels).exists():
-        meant = f"; for a column of the data say --label {shlex.quote(str(labels))}"
-        raise FileNotFoundError(
-            f"--labels: there is no file {labels}{meant * (not is_table(labels))}"
-        )
 
 
 def decode_images(

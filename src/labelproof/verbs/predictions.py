@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,21 +12,21 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
-from labelproof.data.arrays import FEATURES, array_table, as_images, read_arrays
+from labelproof.data.arrays import FEATURES, IMAGES, array_table, as_images, read_arrays
 from labelproof.data.dataset import Dataset
 from labelproof.data.image_folder import report_other_files
 from labelproof.data.image_table import listed_images
 from labelproof.data.images import (
     SUFFIXES,
-    Mode,
     OnError,
     UnreadableImageError,
+    as_picture,
     decode_image,
     examine_images,
 )
+from labelproof.data.load import ARRAYS
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
 from labelproof.training.evaluation import CHUNK
@@ -37,6 +34,10 @@ from labelproof.training.trained_network import TrainedNetwork
 
 NewData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | NDArray[Any] | Dataset
 """Samples to predict: a path, a DataFrame, an array or a dataset."""
+
+Found: TypeAlias = tuple[Any, pd.DataFrame]
+"""Images (paths, pixels, or why there is none), and for each what its row of the table begins with.
+"""
 
 _OWN = ("path", "row", "label", "probability")
 
@@ -62,15 +63,8 @@ def predict_paths(
         # All files are read before the first answer, so that nothing is said about half of them.
         read = [_read_rows(run, path, identify, on_error) for path in paths]
         return (_as_frame(run, places, run.probabilities(rows)) for rows, places in read)
-    channels, height, width = run.description.input_shape
-    pictures = find_pictures(paths, (channels, height, width), identify=identify)
-    places = ["path"]
-    places += ["index"] * any(path.suffix.lower() in ARRAYS for path in paths)
-    places += ["row"] * any(is_table(path) for path in paths)
-    names = {"name": identify.strip()} if identify is not None else {}
-    return _predict_pictures(
-        run, pictures, {place: place for place in places} | names, on_unreadable
-    )
+    found = find_images(paths, run.description.input_shape, identify=identify)
+    return predict_images(run, found, on_unreadable)
 
 
 def predict_data(
@@ -87,9 +81,8 @@ def predict_data(
         return table.set_index("path")
     if isinstance(data, Dataset):
         split = data.splits.get("test", data.train)
-        probabilities = run.probabilities(split.images)
         places = None if split.places is None else list(split.places)
-        return _as_frame(run, {}, probabilities, index=places)
+        return _as_frame(run, {}, run.probabilities(split.images), index=places)
     if run.tabular:
         frame = array_table(data, "data") if isinstance(data, np.ndarray) else data
         table = read_table(frame, on_error=on_error)
@@ -100,33 +93,9 @@ def predict_data(
             f"data: expected a path, an array or a dataset of images, as {run.folder} was trained "
             f"on, got {type(data).__name__}"
         )
-    channels, height, width = run.description.input_shape
-    pictures = from_array(data, (channels, height, width))
-    frames = list(_predict_pictures(run, pictures, {}, notice))
-    return pd.concat(frames, ignore_index=True) if frames else _as_frame(run, {}, None)
-
-
-def _predict_pictures(
-    run: TrainedNetwork,
-    pictures: Iterable[Picture],
-    places: Mapping[str, str],
-    on_unreadable: Callable[[str], None],
-) -> Iterator[pd.DataFrame]:
-    """Predictions, with attributes of the pictures in columns of some names."""
-    waiting = iter(pictures)
-    while some := list(itertools.islice(waiting, CHUNK)):
-        fitted = []
-        for picture in some:
-            if isinstance(picture.pixels, np.ndarray):
-                fitted.append((picture, run.fit_image(picture.pixels)))
-            else:
-                on_unreadable(str(picture.pixels))
-        columns = {
-            name: [getattr(picture, attribute) for picture, _ in fitted]
-            for attribute, name in places.items()
-        }
-        found = run.fitted_probabilities(np.stack([each for _, each in fitted])) if fitted else None
-        yield _as_frame(run, columns, found)
+    images = _array_images(data, run.description.input_shape, "data")
+    found = list(predict_images(run, [(images, pd.DataFrame(index=range(len(images))))], notice))
+    return pd.concat(found, ignore_index=True)
 
 
 def _read_rows(
@@ -169,138 +138,100 @@ def _as_frame(
     return pd.DataFrame({**places, **predicted, **each}, index=index)
 
 
-ARRAYS = (".npy", ".npz")
-"""Endings of the files that hold arrays."""
-
-_IMAGES = ("images", "x", "data")
-_ROUND = 64
-_TAKEN = "(N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels"
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An image, or why there is none.
-
-    Attributes:
-        path: The file it is from; of a row that names none, its table.
-        index: Its place in an array; empty for an image of its own.
-        pixels: `(C, H, W)`, or the reason that it cannot be read; `None` before it is read.
-        row: Its place in a table that names it.
-        name: What else the table was asked for.
-    """
-
-    path: str
-    index: str = ""
-    pixels: NDArray[np.uint8] | UnreadableImageError | None = None
-    row: str = ""
-    name: str = ""
+def predict_images(
+    run: TrainedNetwork, found: Sequence[Found], on_unreadable: Callable[[str], None]
+) -> Iterator[pd.DataFrame]:
+    """Predictions for images, some rows at a time; those that cannot be read are left out."""
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+        for images, places in found:
+            for start in range(0, max(len(images), 1), CHUNK):
+                part = slice(start, start + CHUNK)
+                fitted = list(pool.map(partial(_fit, run), images[part]))
+                for problem in fitted:
+                    if isinstance(problem, UnreadableImageError):
+                        on_unreadable(str(problem))
+                pixels = [each for each in fitted if isinstance(each, np.ndarray)]
+                kept: Any = places[part][[isinstance(each, np.ndarray) for each in fitted]]
+                said = run.fitted_probabilities(np.stack(pixels)) if pixels else None
+                yield _as_frame(run, kept.to_dict("list"), said)
 
 
-def find_pictures(
-    paths: Sequence[Path], shape: tuple[int, int, int], *, identify: str | None = None
-) -> Iterator[Picture]:
+def _fit(run: TrainedNetwork, image: Any) -> NDArray[np.uint8] | UnreadableImageError:
+    """An image as the network takes it, or why there is none."""
+    channels = run.description.input_shape[0]
+    mode = "L" if channels == 1 else "RGB"
+    if isinstance(image, str):
+        try:
+            image = decode_image(image, mode=mode)
+        except UnreadableImageError as error:
+            return error
+    if isinstance(image, UnreadableImageError):
+        return image
+    if len(image) != channels:
+        image = np.atleast_3d(np.asarray(as_picture(image).convert(mode))).transpose(2, 0, 1)
+    return run.fit_image(image)
+
+
+def find_images(
+    paths: Sequence[Path], shape: tuple[int, ...], *, identify: str | None = None
+) -> list[Found]:
     """All images at some paths, in the order of the paths and sorted below each.
 
-    Before the first image comes what `fit` and `audit` warn of, too: files that are not images of a
-    kind that is read, and pages that are not looked at.
+    What `fit` and `audit` warn of is warned of here, too: files that are not images, and pages that
+    are not looked at.
     """
+    found = []
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: there is no such file or folder")
         if identify is not None and not is_table(path):
             raise ValueError(f"--id: expected with tables, got it for {path}")
-    found = [(path, _files(path, identify)) for path in paths]
-    listed = [files for path, files in found if not _holds_arrays(path)]
-    _look([file.path for files in listed for file in files if file.pixels is None])
-    mode: Mode = "L" if shape[0] == 1 else "RGB"
-    return itertools.chain.from_iterable(
-        from_array(load_array(path), shape, place=readable(str(path)))
-        if _holds_arrays(path)
-        else _decoded(files, mode)
-        for path, files in found
-    )
+        found.append(_images_at(path, shape, identify))
+    files = [image for images, _ in found for image in images if isinstance(image, str)]
+    examine_images([file for file in files if os.path.isfile(file)], full=False)
+    names = [identify.strip()] if identify is not None else []
+    columns = [each for each in ("path", "index", "row") if any(each in t for _, t in found)]
+    return [
+        (images, places.reindex(columns=columns + names, fill_value="")) for images, places in found
+    ]
 
 
-def _holds_arrays(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() in ARRAYS
-
-
-def _files(path: Path, identify: str | None) -> list[Picture]:
-    if not path.is_dir() and not is_table(path):
-        return [Picture(str(path))]
-    others: list[str] = []
-    if path.is_dir():
-        below = sorted(
-            os.path.join(place, name)
-            for place, _, names in os.walk(path)
-            for name in names
-            if not name.startswith(".")
-        )
-        files = [Picture(name) for name in below if _is_image(name)]
-        others = [name for name in below if not _is_image(name)]
-    else:
+def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Found:
+    place, others = readable(str(path)), []
+    if path.is_file() and path.suffix.lower() in ARRAYS:
+        images = _array_images(load_array(path), shape, place)
+        index = [str(number) for number in range(len(images))]
+        return images, pd.DataFrame({"path": place, "index": index})
+    if is_table(path):
         # One that is missing is reported when it is its turn, as one that is damaged.
-        nameless = UnreadableImageError("names no image")
-        files = [
-            Picture(file or str(path), "", None if file else nameless, row, name)
-            for row, file, name in listed_images(path, identify)
+        listed = listed_images(path, identify)
+        images = [
+            file or UnreadableImageError(f"{place}: {row}: names no image")
+            for row, file, _ in listed
         ]
-    place = readable(str(path))
-    if all(file.pixels is not None for file in files):
+        places = pd.DataFrame(
+            [(readable(file), row, name) for row, file, name in listed],
+            columns=["path", "row", "id" if identify is None else identify.strip()],
+        )
+    else:
+        images = [str(path)]
+        if path.is_dir():
+            files = sorted(file for file in path.rglob("[!.]*") if file.is_file())
+            images = [str(file) for file in files if file.suffix.lower() in SUFFIXES]
+            others = [str(file) for file in files if file.suffix.lower() not in SUFFIXES]
+        places = pd.DataFrame({"path": [readable(name) for name in images]})
+    if not any(isinstance(image, str) for image in images):
         what = "folder" if path.is_dir() else "table"
         more = f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others)
         raise ValueError(f"{place}: expected images in this {what}, found none{more}")
-    if others:
-        report_other_files(place, others)
-    return files
-
-
-def _is_image(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in SUFFIXES
-
-
-def _look(files: Sequence[str]) -> None:
-    # What comes through a pipe can be read only once.
-    kept = [file for file in files if os.path.isfile(file)]
-    with warnings.catch_warnings():
-        # Pillow's own are said where the images are decoded; once is enough.
-        warnings.filterwarnings("ignore", module="PIL")
-        examine_images(kept, full=False)
-
-
-def _decoded(files: Iterable[Picture], mode: Mode) -> Iterator[Picture]:
-    waiting = iter(files)
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        while some := list(itertools.islice(waiting, _ROUND)):
-            yield from pool.map(partial(_decode, mode=mode), some)
-
-
-def _decode(file: Picture, *, mode: Mode) -> Picture:
-    path, pixels = readable(file.path), file.pixels
-    if pixels is not None:
-        pixels = UnreadableImageError(f"{path}: {file.row}: {pixels}")
-    else:
-        try:
-            pixels = decode_image(file.path, mode=mode)
-        except UnreadableImageError as error:
-            pixels = error
-    return replace(file, path=path, pixels=pixels)
-
-
-def from_array(
-    images: NDArray[Any], shape: tuple[int, int, int], *, place: str = "data"
-) -> Iterator[Picture]:
-    """The images of an array, with the channels of `shape`."""
-    if images.ndim == 3:
-        _refuse_single(images, shape, place)
-    for index, image in enumerate(as_images(images, shape, place=place)):
-        yield Picture(place, str(index), _with_channels(image, shape[0]))
+    report_other_files(place, others)
+    return images, places
 
 
 def load_array(path: Path) -> NDArray[Any]:
     """The array in a file of NumPy's: the only one, or that of images, or else of features."""
     arrays = read_arrays(path)
-    for names in (_IMAGES, FEATURES, arrays):
+    for names in (IMAGES, FEATURES, arrays):
         chosen = [name for name in names if name in arrays]
         if len(chosen) == 1:
             return arrays[chosen[0]]
@@ -312,23 +243,17 @@ def load_array(path: Path) -> NDArray[Any]:
     )
 
 
-def _refuse_single(images: NDArray[Any], shape: tuple[int, int, int], place: str) -> None:
-    """Three axes mean grey images, and may be those of one image that has its channels with it."""
+def _array_images(images: NDArray[Any], shape: tuple[int, ...], place: str) -> NDArray[np.uint8]:
+    """The images of an array; one image that has its channels with it is not taken for many."""
     channels, height, width = shape
     meant = channels == 1 and images.shape[1:] == (height, width)
     # Only 3 in front: one grey image is the same with its channel there and in a row of one.
-    if (images.shape[2] in (1, 3) and not meant) or len(images) == channels == 3:
+    if images.ndim == 3 and (
+        (images.shape[2] in (1, 3) and not meant) or len(images) == channels == 3
+    ):
         raise ValueError(
-            f"{place}: expected {_TAKEN}, got {images.shape}, which would be "
-            f"{count(len(images), 'grey image')} of {images.shape[1]} x {images.shape[2]} pixels; "
-            "a single image is given as array[None], grey ones as array[:, None]"
+            f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W), got {images.shape}, which "
+            f"would be {count(len(images), 'grey image')} of {images.shape[1]} x {images.shape[2]} "
+            "pixels; a single image is given as array[None], grey ones as array[:, None]"
         )
-
-
-def _with_channels(image: NDArray[np.uint8], channels: int) -> NDArray[np.uint8]:
-    if len(image) == channels:
-        return image
-    if len(image) == 1:
-        return np.repeat(image, channels, axis=0)
-    grey = Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0))).convert("L")
-    return np.asarray(grey)[np.newaxis]
+    return as_images(images, (channels, height, width), place=place)

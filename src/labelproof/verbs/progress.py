@@ -10,11 +10,10 @@ import io
 import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, Task, TextColumn
 from typing_extensions import Self
 
 from labelproof.data.notices import readable
@@ -126,18 +125,6 @@ def describe_epoch(metrics: Mapping[str, float]) -> str:
     return "  ".join(word.format(metrics[name]) for name, word in words.items() if name in metrics)
 
 
-@dataclass
-class _Shown:
-    """A run under way."""
-
-    name: str
-    epochs: int
-    done: int
-    since: float
-    begun_at: int
-    bar: TaskID
-
-
 class RunDisplay:
     """A line for each run under way, and a bar for all when there are several.
 
@@ -163,7 +150,7 @@ class RunDisplay:
         self.clock = clock
         self.finished = 0
         self._told = clock()
-        self._shown: dict[Hashable, _Shown] = {}
+        self._shown: dict[Hashable, Task] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -173,10 +160,7 @@ class RunDisplay:
             disable=not console.is_terminal,
             transient=True,
         )
-        self._all: _Shown | None = None
-        if runs > 1:
-            bar = self._progress.add_task("all runs", total=epochs, note="")
-            self._all = _Shown("all runs", epochs, 0, clock(), 0, bar)
+        self._all = self._add("all runs", epochs, visible=runs > 1)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -202,79 +186,68 @@ class RunDisplay:
 
     def start(self, run: Hashable, name: str, *, epochs: int, done: int = 0) -> None:
         """A run begins, or resumes after some epochs."""
-        bar = self._progress.add_task(
-            name if self.runs > 1 else "epoch", total=epochs, completed=done, note=""
-        )
-        self._shown[run] = _Shown(name, epochs, done, self.clock(), done, bar)
-        if self._all is not None:
-            # What was done before took no time now, so it does not count in the estimate.
-            self._all.done += done
-            self._all.begun_at += done
+        self._shown[run] = self._add(name if self.runs > 1 else "epoch", epochs, done)
+        # What was done before took no time now, so it does not count in the estimate.
+        self._move_all(done, done)
         if done and self.runs == 1:
-            self._line(run, f"resumes after epoch {done} of {epochs}")
+            self._line(f"resumes after epoch {done} of {epochs}")
 
     def advance(self, run: Hashable, metrics: Mapping[str, float]) -> None:
         """An epoch of a run is done."""
-        shown = self._shown[run]
-        shown.done += 1
-        note = f"{describe_epoch(metrics)}  {self._left(shown)} left"
-        self._progress.update(shown.bar, completed=shown.done, note=note)
-        if self._all is not None:
-            self._all.done += 1
-            self._update_all()
+        task = self._shown[run]
+        self._progress.update(task.id, advance=1)
+        note = f"{describe_epoch(metrics)}  {self._left(task)} left"
+        self._progress.update(task.id, note=note)
+        self._move_all(1)
         if self.runs == 1:
-            width = len(str(shown.epochs))
-            self._line(run, f"epoch {shown.done:>{width}} of {shown.epochs}  {note}")
-        else:
-            self._tell_all()
+            width = len(str(task.total))
+            self._line(f"epoch {task.completed:>{width}} of {task.total}  {note}")
+        elif self.clock() - self._told >= _BETWEEN:
+            self._told = self.clock()
+            under_way = ", ".join(
+                f"{each.description} (epoch {each.completed} of {each.total})"
+                for each in self._shown.values()
+            )
+            left = self._left(self._all)
+            done = f"{self.finished} of {self.runs} runs done"
+            self._line(f"{done}, {left} left; under way: {under_way}")
 
     def finish(self, run: Hashable, said: str = "") -> None:
         """A run is over, in whatever way."""
-        shown = self._shown.pop(run)
-        self._progress.remove_task(shown.bar)
+        task = self._shown.pop(run)
+        self._progress.remove_task(task.id)
         self.finished += 1
-        if self._all is not None:
-            # What it has not trained takes no time any more.
-            self._all.done += shown.epochs - shown.done
-            self._all.begun_at += shown.epochs - shown.done
-            self._update_all()
-            if not self.console.is_terminal:
-                say(self.console, f"{self.finished} of {self.runs}  {shown.name}  {said}".rstrip())
+        # What it has not trained takes no time any more.
+        self._move_all(int(task.remaining or 0), int(task.remaining or 0))
+        if self.runs > 1:
+            self._line(f"{self.finished} of {self.runs}  {task.description}  {said}".rstrip())
 
     def say(self, text: str) -> None:
         """A line above the bars."""
         say(self.console, text)
 
-    def _line(self, run: Hashable, text: str) -> None:
+    def _line(self, text: str) -> None:
         if not self.console.is_terminal:
-            name = f"{self._shown[run].name}  " if self.runs > 1 else ""
-            say(self.console, name + text)
+            say(self.console, text)
 
-    def _tell_all(self) -> None:
-        """Where all runs stand, in a line where no one watches; but not every time it is asked."""
-        if self._all is None or self.console.is_terminal:
-            return
-        if self.clock() - self._told < _BETWEEN:
-            return
-        self._told = self.clock()
-        under_way = ", ".join(
-            f"{run.name} (epoch {run.done} of {run.epochs})" for run in self._shown.values()
+    def _add(self, name: str, epochs: int, done: int = 0, *, visible: bool = True) -> Task:
+        since = {"since": self.clock(), "begun": done}
+        self._progress.add_task(
+            name, total=epochs, completed=done, visible=visible, note="", **since
         )
-        left = self._left(self._all)
-        say(
-            self.console,
-            f"{self.finished} of {self.runs} runs done, {left} left; under way: {under_way}",
-        )
+        return self._progress.tasks[-1]
 
-    def _left(self, shown: _Shown) -> str:
-        done = max(shown.done - shown.begun_at, 1)
-        each = (self.clock() - shown.since) / done
-        return duration(each * (shown.epochs - shown.done))
+    def _left(self, task: Task) -> str:
+        done = max(task.completed - task.fields["begun"], 1)
+        each = (self.clock() - task.fields["since"]) / done
+        return duration(each * (task.remaining or 0))
 
-    def _update_all(self) -> None:
-        if self._all is not None:
+    def _move_all(self, epochs: int, without_time: int = 0) -> None:
+        if self.runs > 1:
+            self._all.fields["begun"] += without_time
+            self._progress.update(self._all.id, advance=epochs)
             note = f"{self.finished} of {self.runs} runs  {self._left(self._all)} left"
-            self._progress.update(self._all.bar, completed=self._all.done, note=note)
+            self._progress.update(self._all.id, note=note)
 
 
 def _outcome(event: Event) -> str:

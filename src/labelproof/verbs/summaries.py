@@ -275,21 +275,6 @@ def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) ->
     return "\n".join(lines)
 
 
-def describe_given(class_names: Sequence[str], samples: int, probabilities: object) -> str:
-    """What is done for an audit by predictions from elsewhere.
-
-    >>> print(describe_given(["cat", "dog"], 200, Path("p.csv")))
-    Data: 200 labels, 2 classes (cat, dog)
-    Predictions: p.csv; nothing is trained
-    """
-    names = [readable(name) for name in class_names]
-    classes = count(len(names), "class", "classes")
-    return (
-        f"Data: {count(samples, 'label')}, {classes} ({few(names, shown=6)})\n"
-        f"Predictions: {probabilities}; nothing is trained"
-    )
-
-
 def describe_folder(folder: Path, *, fresh: bool) -> str:
     """Where an audit would be written, and that it was not."""
     there = (folder / AUDIT).exists()

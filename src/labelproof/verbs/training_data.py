@@ -6,7 +6,7 @@ import hashlib
 import os
 import shlex
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,8 +126,8 @@ class TrainingData:
     def count(self, split: Split) -> int | None:
         """How many samples the run has learned from, or validated on; `None` if that is not known.
 
-        Files are the same if their paths are, or their bytes; images and rows in memory if their
-        numbers are. No image is decoded.
+        Files are the same if their bytes are; images and rows in memory if their numbers are. No
+        image is decoded.
         """
         # Of files the list will do: to look at each would take longer than to measure.
         quick = "later" if isinstance(split.images, ImageFiles) else "skip"
@@ -153,49 +153,29 @@ class TrainingData:
 
 
 def _count(split: Split, own: Split) -> int | None:
+    """How many samples of a split are among others."""
     if isinstance(split.images, ImageFiles) and isinstance(own.images, ImageFiles):
-        return _count_files(_paths(split.images), _paths(own.images))
-    if isinstance(split.images, np.ndarray) and isinstance(own.images, np.ndarray):
-        return _count_equal(split.images, own.images)
-    return None
+        paths, learned = _paths(split.images), _paths(own.images)
+        if paths is None or learned is None:
+            return None
+        groups = find_duplicates([*paths, *learned])
+        return sum(
+            index < len(paths) for group in groups if group[-1] >= len(paths) for index in group
+        )
+    samples, known = split.images, own.images
+    if not isinstance(samples, np.ndarray) or not isinstance(known, np.ndarray):
+        return None
+    if samples.shape[1:] != known.shape[1:] or samples.dtype != known.dtype:
+        return None
+    digests = {_digest(sample) for sample in known}
+    return sum(_digest(sample) in digests for sample in samples)
 
 
 def _paths(images: ImageFiles) -> list[str] | None:
     """The files of images; `None` where they are stored otherwise, as in an archive."""
     if getattr(images.files, "name_of", None) is not None:  # to ask for one is to read it
         return None
-    files = [images.files[index] for index in range(len(images))]
-    paths = [file for file in files if isinstance(file, str)]
-    return paths if len(paths) == len(files) else None
-
-
-def _count_files(paths: Sequence[str] | None, learned: Sequence[str] | None) -> int | None:
-    if paths is None or learned is None:
-        return None
-    known = {os.path.realpath(path) for path in learned}
-    same = {index for index, path in enumerate(paths) if os.path.realpath(path) in known}
-    others = [index for index in range(len(paths)) if index not in same]
-    sizes = {_size(paths[index]) for index in others}
-    # Copies among the learned ones are nobody's concern here, so only what may match is compared.
-    alike = [path for path in learned if _size(path) in sizes] if others else []
-    for group in find_duplicates([*(paths[index] for index in others), *alike]):
-        if group[-1] >= len(others):
-            same |= {others[index] for index in group if index < len(others)}
-    return len(same)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return -1
-
-
-def _count_equal(samples: NDArray[Any], learned: NDArray[Any]) -> int | None:
-    if samples.shape[1:] != learned.shape[1:] or samples.dtype != learned.dtype:
-        return None
-    known = {_digest(sample) for sample in learned}
-    return sum(_digest(sample) in known for sample in samples)
+    return [str(images.files[index]) for index in range(len(images))]
 
 
 def _digest(sample: NDArray[Any]) -> bytes:

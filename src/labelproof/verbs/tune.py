@@ -12,7 +12,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.notices import count
-from labelproof.data.published import is_known, plain_name
+from labelproof.data.published import plain_name
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
@@ -25,7 +25,6 @@ from labelproof.tuning.trial import Trial, remove_journal
 from labelproof.tuning.validation import count_folds
 from labelproof.verbs.inputs import (
     LabelledData,
-    check_labels_file,
     decode_images,
     is_path,
     name_data,
@@ -34,9 +33,6 @@ from labelproof.verbs.inputs import (
 from labelproof.verbs.progress import Callback, Reporter, RunDisplay, as_reporter
 from labelproof.verbs.summaries import stem_of
 from labelproof.verbs.train import StoppedError
-
-_FLAGS = ("noise", "network", "epochs", "batch_size", "learning_rate", "augmentation", "seed")
-"""Settings that commands have an option for."""
 
 
 def tune(
@@ -113,7 +109,6 @@ def tune(
         (['ce', 'gce(q=0.7)'], 'mlp(hidden=8)')
     """
     reporter = as_reporter(progress)
-    check_labels_file(labels)
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     reading = Reading(label, labels, dropped, group, decimal, thousands, data_root)
     settings |= {"noise": noise, "network": network, "epochs": epochs, "seed": seed}
@@ -235,33 +230,15 @@ def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> s
         "labelproof fit photos --output photos-tuned --loss 'gce(q=0.7)' --epochs 5"
     """
     configuration = found.configuration
-    if is_known(configuration.data):
-        words = ["labelproof", "train", "--data", configuration.data]
-        named = _beside_defaults(configuration)
-    else:
-        # A folder of its own: the default one may hold what was trained before the search.
-        folder = f"{stem_of(configuration.data, reading.labels)}-tuned"
-        words = ["labelproof", "fit", configuration.data, "--output", folder]
-        named = {
-            name: value
-            for name, value in given.items()
-            if value is not None and (name, value) != ("noise", "none")
-        }
+    # A folder of its own: the default one may hold what was trained before the search.
+    folder = f"{stem_of(configuration.data, reading.labels)}-tuned"
+    words = ["labelproof", "fit", configuration.data, "--output", folder]
     words += ["--loss", configuration.loss, *reading.flags()]
     if VERSION in configuration.loss:
         for file in os.environ.get(LOSS_FILES, "").split(os.pathsep):
             words += ["--loss-file", file]
-    for name, value in named.items():
-        text = f"{value:g}" if isinstance(value, float) else str(value)
-        flag = f"--{name.replace('_', '-')}"
-        words += [flag, text] if name in _FLAGS else ["--set", f"{name}={text.lower()}"]
+    for name, value in given.items():
+        if value is not None and (name, value) != ("noise", "none"):
+            text = f"{value:g}" if isinstance(value, float) else str(value)
+            words += [f"--{name.replace('_', '-')}", text]
     return shlex.join(words)
-
-
-def _beside_defaults(configuration: Configuration) -> dict[str, Any]:
-    """The settings that `labelproof train` would not choose by itself."""
-    plain = Configuration(configuration.data)
-    # Its network depends on the images, so it is named in any case.
-    names = [name for name in plain.differences(configuration) if name not in ("loss", "network")]
-    values = configuration.as_values()
-    return {"network": values["network"], **{name: values[name] for name in names}}
