@@ -18,7 +18,6 @@ from labelproof import (
     LossSyntaxError,
     MeanAbsoluteError,
     Normalized,
-    ReverseCrossEntropy,
     SparseRegularized,
     SymmetricCrossEntropy,
     exponential,
@@ -29,7 +28,6 @@ from labelproof.losses import (
     EpsilonFocal,
     LogitClip,
     PointwiseLoss,
-    WeightedSum,
 )
 
 SPELLINGS: dict[str, Callable[[], Loss]] = {
@@ -106,22 +104,6 @@ def test_spaces_case_and_number_spellings_do_not_matter():
         "(((10*nce+(0.1*gce(q=0.7,clamp=1e-7)))))+sr",
     ):
         assert same(parse_loss(text), plain)
-
-
-def test_sparse_regularization_binds_to_everything_on_its_left():
-    loss = parse_loss("ce+mae+sr+rce")
-    assert isinstance(loss, WeightedSum)
-    regularized, rest = loss.parts
-    assert isinstance(regularized, SparseRegularized)
-    assert isinstance(regularized.base, WeightedSum)
-    assert [type(part) for part in regularized.base.parts] == [CrossEntropy, MeanAbsoluteError]
-    assert isinstance(rest, ReverseCrossEntropy)
-    grouped = parse_loss("ce+(mae+sr)")
-    assert isinstance(grouped, WeightedSum)
-    first, regularized = grouped.parts
-    assert isinstance(first, CrossEntropy)
-    assert isinstance(regularized, SparseRegularized)
-    assert isinstance(regularized.base, MeanAbsoluteError)
 
 
 def test_settings_reach_every_part():
