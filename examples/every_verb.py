@@ -41,9 +41,9 @@ run = lp.fit(table, "kind", output=folder / "wine")
 told = run.predict(wine.data)["label"].map({"Barolo": 0, "Grignolino": 1, "Barbera": 2})
 print(f"wine: {100 * np.mean(told == wine.target):.1f}% of the true labels")
 
-# %% Which labels are wrong?
-audit = lp.audit(table, "kind")
-suspects = {int(name.split()[-1]) for name in audit.suspects["sample"]}
+# %% Which labels are wrong? The run judges each by classifiers that have not seen it.
+audit = lp.audit(run)
+suspects = set(audit.suspects.index)
 print(f"wine: noise rate {audit.noise_rate.value:.2f}, {len(wrong) / len(table):.2f} in truth")
 print(f"wine: {len(suspects)} suspects, {len(suspects & wrong)} of them wrong")
 audit.write(folder / "wine-audit")  # then, in the browser: lp.review(folder / "wine-audit")

@@ -68,34 +68,16 @@ def _slowness() -> float:
 SECONDS = 2.0 * _slowness()
 MEGABYTES = 1024
 OUTCOMES = ("read", "clean error", "traceback", "hang", "memory", "crash")
-PATIENCE = 60
+PATIENCE = 300
 """Seconds of the clock after which a child that says nothing is ended."""
 HOME = str(Path(labelproof.__file__).parent)
 
 # What breaks parsers: numbers out of range, deep nesting, ends of text, other encodings.
 HOSTILE = (
-    *(
-        b"\0",
-        b"\n",
-        b'"',
-        b"-1",
-        b"NaN",
-        b"1e999",
-        b"99999999999999999999",
-        b"\xff\xfe",
-        b"\xef\xbb",
-    ),
-    *(
-        b"null",
-        b"{}",
-        b"[]",
-        b"[" * 3000,
-        b'{"a":' * 3000,
-        b"(" * 3000,
-        b"9" * 100_000,
-        b"," * 5000,
-    ),
-    *(b"a" * 20_000, b" " * 5000, b"\xf0\x9f\x98\x80", b"../../etc/passwd", b"normalized(" * 300),
+    *(b"\0", b"\n", b'"', b"-1", b"NaN", b"1e999", b"9" * 20, b"\xff\xfe", b"\xef\xbb"),
+    *(b"null", b"{}", b"[]", b"[" * 3000, b'{"a":' * 3000, b"(" * 3000, b"9" * 100_000),
+    *(b"," * 5000, b"a" * 20_000, b" " * 5000, b"\xf0\x9f\x98\x80", b"../../etc/passwd"),
+    b"normalized(" * 300,
 )
 
 

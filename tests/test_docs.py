@@ -145,29 +145,25 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run_page(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_python_blocks_have_the_name_that_is_run(page: Path) -> None:
+def test_python_blocks_have_the_name_that_is_run() -> None:
     aliases = {"py", "python3", "python no-run", "pycon"}
-    found = [block.line for block in read_blocks(page.read_text()) if block.language in aliases]
-    assert not found, f"{name_of(page)}:{found[0]}: write ```python, so that the example is run"
+    for page in PAGES:
+        for block in read_blocks(page.read_text()):
+            where = f"{name_of(page)}:{block.line}"
+            assert block.language not in aliases, f"{where}: write ```python, so that it is run"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_a_broken_example_is_named_by_page_and_line(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for text, message in (
         ("a\n\n```python\nx = 1\n1 / 0\n```\n", "page.md:5: ZeroDivisionError: division by zero"),
         ("```python\nx = \n```\n", "page.md:2: SyntaxError"),
         ("```python\nprint(1)\n```\n\n```text\n2\n```\n", "page.md:6: the page shows\n2"),
         ("```python\nx = 1\n```\n```python\nprint(x, y)\n```\n", "page.md:5: NameError"),
-    ],
-)
-def test_a_broken_example_is_named_by_page_and_line(
-    text: str, message: str, tmp_path: Path
-) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(text)
-    with pytest.raises(pytest.fail.Exception, match=f"^{re.escape(message)}"):
-        run_page(page)
+    ):
+        page.write_text(text)
+        with pytest.raises(pytest.fail.Exception, match=f"^{re.escape(message)}"):
+            run_page(page)
 
 
 def test_an_excused_example_is_not_run_but_compiled(tmp_path: Path) -> None:
@@ -189,37 +185,34 @@ def navigation_targets(entry: Any) -> Iterator[str]:
         yield from navigation_targets(child)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in LINK.findall(page.read_text()):
-        path = page.parent / target
-        if path.parent == DOCS / "generated":
-            path = DOCS / "figures" / f"{path.stem}.py"
-        assert path.exists(), f"{name_of(page)}: no such file: {target}"
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in LINK.findall(page.read_text()):
+            path = page.parent / target
+            if path.parent == DOCS / "generated":
+                path = DOCS / "figures" / f"{path.stem}.py"
+            assert path.exists(), f"{name_of(page)}: no such file: {target}"
 
 
-@pytest.mark.parametrize("card", CARDS, ids=name_of)
-def test_method_cards_have_the_same_headings(card: Path) -> None:
-    assert re.findall(r"^## (.*)$", card.read_text(), re.MULTILINE) == CARD_HEADINGS
+def test_every_loss_has_a_card_and_cards_have_the_same_headings() -> None:
+    for card in CARDS:
+        assert re.findall(r"^## (.*)$", card.read_text(), re.MULTILINE) == CARD_HEADINGS, card
+    for key in LOSSES:
+        written = re.compile(rf"^Written .*`{key}[`(]", re.MULTILINE)
+        assert any(written.search(card.read_text()) for card in CARDS), (
+            f"no card in docs/methods has a line that begins with 'Written `{key}`'"
+        )
 
 
-@pytest.mark.parametrize("key", LOSSES)
-def test_every_loss_has_a_card_that_says_how_it_is_written(key: str) -> None:
-    written = re.compile(rf"^Written .*`{key}[`(]", re.MULTILINE)
-    assert any(written.search(card.read_text()) for card in CARDS), (
-        f"no card in docs/methods has a line that begins with 'Written `{key}`'"
-    )
-
-
-@pytest.mark.parametrize("module", ["losses", "schedules", "theory"])
-def test_everything_public_is_on_an_api_page(module: str) -> None:
-    path = f"labelproof.{module}"
-    page = (DOCS / "api" / f"{module}.md").read_text()
-    directives = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
-    if path not in directives:  # a directive for the module itself shows all that is public
-        # A function that is named as its file is written with both names.
-        shown = {directive.rpartition(".")[2] for directive in directives}
-        assert set(importlib.import_module(path).__all__) <= shown
+def test_everything_public_is_on_an_api_page() -> None:
+    for module in ("losses", "schedules", "theory"):
+        path = f"labelproof.{module}"
+        page = (DOCS / "api" / f"{module}.md").read_text()
+        directives = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
+        if path not in directives:  # a directive for the module itself shows all that is public
+            # A function that is named as its file is written with both names.
+            shown = {directive.rpartition(".")[2] for directive in directives}
+            assert set(importlib.import_module(path).__all__) <= shown
 
 
 def test_the_package_exports_nothing_beside_its_documented_modules() -> None:
@@ -232,12 +225,11 @@ def test_the_package_exports_nothing_beside_its_documented_modules() -> None:
     assert set(labelproof.__all__) - {"__version__", "RobustClassifier"} <= documented
 
 
-@pytest.mark.parametrize("name", ["hooks", "docstrings"])
-def test_the_docs_scripts_examples_are_true(name: str) -> None:
-    module = load_script(name)
-    result = doctest.testmod(module)
-    assert result.attempted > 0
-    assert result.failed == 0
+def test_the_docs_scripts_examples_are_true() -> None:
+    for name in ("hooks", "docstrings"):
+        result = doctest.testmod(load_script(name))
+        assert result.attempted > 0
+        assert result.failed == 0
 
 
 def test_a_formula_that_cannot_be_read_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:

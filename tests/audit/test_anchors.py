@@ -75,15 +75,15 @@ def test_a_class_that_was_hardly_learned_says_nothing() -> None:
 
 
 def test_not_many_more_labels_are_wrong_than_differ() -> None:
-    for seed in range(5):
-        generator = np.random.default_rng(seed)
-        given = (generator.random(1500) < 0.1).astype(np.int64)
-        logits = generator.normal(0, 1, (1500, 2)).astype(np.float32)
-        logits[:, 0] += 2
-        model = fit_noise_model(logits, given)
-        read = read_through(logits, given, model, by_chance=1.0)
-        differing = np.mean(logits.argmax(axis=1) != given)
-        assert read is model or read.noise_rate <= 2 * differing
+    generator = np.random.default_rng(0)
+    true = generator.integers(2, size=2000)
+    sure = 0.01 + 0.1 * generator.exponential(size=2000)
+    logits = (sure[:, None] * np.eye(2)[true]).astype(np.float32)
+    # Its anchors alone have wrong labels: what they say of the others is far too much.
+    chosen, _ = find_anchors(logits)
+    given = np.where(chosen & (true == 0) & (generator.random(2000) < 0.3), 1, true)
+    model = fit_noise_model(logits, given)
+    assert read_through(logits, given, model) is model
 
 
 # The share of doubts that the network has in common with whoever wrote the labels.

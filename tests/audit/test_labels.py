@@ -164,7 +164,7 @@ def test_a_large_file_is_audited_in_seconds_and_little_memory(tmp_path: Path) ->
     np.save(tmp_path / "given.npy", given)
     done = subprocess.run(
         [sys.executable, "-c", SCALE, tmp_path / "table.npy", tmp_path / "given.npy"],
-        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=True,

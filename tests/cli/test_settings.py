@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -26,6 +26,7 @@ def refuse() -> Dataset:
     raise AssertionError("nothing has to be read for this")
 
 
+@settings(max_examples=25)
 @given(
     data=st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip),
     rate=st.floats(1e-12, 1e12),

@@ -33,7 +33,7 @@ def test_a_damaged_example_is_read_or_refused_in_a_sentence(name: str, tmp_path:
     outcome, said = ending(lambda: reader.read(made if isinstance(made, str) else tmp_path))
     assert outcome == "read", said
     outcomes = set()
-    for seed, outcome, said in attack_all(name, range(40)):
+    for seed, outcome, said in attack_all(name, range(20)):
         assert outcome in ("read", "clean error"), f"seed {seed}: {outcome}\n{said}"
         outcomes.add(outcome)
     assert "clean error" in outcomes or name in ("record.json", "checkpoint")
@@ -50,7 +50,7 @@ def bomb_npz(folder: Path) -> Callable[[], object]:
 
 
 def zeros(path: Path, *names: str) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name in names:
             with archive.open(name, "w", force_zip64=True) as member:
                 for _ in range(300):
@@ -103,7 +103,7 @@ def bomb_npy(folder: Path) -> Callable[[], object]:
 
 
 def bomb_csv(folder: Path) -> Callable[[], object]:
-    packer = zlib.compressobj(wbits=31)
+    packer = zlib.compressobj(level=1, wbits=31)
     with (folder / "rows.csv.gz").open("wb") as stream:
         for _ in range(300):
             stream.write(packer.compress(b"1,2\n" * (1 << 18)))
