@@ -71,7 +71,9 @@ for module in ("lightning", "transformers"):
 
 
 def test_a_library_is_loaded_by_who_asks_for_it_and_missed_with_advice() -> None:
-    done = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", HEAVY], capture_output=True, text=True, timeout=300
+    )
     loaded, *messages = done.stdout.splitlines()
     assert loaded == ""
     assert [message.partition(": ")[2] for message in messages] == [

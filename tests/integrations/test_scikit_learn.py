@@ -219,16 +219,6 @@ def test_settings_are_looked_at_in_fit_and_not_before() -> None:
 # Losses.
 
 
-def test_a_bare_regulariser_follows_the_number_of_epochs() -> None:
-    for epochs in (5, 50, 500):
-        loss = parse_loss(complete_loss("ce+sr", epochs=epochs))
-        assert isinstance(loss, SparseRegularized)
-        first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
-        assert first < 1 / loss.p
-        assert last / first == pytest.approx(40, rel=0.01)
-    assert complete_loss("ce + SR()", epochs=5) == complete_loss("ce + sr", epochs=5)
-
-
 def test_a_loss_without_a_text_is_minimised_as_it_is() -> None:
     features, labels = blobs()
     torchs = small(loss=torch.nn.CrossEntropyLoss()).fit(features, labels)
