@@ -180,7 +180,7 @@ def feed_all(files: list[str], workers: int) -> dict[str, float]:
     augmentation = parse_augmentation(f"resized-crop:{CROP},flip")
     images = ImageFiles(files, mode="RGB", short_side=square_side(CROP))
     draws = draw_augmentation(augmentation, len(files), torch.Generator().manual_seed(0))
-    with StreamedImages(images, augmentation, workers=workers) as stream:
+    with contextlib.closing(StreamedImages(images, augmentation, workers=workers)) as stream:
         first = range(256)
         for _ in stream.batches(first, 128, draws=draws[:256]):
             pass  # the processes are there now

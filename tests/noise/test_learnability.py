@@ -45,16 +45,14 @@ def test_a_row_names_the_class_and_what_beats_it() -> None:
     (row,) = find_rivals(
         asymmetric_matrix(4, 0.6, confusions={1: 2}), class_sizes=[100, 100, 900, 100]
     )
-    assert (row.label, row.rival, row.own, row.other) == (1, 2, pytest.approx(0.4), 0.6)
-    assert str(row) == "class 1 is written 2 with chance 0.6 and 1 with chance 0.4"
+    assert row == "class 1 is written 2 with chance 0.6 and 1 with chance 0.4"
 
 
 def test_a_column_is_weighed_with_the_class_sizes() -> None:
     matrix = symmetric_matrix(3, 0.3)
     assert find_rivals(matrix) == []
     (column,) = find_rivals(matrix, class_sizes=[10_000, 10_000, 1000])
-    assert (column.label, column.rival, column.samples) == (2, 0, False)
-    assert str(column) == "label 2 stands on about 1500 samples of class 0 and 700 of its own"
+    assert column == "label 2 stands on about 1500 samples of class 0 and 700 of its own"
 
 
 def test_the_warning_comes_from_the_users_line_and_is_short() -> None:

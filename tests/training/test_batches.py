@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -99,9 +98,7 @@ def test_the_shares_of_processes_are_the_batches_of_one(
 def feed_of(images: ResidentInputs, count: int, augmentation: Augmentation) -> ResidentFeed:
     given = torch.arange(200) % 10
     labels = Labels(given, given + 100)
-    feed = images.make_feed(augmentation, labels, num_examples=count, batch_size=8)
-    assert isinstance(feed, ResidentFeed)
-    return feed
+    return ResidentFeed(images, augmentation, labels, count)
 
 
 @pytest.mark.parametrize("augmentation", [Augmentation(), AUGMENTED])
@@ -155,8 +152,7 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     rows = ResidentInputs(table(), CPU)
     given = torch.arange(90) % 3
     labels = Labels(given, given, torch.linspace(0, 2, 90))
-    sizes: Any = {"num_examples": 90, "batch_size": 8}
-    feed = rows.make_feed(Augmentation(), labels, **sizes, dtype=torch.bfloat16)
+    feed = ResidentFeed(rows, Augmentation(), labels, 90, torch.bfloat16)
     feed.load(plan_epoch(np.arange(90), 0, seed=1, batch_size=8, augmentation=Augmentation()))
     fetched = feed.fetch(8)
     assert fetched.inputs.dtype == torch.bfloat16
@@ -165,4 +161,4 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     assert fetched.weight is not None
     assert torch.equal(fetched.weight, torch.linspace(0, 2, 90)[fetched.indices])
     with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
-        rows.make_feed(parse_augmentation("flip"), labels, **sizes)
+        ResidentFeed(rows, parse_augmentation("flip"), labels, 90)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Photos:
 
 @pytest.fixture(scope="module")
 def two_processes(photos: Photos) -> Iterator[StreamedImages]:
-    with StreamedImages(photos, CUT, workers=2) as stream:
+    with closing(StreamedImages(photos, CUT, workers=2)) as stream:
         yield stream
 
 
@@ -164,7 +165,7 @@ def test_images_of_several_shapes_need_a_resized_crop(tmp_path: Path):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_batches_for_a_gpu_are_pinned_and_their_processes_start_beside_it(photos: Photos):
     torch.zeros(1, device="cuda")
-    with StreamedImages(photos, CUT, workers=2, device="cuda") as stream:
+    with closing(StreamedImages(photos, CUT, workers=2, device="cuda")) as stream:
         batches = list(stream.batches(ORDER, 4, draws=drawn(9)))
         assert all(batch.is_pinned() for batch in batches)
         here = StreamedImages(photos, CUT).batches(ORDER, 9, draws=drawn(9))

@@ -19,7 +19,6 @@ import inspect
 import os
 import re
 import sys
-import traceback
 from collections.abc import Mapping
 from numbers import Real
 from pathlib import Path
@@ -187,17 +186,8 @@ def _import(path: Path) -> ModuleType:
         specification.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise ValueError(f"{path}{_line(error, place)}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
     return module
-
-
-def _line(error: Exception, place: Path) -> str:
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename) == place
-    ]
-    return f", line {lines[-1]}" if lines else ""
 
 
 def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import Unpack
@@ -131,13 +130,6 @@ class SymmetricCrossEntropy(PointwiseLoss):
         value, slope = self._reverse.value_and_slope(log_probability)
         value = (self.beta * value).sub_(log_probability, alpha=self.alpha)
         return value, (self.beta * slope).sub_(self.alpha)
-
-    def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor:
-        """The mean over a batch."""
-        costs = F.nll_loss(logits.log_softmax(dim=1), target, reduction="none")
-        scale = -self.beta * self.log_zero
-        reverse = torch.rsub((-costs).exp().mean(), scale, alpha=scale)
-        return torch.add(reverse, costs.mean(), alpha=self.alpha)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""

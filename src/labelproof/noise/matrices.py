@@ -6,8 +6,7 @@ Also which classes the asymmetric noise of each dataset confuses, and which ones
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -194,35 +193,7 @@ class UnlearnableClassWarning(UserWarning):
     """
 
 
-class Rival(NamedTuple):
-    """A class that is beaten, what beats it, and by how much; prints as a sentence."""
-
-    label: int
-    """The class that is beaten."""
-    rival: int
-    """The class that beats it."""
-    own: float
-    """What the beaten class has: its chance to stay itself, or how many of its labels are right."""
-    other: float
-    """What the rival has instead."""
-    samples: bool
-    """Whether samples of the class get the rival's label, or its label stands on the rival's."""
-
-    def __str__(self) -> str:
-        if self.samples:
-            return (
-                f"class {self.label} is written {self.rival} with chance {self.other:.3g} "
-                f"and {self.label} with chance {self.own:.3g}"
-            )
-        return (
-            f"label {self.label} stands on about {self.other:.4g} samples of class {self.rival} "
-            f"and {self.own:.4g} of its own"
-        )
-
-
-def find_rivals(
-    matrix: NDArray[np.float64], *, class_sizes: ArrayLike | None = None
-) -> list[Rival]:
+def find_rivals(matrix: NDArray[np.float64], *, class_sizes: ArrayLike | None = None) -> list[str]:
     r"""Find the classes that noise drowns.
 
     The diagonal has to be the largest entry of its row, or the samples of a class have another's
@@ -235,14 +206,14 @@ def find_rivals(
             1. A class without samples cannot be lost.
 
     Returns:
-        One entry for each row and each column that is lost; none when all is well.
+        A sentence for each row and each column that is lost; none when all is well.
 
     Example:
         >>> from labelproof.noise import pair_matrix, symmetric_matrix
         >>> find_rivals(symmetric_matrix(10, 0.8))
         []
-        >>> print(find_rivals(pair_matrix(3, 0.6))[0])
-        class 0 is written 1 with chance 0.6 and 0 with chance 0.4
+        >>> find_rivals(pair_matrix(3, 0.6))[0]
+        'class 0 is written 1 with chance 0.6 and 0 with chance 0.4'
         >>> print(*find_rivals(pair_matrix(2, 0.2), class_sizes=[1000, 100]))
         label 1 stands on about 200 samples of class 0 and 80 of its own
     """
@@ -254,10 +225,30 @@ def find_rivals(
             f"class_sizes: expected {num_classes} numbers of at least 0, got {class_sizes!r}"
         )
     present = sizes > 0
-    return [
-        *_beaten(matrix, present, samples=True),
-        *_beaten((sizes[:, None] * matrix).T, present, samples=False),
+    rows = [
+        f"class {label} is written {rival} with chance {other:.3g} and {label} with chance "
+        f"{own:.3g}"
+        for label, rival, own, other in _beaten(matrix, present)
     ]
+    columns = [
+        f"label {label} stands on about {other:.4g} samples of class {rival} and {own:.4g} of its "
+        "own"
+        for label, rival, own, other in _beaten((sizes[:, None] * matrix).T, present)
+    ]
+    return rows + columns
+
+
+def _beaten(
+    weights: NDArray[np.float64], present: NDArray[np.bool_]
+) -> Iterator[tuple[int, int, float, float]]:
+    """Rows whose diagonal is beaten: the row, the column that beats it, and both numbers."""
+    own = weights.diagonal()
+    others = weights.copy()
+    np.fill_diagonal(others, -np.inf)
+    best = others.max(axis=1)
+    # At a draw such as 1 - 0.9 against 0.9 / 9, rounding would decide; both ways count as lost.
+    for row in np.flatnonzero(present & (best >= own * (1 - 1e-9))):
+        yield int(row), int(others[row].argmax()), float(own[row]), float(best[row])
 
 
 def warn_of_rivals(
@@ -276,8 +267,7 @@ def warn_of_rivals(
     """
     rivals = find_rivals(matrix, class_sizes=class_sizes)
     if rivals:
-        sentences = [str(rival) for rival in rivals[:_SHOWN]]
-        more = len(rivals) - _SHOWN
+        sentences, more = rivals[:_SHOWN], len(rivals) - _SHOWN
         if more > 0:
             sentences.append(f"and {more} more like these")
         warnings.warn(
@@ -285,17 +275,3 @@ def warn_of_rivals(
             UnlearnableClassWarning,
             stacklevel=stacklevel + 1,
         )
-
-
-def _beaten(
-    weights: NDArray[np.float64], present: NDArray[np.bool_], *, samples: bool
-) -> list[Rival]:
-    own = weights.diagonal()
-    others = weights.copy()
-    np.fill_diagonal(others, -np.inf)
-    best = others.max(axis=1)
-    # At a draw such as 1 - 0.9 against 0.9 / 9, rounding would decide; both ways count as lost.
-    lost = np.flatnonzero(present & (best >= own * (1 - 1e-9)))
-    return [
-        Rival(int(i), int(others[i].argmax()), float(own[i]), float(best[i]), samples) for i in lost
-    ]

@@ -185,18 +185,6 @@ class DeviceInputs(ABC):
         return "test" in self.dataset.splits
 
     @abstractmethod
-    def make_feed(
-        self,
-        augmentation: Augmentation,
-        labels: Labels,
-        *,
-        num_examples: int,
-        batch_size: int,
-        dtype: torch.dtype = torch.float32,
-    ) -> Feed:
-        """What gives a run its batches: `num_examples` in an epoch, at most `batch_size` a step."""
-
-    @abstractmethod
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test inputs in order, ready for a network; `crop` is the side of the centre crop."""
 
@@ -232,22 +220,6 @@ class ResidentInputs(DeviceInputs):
             return rows.to(self.device)
         return torch.from_numpy(array).to(self.device).permute(0, 2, 3, 1).contiguous()
 
-    def make_feed(
-        self,
-        augmentation: Augmentation,
-        labels: Labels,
-        *,
-        num_examples: int,
-        batch_size: int,
-        dtype: torch.dtype = torch.float32,
-    ) -> Feed:
-        """What gives a run its batches."""
-        if self.dataset.tabular and augmentation.columns:
-            raise ValueError(
-                f"augmentation: expected none for the rows of a table, got {augmentation}"
-            )
-        return ResidentFeed(self, augmentation, labels, num_examples, dtype)
-
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test inputs in order, ready for a network."""
         for inputs in () if self.test is None else self.test.split(size):
@@ -275,7 +247,15 @@ class ResidentInputs(DeviceInputs):
 
 
 class ResidentFeed(Feed):
-    """Batches out of inputs that lie on the device."""
+    """Batches out of inputs that lie on the device.
+
+    Args:
+        inputs: All of them.
+        augmentation: Of images; rows have none.
+        labels: Of all training examples.
+        num_examples: Examples in an epoch.
+        dtype: In which the network takes its inputs.
+    """
 
     def __init__(
         self,
@@ -283,9 +263,13 @@ class ResidentFeed(Feed):
         augmentation: Augmentation,
         labels: Labels,
         num_examples: int,
-        dtype: torch.dtype,
+        dtype: torch.dtype = torch.float32,
     ):
         super().__init__(augmentation, labels, dtype)
+        if inputs.dataset.tabular and augmentation.columns:
+            raise ValueError(
+                f"augmentation: expected none for the rows of a table, got {augmentation}"
+            )
         self.inputs = inputs
         device = inputs.device
         self.order = torch.zeros(num_examples, dtype=torch.int64, device=device)

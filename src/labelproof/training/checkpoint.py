@@ -177,27 +177,6 @@ def check_newest(folder: Path) -> None:
         raise ValueError(f"{newest}: not a whole checkpoint ({error})") from None
 
 
-def make_checkpoint(
-    tensors: Mapping[str, Tensor], values: dict[str, Any], *, kept: str
-) -> Checkpoint:
-    """A checkpoint of everything that training changes.
-
-    Args:
-        tensors: By name, on the CPU.
-        values: What else there is to remember.
-        kept: The prefix of the weights that are used to predict.
-    """
-    weights = {name.removeprefix(kept): tensors[name] for name in tensors if name.startswith(kept)}
-    state = {name: tensors[name] for name in tensors if not name.startswith(kept)}
-    return Checkpoint(weights, state, values)
-
-
-def all_tensors(checkpoint: Checkpoint, *, kept: str) -> dict[str, Tensor]:
-    """The tensors that a checkpoint was made of, by the names they had."""
-    weights = {f"{kept}{name}": tensor for name, tensor in checkpoint.weights.items()}
-    return checkpoint.state | weights
-
-
 def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], network: str) -> None:
     """Refuse tensors of a checkpoint that are not those of the run, by name and shape.
 

@@ -18,7 +18,7 @@ from labelproof.noise import parse_noise
 from labelproof.ranges import choose, flag, suggest, whole, within
 from labelproof.schedules import Schedule, constant, cosine, exponential
 from labelproof.text import parse_form
-from labelproof.training.algorithms import parse_algorithm
+from labelproof.training.algorithms import format_algorithm
 from labelproof.training.augmentation import parse_augmentation
 
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
@@ -124,7 +124,7 @@ class Configuration:
         canonical = {
             "noise": str(parse_noise(self.noise)),
             "loss": format_loss(parse_loss(self.loss)),
-            "algorithm": str(parse_algorithm(self.algorithm)),
+            "algorithm": format_algorithm(self.algorithm),
             "network": format_network(self.network),
             "epochs": whole("epochs", self.epochs, 1),
             "batch_size": whole("batch_size", self.batch_size, 2),

@@ -12,7 +12,7 @@ import functools
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -389,13 +389,15 @@ def train_runs(
     waiting, more = iter(jobs), True
     resident: dict[str, DeviceInputs] = {}
     active: list[ActiveRun] = []
-    stopping = _wants_alone(stop, execution)
+    # Processes that must agree ask each other between steps only.
+    alone = stop if execution.world_size == 1 else None
+    stopping = alone is not None and alone.wanted
     turns = itertools.count()
     try:
         while (more or active) and not stopping:
             while more and len(active) < at_once:
                 # Loading and compiling may take longer than a user who wants to stop will wait.
-                if active and _wants_alone(stop, execution):
+                if active and alone is not None and alone.wanted:
                     stopping = True
                     break
                 # Asked for one by one: what comes next may depend on what came out so far.
@@ -414,39 +416,22 @@ def train_runs(
                 if hopeless and not run.over:
                     yield from run.abandon()
             active = [run for run in active if not run.over]
-            stopping = stopping or _agree_to_stop(stop, execution, next(turns))
+            if alone is not None:
+                stopping = stopping or alone.wanted
+            elif stop is not None and next(turns) % _TURNS_BETWEEN_QUESTIONS == 0:
+                # All must stop at the same step, or one waits for ever for the others' gradients.
+                # Asking costs a round trip, so it is not done at every step.
+                stopping = anyone(stop.wanted, execution.device)
         for run in active:
             yield from run.stop()
     except torch.OutOfMemoryError as error:
-        raise DeviceMemoryError(_memory_advice(error, at_once, active)) from error
+        first = str(error).split(". ")[0]
+        fewer = f"the runs at a time ({at_once}), " if at_once > 1 else ""
+        raise DeviceMemoryError(
+            f"the device is out of memory with {len(active)} runs on it: {first}. Lower {fewer}"
+            "--batch-size, or choose a smaller --network or --set precision=bf16"
+        ) from error
     finally:
         # Whatever went wrong with one run, or in the program, the others' work is kept.
         for run in active:
             run.rescue()
-
-
-def _wants_alone(stop: StopRequest | None, execution: Execution) -> bool:
-    """Whether a process that has not to agree with others is to stop."""
-    return execution.world_size == 1 and stop is not None and stop.wanted
-
-
-def _agree_to_stop(stop: StopRequest | None, execution: Execution, turn: int) -> bool:
-    if stop is None:
-        return False
-    if execution.world_size == 1:
-        return stop.wanted
-    # All processes must stop at the same step, or one waits for ever for the others' gradients.
-    # Asking costs a round trip, so it is not done at every step.
-    return turn % _TURNS_BETWEEN_QUESTIONS == 0 and anyone(stop.wanted, execution.device)
-
-
-def _memory_advice(error: Exception, at_once: int, active: Sequence[ActiveRun]) -> str:
-    lower = ["--batch-size"]
-    if at_once > 1:
-        lower.insert(0, f"the runs at a time ({at_once})")
-    lower.append("or choose a smaller --network or --set precision=bf16")
-    first = str(error).split(". ")[0]
-    return (
-        f"the device is out of memory with {len(active)} runs on it: {first}. Lower "
-        f"{', '.join(lower)}"
-    )

@@ -55,34 +55,6 @@ def predict(
     return fetched, tuple(each.float() for each in logits)
 
 
-class Average:
-    """An exponential moving average of a network's parameters and statistics.
-
-    Args:
-        averages: The tensors of the average.
-        followed: What each of them follows.
-        decay: How much of the average stays at each step.
-    """
-
-    def __init__(self, averages: Sequence[Tensor], followed: Sequence[Tensor], decay: float):
-        self.averages, self.followed = list(averages), list(followed)
-        self.decay = decay
-
-    @classmethod
-    def between(cls, average: nn.Module, network: nn.Module, decay: float) -> Average:
-        """Let one network follow another of the same kind."""
-        mine, theirs = average.state_dict(), network.state_dict()
-        names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
-        return cls([mine[name] for name in names], [theirs[name] for name in names], decay)
-
-    @torch.no_grad()
-    def update(self) -> None:
-        """Follow by one step."""
-        torch._foreach_lerp_(  # pyright: ignore[reportPrivateImportUsage]
-            self.averages, self.followed, 1 - self.decay
-        )
-
-
 class Step:
     """Batch, forward, loss, backward, clip, update.
 
@@ -93,7 +65,8 @@ class Step:
         feed: Gives the batch.
         tally: Takes note.
         precision: `float32`, `bf16` or `fp16`.
-        average: Followed after each step.
+        average: The tensors of a moving average, and those that they follow after each step.
+        decay: How much of the average stays at each step.
         shared: Whether the backward pass itself averages gradients over processes.
         compile: Whether the parts are compiled.
     """
@@ -107,7 +80,8 @@ class Step:
         tally: Tally,
         *,
         precision: str = "float32",
-        average: Average | None = None,
+        average: tuple[list[Tensor], list[Tensor]] | None = None,
+        decay: float = 0.0,
         shared: bool = False,
         compile: bool = False,
     ):
@@ -122,6 +96,7 @@ class Step:
         self.feed = feed
         self.tally = tally
         self.precision = precision
+        self.decay = decay
         self.average = average
         self.shared = shared
         # torch compiles what spreads over processes by its own rules: the wrapped network itself.
@@ -143,7 +118,8 @@ class Step:
         else:
             self._step_traced(share)
         if self.average is not None:
-            self.average.update()
+            with torch.no_grad():
+                torch._foreach_lerp_(*self.average, 1 - self.decay)  # pyright: ignore
 
     def _step_directly(self, direct: Direct, share: Share) -> None:
         with torch.no_grad():

@@ -14,7 +14,6 @@ from PIL import Image
 from torch import Tensor
 from torch.utils import data
 from torch.utils.data import DataLoader
-from typing_extensions import Self
 
 from labelproof.data.dataset import Dataset, Images
 from labelproof.data.images import ImageFiles
@@ -44,9 +43,10 @@ class StreamedImages:
 
     Example:
         >>> images = np.arange(16, dtype=np.uint8).reshape(4, 1, 2, 2)
-        >>> with StreamedImages(images) as stream:
-        ...     [batch[:, 0, 0, 0].tolist() for batch in stream.batches([3, 0, 1], 2)]
+        >>> stream = StreamedImages(images)
+        >>> [batch[:, 0, 0, 0].tolist() for batch in stream.batches([3, 0, 1], 2)]
         [[12, 0], [4]]
+        >>> stream.close()
     """
 
     def __init__(
@@ -72,7 +72,6 @@ class StreamedImages:
             _Decoder(images, size, self.shape),
             batch_size=None,
             sampler=self._agenda,
-            collate_fn=_as_it_is,
             num_workers=self.workers,
             multiprocessing_context="spawn" if self.workers else None,
             persistent_workers=self.workers > 0,
@@ -122,12 +121,6 @@ class StreamedImages:
     def close(self) -> None:
         """End the processes."""
         self._loader = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _run(self, loader: DataLoader[Any]) -> Iterator[Tensor]:
         if not self._agenda:
@@ -204,10 +197,6 @@ def _prepare_worker(_: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _as_it_is(batch: Any) -> Any:
-    return batch
-
-
 def _name(images: Images, number: int) -> str:
     if not isinstance(images, ImageFiles):
         return f"image {number}"
@@ -240,18 +229,6 @@ class StreamedSet(DeviceInputs):
         self.workers = workers
         self._train = self._stream("train")
         self._test = self._stream("test") if self.has_test else None
-
-    def make_feed(
-        self,
-        augmentation: Augmentation,
-        labels: Labels,
-        *,
-        num_examples: int,
-        batch_size: int,
-        dtype: torch.dtype = torch.float32,
-    ) -> Feed:
-        """What gives a run its batches."""
-        return StreamedFeed(self, labels, batch_size, dtype)
 
     def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
         """The test images in order, ready for a network; the crops are cut by the workers."""

@@ -6,6 +6,7 @@ import os
 import shlex
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,8 @@ class TrainedNetwork:
         if not len(images):
             return
         self._check(images)
-        with StreamedImages(images, Augmentation(resized_crop=self.description.crop)) as stream:
+        crop = Augmentation(resized_crop=self.description.crop)
+        with closing(StreamedImages(images, crop)) as stream:
             for batch in stream.batches(range(len(images)), batch_size):
                 yield self._look(batch)
 

@@ -23,17 +23,14 @@ from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import (
     DeviceInputs,
     EpochPlan,
+    Feed,
     Labels,
+    ResidentFeed,
+    ResidentInputs,
     Share,
     plan_epoch,
 )
-from labelproof.training.checkpoint import (
-    Checkpoint,
-    all_tensors,
-    can_draw_on,
-    make_checkpoint,
-    refuse_misfit,
-)
+from labelproof.training.checkpoint import Checkpoint, can_draw_on, refuse_misfit
 from labelproof.training.configuration import Configuration
 from labelproof.training.cuda_graph import Recorder, tuned
 from labelproof.training.distributed import sum_tally, take_from_first
@@ -53,7 +50,8 @@ from labelproof.training.metrics import (
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
 from labelproof.training.randomness import GlobalChance, derive_seed, generator_for
-from labelproof.training.step import Average, Step
+from labelproof.training.step import Step
+from labelproof.training.streaming import StreamedFeed, StreamedSet
 
 
 def make_networks(
@@ -171,13 +169,22 @@ class Trainer:
         self.tally = Tally(parts, dataset.num_classes, device)
         examples = self.examples
         labels = Labels.on(device, examples.given, examples.clean, examples.weight)
-        self.feed = self.images.make_feed(
-            parse_augmentation(configuration.augmentation),
-            labels,
-            num_examples=len(examples.used),
-            batch_size=configuration.batch_size,
-            dtype=TYPES[precision],
-        )
+        self.feed: Feed
+        if isinstance(self.images, StreamedSet):
+            self.feed = StreamedFeed(
+                self.images, labels, configuration.batch_size, TYPES[precision]
+            )
+        else:
+            assert isinstance(self.images, ResidentInputs)  # noqa: S101
+            augmentation = parse_augmentation(configuration.augmentation)
+            self.feed = ResidentFeed(
+                self.images, augmentation, labels, len(examples.used), TYPES[precision]
+            )
+        average = None
+        if self.average is not None:
+            mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
+            names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
+            average = [mine[name] for name in names], [theirs[name] for name in names]
         make_step = partial(
             Step,
             [wrap(network) if wrap else network for network in self.networks],
@@ -186,11 +193,8 @@ class Trainer:
             self.feed,
             self.tally,
             precision=precision,
-            average=(
-                None
-                if self.average is None
-                else Average.between(self.average, self.networks[0], configuration.average)
-            ),
+            average=average,
+            decay=configuration.average,
             shared=wrap is not None,
         )
         # The last batch of an epoch has another size, for which nothing is compiled.
@@ -342,7 +346,10 @@ class Trainer:
             "epoch": self.epoch,
             "step": self.step,
         }
-        return make_checkpoint(tensors | self._drawn(), values, kept=self._kept)
+        tensors |= self._drawn()
+        kept = [name for name in tensors if name.startswith(self._kept)]
+        weights = {name.removeprefix(self._kept): tensors.pop(name) for name in kept}
+        return Checkpoint(weights, tensors, values)
 
     @property
     def _kept(self) -> str:
@@ -366,7 +373,9 @@ class Trainer:
             ValueError: The checkpoint does not fit the network, whose code has changed since, or
                 the device, on which random numbers are others.
         """
-        found = all_tensors(checkpoint, kept=self._kept)
+        found = checkpoint.state | {
+            f"{self._kept}{name}": tensor for name, tensor in checkpoint.weights.items()
+        }
         random = {name: found.pop(name) for name in list(found) if name.startswith("random.")}
         mine = self.tensors()
         refuse_misfit(found, mine, self.configuration.network)

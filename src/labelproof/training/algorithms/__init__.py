@@ -10,16 +10,14 @@ from labelproof.training.algorithms.elr import EarlyLearning
 from labelproof.training.algorithms.negative import NegativeToPositive
 from labelproof.training.algorithms.spec import (
     ALGORITHMS,
-    AlgorithmSpec,
+    format_algorithm,
     make_algorithm,
-    parse_algorithm,
 )
 from labelproof.training.algorithms.supervised import Supervised
 
 __all__ = [
     "ALGORITHMS",
     "Algorithm",
-    "AlgorithmSpec",
     "Batch",
     "CoTeaching",
     "EarlyLearning",
@@ -27,8 +25,8 @@ __all__ = [
     "Objectives",
     "Supervised",
     "estimate_noise_rate",
+    "format_algorithm",
     "make_algorithm",
-    "parse_algorithm",
     "selected_mean",
     "smallest",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from labelproof.losses import Loss
@@ -28,39 +27,27 @@ ESTIMATE = "estimate"
 """Written for a number that the algorithm is to find out by itself."""
 
 
-@dataclass(frozen=True)
-class AlgorithmSpec:
-    """An algorithm's name and the arguments that were written; prints as that text.
+def format_algorithm(text: str) -> str:
+    """Write an algorithm in the one way that records compare by; values are judged by its class.
 
-    Attributes:
-        name: One of `ALGORITHMS`.
-        arguments: As written, `None` where the number is to be estimated.
-    """
-
-    name: str
-    arguments: tuple[tuple[str, float | None], ...] = ()
-
-    def __str__(self) -> str:
-        if not self.arguments:
-            return self.name
-        written = (
-            f"{name}={ESTIMATE if value is None else format_value(value)}"
-            for name, value in self.arguments
-        )
-        return f"{self.name}({','.join(written)})"
-
-
-def parse_algorithm(text: str) -> AlgorithmSpec:
-    """Read `NAME` or `NAME(ARGUMENT=NUMBER,...)`; values are judged by `make_algorithm`.
-
-    >>> str(parse_algorithm("Co-Teaching( ramp = 10, rate = .40 )"))
+    >>> format_algorithm("Co-Teaching( ramp = 10, rate = .40 )")
     'co-teaching(rate=0.4,ramp=10)'
-    >>> parse_algorithm("co-teching")
+    >>> format_algorithm("co-teching")
     Traceback (most recent call last):
         ...
     ValueError: algorithm: expected one of supervised, co-teaching, nlnl, elr, got 'co-teching'; did
     you mean 'co-teaching'?
     """
+    name, arguments = _parse(text)
+    written = [
+        f"{key}={ESTIMATE if value is None else format_value(value)}"
+        for key, value in arguments.items()
+    ]
+    return f"{name}({','.join(written)})" if written else name
+
+
+def _parse(text: str) -> tuple[str, dict[str, float | None]]:
+    """The name and the arguments, `None` for a number that is to be estimated."""
     call = parse_call(text, what="algorithm", words={ESTIMATE: None})
     name = call.name.lower()
     if name not in ALGORITHMS:
@@ -69,20 +56,21 @@ def parse_algorithm(text: str) -> AlgorithmSpec:
             + suggest(name, ALGORITHMS, cutoff=0.5)
         )
     family = ALGORITHMS[name]
+    takes = inspect.signature(family).parameters
     given: dict[str, float | None] = {}
     for argument in call.arguments:
         key, problem = argument.name.lower(), ""
         if key not in family.written:
-            takes = ", ".join(family.written) or "no arguments"
+            known = ", ".join(family.written) or "no arguments"
             hint = suggest(key, family.written, cutoff=0.5)
-            problem = f"{name} takes {takes}, got {key!r}{hint}"
-        elif argument.value is None and not _can_be_estimated(family, key):
+            problem = f"{name} takes {known}, got {key!r}{hint}"
+        elif argument.value is None and takes[family.written[key]].default is not None:
             problem = f"expected a number for {key} in {name}, got {ESTIMATE!r}"
         if problem:
             raise TextError(f"algorithm: {problem}", text, argument.position)
         given[key] = argument.value
     # In the order of the class, so that equal algorithms are equal texts.
-    return AlgorithmSpec(name, tuple((key, given[key]) for key in family.written if key in given))
+    return name, {key: given[key] for key in family.written if key in given}
 
 
 def make_algorithm(
@@ -117,17 +105,13 @@ def make_algorithm(
         >>> algorithm.noise_rate
         tensor(0.5000)
     """
-    spec = parse_algorithm(text)
-    family = ALGORITHMS[spec.name]
+    name, arguments = _parse(text)
+    family = ALGORITHMS[name]
     takes = inspect.signature(family).parameters
     known: dict[str, Any] = {"noise_rate": noise_rate, "epochs": epochs}
-    keywords = {name: value for name, value in known.items() if name in takes}
-    keywords.update({family.written[key]: value for key, value in spec.arguments})
+    keywords = {key: value for key, value in known.items() if key in takes}
+    keywords.update({family.written[key]: value for key, value in arguments.items()})
     try:
         return family(loss, num_classes=num_classes, num_examples=num_examples, **keywords)
     except (TypeError, ValueError) as problem:
-        raise type(problem)(f"algorithm {spec}: {problem}") from None
-
-
-def _can_be_estimated(family: type[Algorithm], key: str) -> bool:
-    return inspect.signature(family).parameters[family.written[key]].default is None
+        raise type(problem)(f"algorithm {format_algorithm(text)}: {problem}") from None
