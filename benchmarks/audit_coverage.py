@@ -58,6 +58,7 @@ def measure(largest: int, share: float, workers: int) -> None:
     found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
     names = ("samples", "classes", "kind", "model", "seed")
     done = {tuple(entry[name] for name in names) for entry in found}
+    before = len(found)
     # The longest first, so that no worker is left with one of them at the end.
     wanted = [
         (samples, classes, kind, model, seed)
@@ -72,7 +73,7 @@ def measure(largest: int, share: float, workers: int) -> None:
         running = {pool.submit(run, *each): each for each in wanted if each not in done}
         for future in as_completed(running):
             found.append(dict(zip(names, running[future], strict=True)) | future.result())
-            print(f"{len(found)} of {len(wanted)}", json.dumps(found[-1]), flush=True)
+            print(f"{len(found) - before} of {len(running)}", json.dumps(found[-1]), flush=True)
             RESULTS.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
 
 

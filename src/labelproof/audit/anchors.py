@@ -81,14 +81,11 @@ def read_through(
     model: NoiseModel,
     *,
     by_chance: float = _BY_CHANCE,
-    anchors: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = None,
-    weight: NDArray[np.float32] | None = None,
 ) -> NoiseModel:
     """The noise model with the noise taken out of the network's word, where that has learned it.
 
     Where anchors do not have clearly more wrong labels than the model says, it is returned as it
-    is. `by_chance` is in how many classes, on average, they may have more by chance; `weight` is
-    how often each sample counts.
+    is. `by_chance` is in how many classes, on average, they may have more by chance.
 
     Example:
         >>> from labelproof.audit.noise_model import fit_noise_model
@@ -103,22 +100,18 @@ def read_through(
         >>> f"wrong {np.mean(given == cats):.0%}, {model.noise_rate:.0%}, {read.noise_rate:.0%}"
         'wrong 18%, 1%, 18%'
     """
-    chosen, predicted = find_anchors(logits) if anchors is None else anchors
-    weight = np.ones(len(given), np.float32) if weight is None else weight
-    counts = count_pairs(predicted, given, logits.shape[1], weight * chosen)
+    chosen, predicted = find_anchors(logits)
+    counts = count_pairs(predicted[chosen], given[chosen], logits.shape[1])
     matrix = _raised(model.transition, counts, by_chance)
-    # By the norm that costs least: this is done for every draw, with a thousand classes too.
     if matrix is None or np.linalg.cond(matrix, 1) > _TANGLED:
         return model
     reading = model.transition @ np.linalg.inv(matrix)
     groups = Groups(shift(logits), given)
     word = read_word(groups.probabilities(model.temperature), reading)
-    read, weights = replace(model, transition=matrix), weight[groups.order]
-    joint = groups.fit(1.0, start=read, steps=1, weight=weights, probabilities=word).joint
-    differing = float(np.average(predicted != given, weights=weight))
-    if 1 - np.trace(joint) > _MORE_THAN_DIFFER * differing:
+    joint = groups.fit(1.0, start=matrix, steps=1, probabilities=word).joint
+    if 1 - np.trace(joint) > _MORE_THAN_DIFFER * float(np.mean(predicted != given)):
         return model
-    return replace(read, joint=joint, reading=reading)
+    return replace(model, transition=matrix, joint=joint, reading=reading)
 
 
 def read_word(word: NDArray[np.floating], reading: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -144,7 +144,8 @@ def _describe(
     if dataset is not None:
         findings = settle_copies(findings, copies_of(dataset.train)[index])
         if (features := features_of(dataset.train, index)) is not None:
-            described |= find_neighbours(features)._asdict()
+            kind = "rows" if dataset.tabular else "images"
+            described |= find_neighbours(features, kind)._asdict()
     return Audit(
         name=Path(data).stem if dataset is None else dataset.name,
         data=str(data),

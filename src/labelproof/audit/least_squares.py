@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.audit.anchors import margins, surest
-from labelproof.audit.noise_model import COOLEST, HOTTEST, prior_weight, shift
+from labelproof.audit.noise_model import COOLEST, HOTTEST, prior_weight, shift, softmax
 from labelproof.intervals import NORMAL_95
 
 _STEPS = 10
@@ -165,7 +165,7 @@ class _Point:
     ):
         size = len(given)
         scaled = np.asarray(shifted / math.exp(logarithm), np.float32)
-        self.word = word = _softmax(scaled)
+        self.word = word = softmax(scaled)
         self.inverse, self.transition = _solve(word, given)
         matrix = self.transition.astype(np.float32)
         residual = -(word @ matrix)
@@ -181,26 +181,24 @@ class _Point:
         squares = _inner(residual, residual)
         precision = 2 * size / max(float(squares.sum()), 1e-9)
         held = prior_weight(size)
-        curvature = precision * float(_inner(direction, direction).sum()) + held + 1e-9
-        influence = precision / curvature * larger * _inner(direction, residual)
-        own = precision / curvature * larger**2 * _inner(slope, self.leverage) * squares
+        # Errors of the matrix make the direction longer, by chance.
+        length = float(_inner(direction, direction).sum())
+        by_chance = float((self.inverse * (slope.T @ slope)).sum() * (squares * larger**2).mean())
+        curvature = precision * max(length - by_chance, length / 2) + held + 1e-9
+        told = precision / curvature * _inner(direction, residual)
+        own = precision / curvature * _inner(slope, self.leverage) * squares * larger
+        influence = told * larger
         self.influence = np.zeros_like(influence) if fixed else influence
         # A temperature that does not matter is known by its prior alone.
         self.error = math.sqrt(float(influence @ influence) + max(held, 1e-9) / curvature**2)
-        step = float((influence - own).sum()) - held * logarithm / curvature
+        step = float((told - own).sum()) - held * logarithm / curvature
         self.step = 0.0 if fixed else step
 
 
 def rate_at(logits: NDArray[np.float32], given: NDArray[np.int64], temperature: float) -> float:
     """The share of wrong labels by least squares at a temperature."""
-    word = _softmax(np.asarray(shift(logits) / temperature, np.float32))
+    word = softmax(shift(logits) / temperature)
     return 1 - float(word.mean(axis=0) @ np.diag(_solve(word, given)[1]))
-
-
-def _softmax(shifted: NDArray[np.float32]) -> NDArray[np.float32]:
-    word = np.exp(shifted)
-    word /= word.sum(axis=1, keepdims=True)
-    return word
 
 
 def _inner(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:

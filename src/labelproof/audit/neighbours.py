@@ -7,7 +7,7 @@ far more than is usual to all ten is an outlier.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ _DECODED = 3_000
 """Images that are decoded for it, where they are not in memory."""
 _FEWEST = 50
 _NEIGHBOURS = 10
-_NEAR = 0.13
+_NEAR = {"rows": 0.13, "images": 0.2}
 """A near duplicate is closer to another sample than this share of the usual distance."""
 _FAR = 4.0
 """An outlier is so many robust standard deviations further from its neighbours than usual."""
@@ -70,7 +70,9 @@ def _small(image: NDArray[Any]) -> NDArray[np.float32]:
     return (pooled / 255).flatten().numpy()
 
 
-def find_neighbours(features: NDArray[np.float32]) -> Neighbours:
+def find_neighbours(
+    features: NDArray[np.float32], kind: Literal["rows", "images"] = "rows"
+) -> Neighbours:
     """Near duplicates and outliers by exact nearest neighbours.
 
     Nothing is a near duplicate where most samples have an equal one: features are then too coarse.
@@ -87,7 +89,7 @@ def find_neighbours(features: NDArray[np.float32]) -> Neighbours:
 
     search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(features) - 1)).fit(features)
     distances, indices = search.kneighbors()
-    near = distances[:, 0] < _NEAR * np.median(distances[:, 0])
+    near = distances[:, 0] < _NEAR[kind] * np.median(distances[:, 0])
     # By their logarithm, since distances are skewed; copies would make them 0.
     far = np.log(np.maximum(distances.mean(axis=1), 1e-12))
     above = far - np.median(far)

@@ -112,7 +112,7 @@ def fit_noise_model(
         # In float32, in which logits are divided, a smaller one would be 0.
         return groups.fit(within("temperature", temperature, 1e-37), steps=_STEPS, prior=prior)
     best = search_temperature(shifted, labels)
-    return groups.fit(best.temperature, start=best, steps=_STEPS, prior=prior)
+    return groups.fit(best.temperature, start=best.transition, steps=_STEPS, prior=prior)
 
 
 def search_temperature(shifted: NDArray[np.float32], given: NDArray[np.int64]) -> NoiseModel:
@@ -121,7 +121,8 @@ def search_temperature(shifted: NDArray[np.float32], given: NDArray[np.int64]) -
     groups, fits = Groups(shifted[::step], given[::step]), dict[float, NoiseModel]()
 
     def improbable(logarithm: float) -> float:
-        start = fits[min(fits, key=lambda tried: abs(tried - logarithm))] if fits else None
+        near = min(fits, key=lambda tried: abs(tried - logarithm), default=None)
+        start = None if near is None else fits[near].transition
         fits[logarithm] = groups.fit(math.exp(logarithm), start=start, steps=_STEPS // 3)
         return -log_posterior(fits[logarithm], samples)
 
@@ -166,6 +167,13 @@ def shift(logits: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.maximum(logits - logits.max(axis=1, keepdims=True), np.float32(_IMPOSSIBLE))
 
 
+def softmax(shifted: NDArray[Any]) -> NDArray[np.float32]:
+    """Probabilities by logits from `shift`."""
+    found = np.exp(shifted, dtype=np.float32)
+    found /= found.sum(axis=1, keepdims=True)
+    return found
+
+
 def as_transition(
     joint: NDArray[np.float64], samples: float, prior: NDArray[np.float64] | float = 0.0
 ) -> NDArray[np.float64]:
@@ -179,13 +187,10 @@ def as_transition(
 
 
 def count_pairs(
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    classes: int,
-    weight: NDArray[Any] | None = None,
+    rows: NDArray[np.int64], columns: NDArray[np.int64], classes: int
 ) -> NDArray[np.float64]:
     """How often each class of `rows` meets each class of `columns`, `(C, C)`."""
-    counts = np.bincount(rows * classes + columns, weight, classes**2)
+    counts = np.bincount(rows * classes + columns, minlength=classes**2)
     return counts.reshape(classes, classes).astype(np.float64)
 
 
@@ -194,42 +199,33 @@ class Groups:
 
     def __init__(self, logits: NDArray[np.float32], given: NDArray[np.int64]):
         self.classes = logits.shape[1]
-        order = np.argsort(given, kind="stable")
-        self.logits = logits[order]
-        self.ends = np.cumsum(np.bincount(given, minlength=self.classes))
-        self.order = order
+        self.logits = logits[np.argsort(given, kind="stable")]
+        ends = np.cumsum(np.bincount(given, minlength=self.classes))
+        self.blocks = list(itertools.pairwise([0, *ends.tolist()]))
 
     def probabilities(self, temperature: float) -> NDArray[np.float32]:
         """The network's word at a temperature, sorted likewise."""
-        found = np.exp(self.logits / np.float32(temperature))
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        return softmax(self.logits / np.float32(temperature))
 
     def fit(
         self,
         temperature: float,
         *,
-        start: NoiseModel | None = None,
+        start: NDArray[np.float64] | None = None,
         steps: int,
-        weight: NDArray[np.float32] | None = None,
         probabilities: NDArray[np.float32] | None = None,
         prior: NDArray[np.float64] | float = 0.0,
     ) -> NoiseModel:
-        """Expectation maximisation at one temperature; `weight` says how often samples count."""
+        """Expectation maximisation at one temperature, from a matrix to start with."""
         if probabilities is None:
             probabilities = self.probabilities(temperature)
-        if weight is None:
-            weight = np.ones(len(self.logits), np.float32)
-        same = np.eye(self.classes)
+        same, total = np.eye(self.classes), len(self.logits)
         begun = 0.8 * same + 0.2 / max(self.classes - 1, 1) * (1 - same)
-        transition = begun if start is None else start.transition
-        total = float(weight.sum(dtype=np.float64))
+        transition = begun if start is None else start
         before = likelihood = -np.inf
         joint = transition / self.classes
         for _ in range(steps):
-            expected, likelihood = self._step(probabilities, transition, weight)
-            likelihood /= total
-            joint = expected / total
+            joint, likelihood = self._step(probabilities, transition)
             transition = as_transition(joint, total, prior)
             if likelihood - before < _TOLERANCE:
                 break
@@ -237,22 +233,18 @@ class Groups:
         return NoiseModel(transition, temperature, float(likelihood), joint)
 
     def _step(
-        self,
-        probabilities: NDArray[np.float32],
-        transition: NDArray[np.float64],
-        weight: NDArray[np.float32],
+        self, probabilities: NDArray[np.float32], transition: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], float]:
-        """How many samples of each true class have each label, and the log-likelihood."""
+        """The share of samples of each true class with each label, and the mean log-likelihood."""
         columns = np.ascontiguousarray(transition.T, np.float32)
         told = np.empty(len(probabilities), np.float32)
         expected = np.empty_like(columns)
-        blocks = list(itertools.pairwise([0, *self.ends.tolist()]))
-        for label, (begin, end) in enumerate(blocks):
+        for label, (begin, end) in enumerate(self.blocks):
             np.matmul(probabilities[begin:end], columns[label], out=told[begin:end])
         np.maximum(told, np.float32(1e-30), out=told)
-        share = weight / told
-        for label, (begin, end) in enumerate(blocks):
+        share = 1 / told
+        for label, (begin, end) in enumerate(self.blocks):
             np.matmul(share[begin:end], probabilities[begin:end], out=expected[label])
         expected *= columns
-        told = np.log(told, out=told) * weight
-        return expected.T.astype(np.float64), float(told.sum(dtype=np.float64))
+        likelihood = float(np.log(told, out=told).mean(dtype=np.float64))
+        return expected.T.astype(np.float64) / len(told), likelihood

@@ -47,6 +47,7 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
         "temperatures": committee.temperatures,
         "prior": committee.prior,
         "temperature": committee.temperature,
+        "cleaned": committee.cleaned,
     }
     for place, member in enumerate(committee.members):
         kind, parts = _parts(member)
