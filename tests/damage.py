@@ -251,20 +251,23 @@ PIXELS = GENERATOR.integers(0, 256, (8, 6, 6, 3), dtype=np.uint8)
 LABELS = np.arange(8) % 2
 
 
-def file(name: str, write: Callable[[Path], object]) -> Callable[[Path], Path]:
-    """Writes an example to a file of that name."""
+def stored(
+    name: str,
+    example: str | bytes | Callable[[Path], object],
+    read: Callable[[Path], object] = load_dataset,
+    pack: Callable[[bytes], bytes] = bytes,
+) -> Reader:
+    """Keeps the example, or what writes it, in a file of that name, which is read by its path."""
 
     def make(folder: Path) -> Path:
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path)
+        if callable(example):
+            example(path)
+        else:
+            path.write_bytes(example.encode() if isinstance(example, str) else example)
         return path
 
-    return make
-
-
-def table(name: str, write: Callable[[Path], object], pack: Callable[[bytes], bytes] = bytes):
-    return Reader(file(name, write), lambda folder: load_dataset(folder / name), pack)
+    return Reader(make, lambda folder: read(folder / name), pack)
 
 
 def write_csv(path: Path) -> None:
@@ -274,6 +277,12 @@ def write_csv(path: Path) -> None:
 def write_npy(path: Path) -> None:
     np.save(path, PIXELS)
     np.save(path.with_name("photos_labels.npy"), LABELS)
+
+
+def array_bytes() -> bytes:
+    written = io.BytesIO()
+    np.save(written, PIXELS)
+    return written.getvalue()
 
 
 def as_npz(member: bytes) -> bytes:
@@ -286,14 +295,12 @@ def as_npz(member: bytes) -> bytes:
     return packed.getvalue()
 
 
-def image(name: str, **options: Any) -> Reader:
-    def write(path: Path) -> None:
-        Image.fromarray(PIXELS[0]).resize((24, 16)).save(path, **options)
+def write_image(path: Path) -> None:
+    Image.fromarray(PIXELS[0]).resize((24, 16)).save(path)
 
-    return Reader(
-        file(name, write),
-        lambda folder: decode_image(str(folder / name), mode="RGB", short_side=8),
-    )
+
+def read_image(path: Path) -> object:
+    return decode_image(str(path), mode="RGB", short_side=8)
 
 
 def cifar(version: int, name: str) -> Reader:
@@ -378,6 +385,9 @@ def write_human(path: Path) -> None:
     torch.save(HUMAN, path)
 
 
+SHEET = "xl/worksheets/sheet1.xml"
+
+
 def excel() -> zipfile.ZipFile:
     content = io.BytesIO()
     TABLE.to_excel(content, index=False)
@@ -394,7 +404,7 @@ def as_excel(sheet: bytes) -> bytes:
     packed = io.BytesIO()
     with excel() as archive, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as changed:
         for name in archive.namelist():
-            damaged = sheet if name == "xl/worksheets/sheet1.xml" else archive.read(name)
+            damaged = sheet if name == SHEET else archive.read(name)
             changed.writestr(name, damaged)
     return packed.getvalue()
 
@@ -408,105 +418,69 @@ def build(words: str) -> object:
     return make_network(words.replace(":", ""), num_classes=3, input_shape=(5,))
 
 
-def relabelled(folder: Path) -> object:
-    TABLE.to_csv(folder / "table.csv", index=False)
-    return load_dataset(folder / "table.csv", labels=folder / "labels.csv", on_error="later")
+def relabelled(path: Path) -> object:
+    TABLE.to_csv(path.with_name("table.csv"), index=False)
+    return load_dataset(path.with_name("table.csv"), labels=path, on_error="later")
+
+
+def read_human(path: Path) -> object:
+    return human_labels(path, "worse")
 
 
 READERS: dict[str, Reader] = {
-    "CSV": table("table.csv", write_csv),
-    "CSV, gzipped": table("table.csv.gz", write_csv, gzip.compress),
-    "JSONL": table("table.jsonl", lambda path: TABLE.to_json(path, orient="records", lines=True)),
-    "Parquet": table("table.parquet", TABLE.to_parquet),
-    "Excel": Reader(
-        file("table.xlsx", lambda path: TABLE.to_excel(path, index=False)),
-        lambda folder: load_dataset(folder / "table.xlsx"),
+    "CSV": stored("table.csv", write_csv),
+    "CSV, gzipped": stored("table.csv.gz", write_csv, pack=gzip.compress),
+    "JSONL": stored("table.jsonl", TABLE.to_json(orient="records", lines=True)),
+    "Parquet": stored("table.parquet", TABLE.to_parquet),
+    "Excel": stored("table.xlsx", lambda path: TABLE.to_excel(path, index=False)),
+    "Excel, a sheet": stored("table.xlsx", excel_part(SHEET), pack=as_excel),
+    "human labels, .npz": stored("human.npz", lambda path: np.savez(path, **HUMAN), read_human),
+    "human labels, .pt": stored("human.pt", write_human, read_human),
+    "probabilities": stored(
+        "p.npz",
+        lambda path: np.savez(path, probabilities=np.full((8, 2), 0.5)),
+        lambda path: match_predictions(path, LABELS, class_names=["a", "b"]),
     ),
-    "Excel, a sheet": Reader(
-        file("table.xlsx", lambda path: path.write_bytes(excel_part("xl/worksheets/sheet1.xml"))),
-        lambda folder: load_dataset(folder / "table.xlsx"),
-        as_excel,
-    ),
-    "human labels, .npz": Reader(
-        file("human.npz", lambda path: np.savez(path, **HUMAN)),
-        lambda folder: human_labels(folder / "human.npz", "worse"),
-    ),
-    "human labels, .pt": Reader(
-        file("human.pt", write_human), lambda folder: human_labels(folder / "human.pt", "worse")
-    ),
-    "probabilities": Reader(
-        file("p.npz", lambda path: np.savez(path, probabilities=np.full((8, 2), 0.5))),
-        lambda folder: match_predictions(folder / "p.npz", LABELS, class_names=["a", "b"]),
-    ),
-    "labels": Reader(
-        file(
-            "labels.csv",
-            lambda path: path.write_text(
-                "sample,label,given\nline 2,dog,cat\nline 5,,\nline 7,dog,dog\nline 9,dog,\n"
-            ),
-        ),
+    "labels": stored(
+        "labels.csv",
+        "sample,label,given\nline 2,dog,cat\nline 5,,\nline 7,dog,dog\nline 9,dog,\n",
         relabelled,
     ),
-    ".npy": Reader(
-        file("photos.npy", write_npy), lambda folder: load_dataset(folder / "photos.npy")
-    ),
-    ".npz": Reader(
-        file("photos.npz", lambda path: np.savez(path, images=PIXELS, labels=LABELS)),
-        lambda folder: load_dataset(folder / "photos.npz"),
-    ),
-    ".npz, a member": Reader(
-        file("photos.npz", lambda path: path.write_bytes(array_bytes())),
-        lambda folder: load_dataset(folder / "photos.npz"),
-        as_npz,
-    ),
-    "PNG": image("photo.png"),
-    "JPEG": image("photo.jpg"),
-    "IDX": Reader(
-        file("images-idx3-ubyte", lambda path: path.write_bytes(idx_bytes(PIXELS[..., 0]))),
-        lambda folder: read_idx(folder / "images-idx3-ubyte"),
-    ),
-    "IDX, gzipped": Reader(
-        file("labels.gz", lambda path: path.write_bytes(idx_bytes(PIXELS[..., 0]))),
-        lambda folder: read_idx(folder / "labels.gz"),
-        gzip.compress,
-    ),
+    ".npy": stored("photos.npy", write_npy),
+    ".npz": stored("photos.npz", lambda path: np.savez(path, images=PIXELS, labels=LABELS)),
+    ".npz, a member": stored("photos.npz", array_bytes(), pack=as_npz),
+    "PNG": stored("photo.png", write_image, read_image),
+    "JPEG": stored("photo.jpg", write_image, read_image),
+    "IDX": stored("images-idx3-ubyte", idx_bytes(PIXELS[..., 0]), read_idx),
+    "IDX, gzipped": stored("labels.gz", idx_bytes(PIXELS[..., 0]), read_idx, gzip.compress),
     "CIFAR, binary": cifar(0, "train.bin"),
     "CIFAR, pickles": cifar(1, "train"),
     "Hugging Face, Arrow": Reader(write_huggingface("*.arrow"), read_huggingface),
     "Hugging Face, state.json": Reader(write_huggingface("state.json"), read_huggingface),
     "Hugging Face, info": Reader(write_huggingface("dataset_info.json"), read_huggingface),
-    "model.json": Reader(
-        file("model.json", lambda path: path.write_text(json.dumps(MODEL))), read_description
+    "model.json": stored(
+        "model.json", json.dumps(MODEL), lambda path: read_description(path.parent)
     ),
-    "record.json": Reader(
-        file("record.json", lambda path: path.write_text(json.dumps({"name": "x", "curve": {}}))),
-        read_record,
+    "record.json": stored(
+        *("record.json", '{"name": "x", "curve": {}}', lambda path: read_record(path.parent)),
     ),
-    "predictions.npz": Reader(
-        file("predictions.npz", lambda path: np.savez(path, held=LABELS, logits=np.ones((8, 2)))),
-        lambda folder: read_arrays(folder / "predictions.npz", ["held", "logits"]),
+    "predictions.npz": stored(
+        "predictions.npz",
+        lambda path: np.savez(path, held=LABELS, logits=np.ones((8, 2))),
+        lambda path: read_arrays(path, ["held", "logits"]),
     ),
-    "fit.json": Reader(
-        file(
-            "fit.json",
-            lambda path: path.write_text(
-                json.dumps({"asked": {"data": "x"}, "loss": "ce", "given_up": [], "places": {}})
-            ),
-        ),
-        read_attempts,
+    "fit.json": stored(
+        "fit.json",
+        '{"asked": {"data": "x"}, "loss": "ce", "given_up": [], "places": {}}',
+        lambda path: read_attempts(path.parent),
     ),
     "checkpoint": Reader(write_checkpoint, lambda folder: newest_whole(folder / "checkpoint")),
-    "weights": Reader(
-        file("weights.safetensors", lambda path: save_file(NETWORK.state_dict(), path)),
-        lambda folder: load_body_weights(NETWORK, folder / "weights.safetensors", "head"),
+    "weights": stored(
+        "weights.safetensors",
+        lambda path: save_file(NETWORK.state_dict(), path),
+        lambda path: load_body_weights(NETWORK, path, "head"),
     ),
-    "TOML": Reader(
-        file(
-            "settings.toml",
-            lambda path: path.write_text('loss = "ce+sr"\nepochs = 3\nnesterov = true\n'),
-        ),
-        lambda folder: read_settings(folder / "settings.toml"),
-    ),
+    "TOML": stored("settings.toml", 'loss = "ce+sr"\nepochs = 3\nnesterov = true\n', read_settings),
     "loss": text("0.5*normalized(gce(q=0.7)+mae)+ce+sr(p=0.01,lambda0=4)", parse_loss),
     "noise": text("symmetric:0.4:exact", parse_noise),
     "network": text("mlp(hidden=16,depth=2,batch_norm=true)", build),
@@ -515,12 +489,6 @@ READERS: dict[str, Reader] = {
 
 
 NETWORK = make_network("cnn4(width=2,hidden=8)", num_classes=3, input_shape=(1, 8, 8))
-
-
-def array_bytes() -> bytes:
-    written = io.BytesIO()
-    np.save(written, PIXELS)
-    return written.getvalue()
 
 
 def main(minutes: float) -> int:

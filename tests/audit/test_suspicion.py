@@ -114,10 +114,3 @@ def test_classes_that_are_ruled_out_leave_numbers() -> None:
         assert np.isfinite(found.score).all()
         assert found.score[0] == 1
         assert found.other.tolist()[:2] == [0, 0]
-
-
-def test_a_frequent_mistake_is_suspected_sooner() -> None:
-    frequent = np.array([[0.7, 0.3, 0], [0, 1, 0], [0, 0.01, 0.99]])
-    logits = np.array([[1.0, 1, -9], [-9, 1, 1]])
-    found = suspect(logits, np.array([1, 1]), model_of(frequent))
-    assert found.score[0] > 10 * found.score[1]

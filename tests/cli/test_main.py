@@ -39,7 +39,7 @@ def test_ctrl_c_while_something_is_imported_ends_it_without_a_word(module: str) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
         preexec_fn=listening,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
@@ -54,6 +54,32 @@ def test_all_names_of_the_package_are_to_be_had() -> None:
     assert labelproof.losses.CrossEntropy is labelproof.CrossEntropy
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = labelproof.nonsense
+
+
+HEAVY = """
+import sys
+import labelproof.integrations, labelproof.verbs.fit
+heavy = {"sklearn", "scipy", "matplotlib", "sympy", "torch._dynamo", "torch._inductor"}
+print(*{*heavy, "lightning", "pytorch_lightning", "transformers", "skorch"} & set(sys.modules))
+sys.modules["lightning"] = sys.modules["pytorch_lightning"] = sys.modules["transformers"] = None
+for module in ("lightning", "transformers"):
+    try:
+        __import__(f"labelproof.integrations.{module}")
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_a_library_is_loaded_by_who_asks_for_it_and_missed_with_advice() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HEAVY], capture_output=True, text=True, timeout=300
+    )
+    loaded, *messages = done.stdout.splitlines()
+    assert loaded == ""
+    assert [message.partition(": ")[2] for message in messages] == [
+        "pip install 'labelproof[lightning]'",
+        "pip install 'labelproof[transformers]'",
+    ], done.stderr
 
 
 @pytest.mark.parametrize(
@@ -72,7 +98,7 @@ def test_what_needs_no_command_loads_none(words: tuple[str, ...], said: str) -> 
         f"sys.argv = ['labelproof', *{words!r}]; run()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
     )
     assert said in done.stdout + done.stderr
     assert "nothing is collected" not in done.stdout
@@ -98,7 +124,7 @@ def test_fit_says_what_it_reads_before_numpy_and_torch_are_imported() -> None:
         stdout=end,
         env=os.environ | {"TERM": "xterm"},
         check=False,
-        timeout=60,
+        timeout=300,
         preexec_fn=listening,
     )
     assert (done.returncode, os.read(terminal, 1000)) == (130, b"Reading my table.csv ...")

@@ -49,7 +49,7 @@ def left_alone(*words: str) -> subprocess.CompletedProcess[str]:
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
     finally:
         os.close(writer)
@@ -63,7 +63,7 @@ def closed(*command: str) -> subprocess.CompletedProcess[str]:
         stderr=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -108,6 +108,6 @@ def test_a_full_disk_under_standard_output_is_said_to_be_that(tmp_path: Path) ->
                 stderr=subprocess.PIPE,
                 text=True,
                 check=False,
-                timeout=60,
+                timeout=300,
             )
         assert (done.returncode, done.stderr) == (code, told)

@@ -72,14 +72,13 @@ def test_parts_are_as_equal_as_groups_allow() -> None:
         assert (np.abs(np.bincount(labels[part.validation]) - np.bincount(labels) / 5) <= 3).all()
     held = hold_out(labels, 0.2, seed=1, groups=groups).validation
     assert (np.abs(np.bincount(labels[held]) - np.bincount(labels) / 5) <= 3).all()
-
-
-def test_large_groups_are_held_out_one_at_a_time() -> None:
     labels, groups = np.arange(40) % 2, np.repeat(np.arange(4), 10)
     assert len(hold_out(labels, 0.05, seed=1, groups=groups).validation) == 10
     # One that has all of a class cannot go.
     labels = (groups == 0).astype(int)
     assert 0 not in groups[hold_out(labels, 0.2, seed=1, groups=groups).validation]
+    with pytest.raises(ValueError, match="groups: expected at least two to hold out one"):
+        hold_out(np.arange(8) % 2, 0.25, seed=1, groups=np.zeros(8))
 
 
 @pytest.mark.parametrize(
@@ -98,11 +97,6 @@ def test_samples_without_a_group_are_by_themselves(groups: Sequence[object]) -> 
     assert len(set(admitted)) == 4
     assert admitted[2] == admitted[3]
     assert admitted[4] == admitted[5]
-
-
-def test_one_group_cannot_be_cut() -> None:
-    with pytest.raises(ValueError, match="groups: expected at least two to hold out one"):
-        hold_out(np.arange(8) % 2, 0.25, seed=1, groups=np.zeros(8))
 
 
 @given(st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=4), max_size=6))

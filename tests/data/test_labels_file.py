@@ -33,14 +33,11 @@ def relabelled(photos: Path, text: str | bytes, name: str = "reviewed.csv") -> D
     return relabel(load_dataset(photos), photos, file)
 
 
-def test_labels_are_those_of_the_file_and_else_the_datas(photos: Path) -> None:
+def test_labels_are_those_of_the_file_and_an_empty_one_leaves_the_sample_out(photos: Path) -> None:
     found = relabelled(photos, "sample,label\ndog/1.png,cat\ncat/0.png,dog\ncat/1.png,cat\n")
     assert found.train.labels.tolist() == [1, 0, 0, 1, 0, 1]
     assert load_dataset(photos).train.labels.tolist() == [0, 0, 0, 1, 1, 1]
     assert found.class_names == ("cat", "dog")
-
-
-def test_an_empty_label_leaves_the_sample_out(photos: Path) -> None:
     found = relabelled(photos, "sample,label\ncat/1.png,\ndog/2.png,\ndog/0.png,cat\n")
     assert found.train.labels.tolist() == [0, 0, 0, 1]
     assert sample_names(found.train, photos) == ["cat/0.png", "cat/2.png", "dog/0.png", "dog/1.png"]
@@ -111,15 +108,14 @@ def test_what_does_not_fit_the_data_is_refused(photos: Path) -> None:
             relabelled(photos, text)
 
 
-def test_a_file_that_is_not_there_or_no_table_is_refused(photos: Path) -> None:
+def test_a_file_that_is_missing_or_no_table_is_refused_and_one_without_news_told_of(
+    photos: Path,
+) -> None:
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         relabel(load_dataset(photos), photos, photos.parent / "nowhere.csv")
     (photos.parent / "r.txt").touch()
     with pytest.raises(ValueError, match=r"ends in \.csv"):
         relabel(load_dataset(photos), photos, photos.parent / "r.txt")
-
-
-def test_a_file_that_changes_nothing_is_told_of(photos: Path) -> None:
     with pytest.warns(DataWarning, match="every label in it is the one that the data have"):
         found = relabelled(photos, "sample,label\ncat/0.png,cat\n")
     assert found.train.labels.tolist() == [0, 0, 0, 1, 1, 1]
@@ -148,9 +144,7 @@ def test_other_splits_stay_as_they_are(tmp_path: Path) -> None:
         relabelled(tmp_path / "photos", "sample,label\ntest/dog/0.png,cat\n")
 
 
-def test_rows_of_a_table_are_named_by_their_lines_also_after_some_are_left_out(
-    tmp_path: Path,
-) -> None:
+def test_rows_are_named_by_their_lines_and_arrays_by_number(tmp_path: Path) -> None:
     table, file = tmp_path / "t.csv", tmp_path / "r.csv"
     table.write_text("a,label\n1,x\n2,y\n3,x\n4,y\n5,x\n")
     file.write_text("sample,label\nline 3,\nline 4,y\n")
@@ -158,9 +152,6 @@ def test_rows_of_a_table_are_named_by_their_lines_also_after_some_are_left_out(
     assert found.train.labels.tolist() == [0, 1, 1, 0]
     assert found.train.array[:, 0].tolist() == [1, 3, 4, 5]
     assert sample_names(found.train, table) == ["line 2", "line 4", "line 5", "line 6"]
-
-
-def test_arrays_are_named_by_number(tmp_path: Path) -> None:
     images = np.arange(4 * 64, dtype=np.uint8).reshape(4, 1, 8, 8)
     dataset = Dataset("a", {"train": Split(images, np.array([0, 1, 0, 1]))}, ("x", "y"), (0,), (1,))
     (tmp_path / "r.csv").write_text("sample,label\n2,y\n1,x\n0,\n")

@@ -20,12 +20,9 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def test_images_are_called_by_their_path_in_the_folder(photos: Path) -> None:
+def test_images_are_called_by_their_path_in_the_folder_or_beside_their_table(photos: Path) -> None:
     assert sample_names(load_dataset(photos).train, photos) == FILES
     assert sample_names(load_dataset(photos).train, f"{photos}/") == FILES
-
-
-def test_images_of_a_table_are_called_by_their_path_beside_it(photos: Path) -> None:
     table = photos.parent / "table.csv"
     rows = [f"photos/{name},{name[:3]}" for name in reversed(FILES)]
     table.write_text("path,label\n" + "\n".join(rows) + "\n")
@@ -33,15 +30,12 @@ def test_images_of_a_table_are_called_by_their_path_beside_it(photos: Path) -> N
     assert sample_names(load_dataset(table).train, table) == names
 
 
-def test_rows_are_called_by_their_line(tmp_path: Path) -> None:
+def test_rows_are_called_by_their_line_and_entries_by_their_index(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("a,label\n1,x\n\n2,y\n3,\n4,x\n5,y\n")
     with pytest.warns(UserWarning, match="without a label"):
         dataset = load_dataset(table, on_error="skip")
     assert sample_names(dataset.train, table) == ["line 2", "line 4", "line 6", "line 7"]
-
-
-def test_entries_of_an_array_are_called_by_their_index(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.zeros((4, 8, 8), np.uint8), y=np.array([0, 1, 0, 1]))
     names = sample_names(load_dataset(tmp_path / "a.npz").train, tmp_path / "a.npz")
     assert names == ["0", "1", "2", "3"]

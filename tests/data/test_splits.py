@@ -54,15 +54,7 @@ def test_folds_hold_every_sample_out_once_and_are_alike(
         )
 
 
-def test_a_class_with_one_sample_stays_to_be_learned_from() -> None:
-    labels = np.array([0] * 10 + [1] + [2] * 10)
-    for seed in range(20):
-        train, validation = hold_out(labels, 0.5, seed=seed)
-        assert 10 in train
-        assert len(validation) == 10
-
-
-def test_indices_in_indices_out() -> None:
+def test_indices_in_indices_out_and_a_single_sample_stays_to_be_learned_from() -> None:
     labels = np.arange(100) % 4
     kept = np.arange(20, 60)
     train, validation = hold_out(labels, 0.25, seed=1, indices=kept)
@@ -74,6 +66,11 @@ def test_indices_in_indices_out() -> None:
     for fold in folds(labels, 4, seed=1, indices=kept):
         assert set(fold.train) | set(fold.validation) == set(kept)
         assert len(fold.validation) == 10
+    labels = np.array([0] * 10 + [1] + [2] * 10)
+    for seed in range(20):
+        train, validation = hold_out(labels, 0.5, seed=seed)
+        assert 10 in train
+        assert len(validation) == 10
 
 
 def test_the_seed_decides_and_the_choice_is_pinned() -> None:

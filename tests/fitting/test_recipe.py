@@ -91,6 +91,7 @@ def test_the_penalty_grows_alike_over_any_number_of_epochs() -> None:
         first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
         assert first < 1 / loss.p
         assert last / first == pytest.approx(sparse.growth, rel=0.01)
+    assert complete_loss("ce + SR()", epochs=5) == complete_loss("ce + sr", epochs=5)
 
 
 def test_hard_images_get_a_penalty_only_with_time_to_learn_first() -> None:

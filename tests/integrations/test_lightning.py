@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -229,28 +227,3 @@ def test_the_same_loss_is_loaded_with_its_epoch():
 
 def _schedules(trainer: Any) -> list[ScheduleCallback]:
     return [callback for callback in trainer.callbacks if isinstance(callback, ScheduleCallback)]
-
-
-ABSENT = """
-import sys
-import labelproof.integrations
-print({"lightning", "pytorch_lightning", "transformers", "sklearn", "skorch"} & set(sys.modules))
-sys.modules["lightning"] = sys.modules["pytorch_lightning"] = sys.modules["transformers"] = None
-for module in ("lightning", "transformers"):
-    try:
-        __import__(f"labelproof.integrations.{module}")
-    except ImportError as error:
-        print(error)
-"""
-
-
-def test_where_there_is_none_the_message_says_what_to_install():
-    done = subprocess.run(
-        [sys.executable, "-c", ABSENT], capture_output=True, text=True, timeout=60
-    )
-    loaded, *messages = done.stdout.splitlines()
-    assert loaded == "set()", "the package of integrations is there for who has none of them"
-    assert [message.partition(": ")[2] for message in messages] == [
-        "pip install 'labelproof[lightning]'",
-        "pip install 'labelproof[transformers]'",
-    ], done.stderr

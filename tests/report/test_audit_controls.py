@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from array_audits import cards, made_audit, suspects_of, with_scores
-from audits import make_findings, make_photos
+from audits import make_findings
 from browser import chromium, open_page  # noqa: F401
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import audit_given
-from labelproof.audit.samples import Samples, open_samples
+from labelproof.audit.samples import Samples
 from labelproof.data.load import Reading
 from labelproof.report.audit import write_audit_page
 
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Position
 
 FOREIGN = ("犬", "कुत्ता", "собака")
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Path]:
-    """An audit of 300 pictures in five classes, and its page."""
-    folder = tmp_path_factory.mktemp("photos")
-    audit = make_photos(folder / "photos", samples=300, names=("ant", "bee", "cat", "dog", "elk"))
-    return audit, write_audit_page(folder / "report.html", audit, open_samples(audit))
 
 
 def saved(page: Page) -> list[dict[str, str]]:

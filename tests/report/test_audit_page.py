@@ -43,14 +43,6 @@ def embedded(path: Path, block: str) -> dict[str, object]:
     return json.loads(found[1])
 
 
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Path]:
-    """An audit of 300 pictures in five classes, and its page."""
-    folder = tmp_path_factory.mktemp("photos")
-    audit = make_photos(folder / "photos", samples=300, names=("ant", "bee", "cat", "dog", "elk"))
-    return audit, write_audit_page(folder / "report.html", audit, open_samples(audit))
-
-
 @pytest.fixture
 def screenshots(tmp_path: Path) -> Path:
     """Where pictures of pages go: to be looked at, a folder can be named."""

@@ -37,7 +37,7 @@ def committee(candidate: Candidate, rows: np.ndarray, labels: np.ndarray) -> Com
     noise = NoiseModel(np.eye(classes), 1.0, 0.0, np.eye(classes) / classes)
     even, warm = np.full(variants, 1 / variants), np.linspace(0.5, 2.0, variants)
     prior = np.linspace(1.0, 1.5, classes)
-    return Committee([candidate], even, warm, prior, 0.8, 0.2, noise, {}, labels.astype(np.float32))
+    return Committee([candidate], even, warm, prior, 0.8, noise, {}, labels.astype(np.float32))
 
 
 KINDS = [

@@ -12,7 +12,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -25,7 +24,6 @@ from labelproof.training.augmentation import (
     parse_augmentation,
     prepare_images,
 )
-from labelproof.training.geometry import choose_boxes
 
 MEAN, STD = torch.tensor([0.49, 0.48, 0.45]), torch.tensor([0.25, 0.24, 0.26])
 TEXTS = [
@@ -117,23 +115,6 @@ def test_without_rotation_every_pixel_is_that_of_single_images(images: Tensor):
         padded = np.pad(images[number].numpy(), ((4, 4), (4, 4), (0, 0)))
         window = padded[down + 4 : down + 13, right + 4 : right + 15]
         assert_close(ours[number], normalised(window[:, ::-1] if mirror else window))
-
-
-def test_resized_crops_are_pillows(images: Tensor):
-    augmentation = Augmentation(resized_crop=6, flip=True)
-    draws = drawn(augmentation, len(images))
-    ours = gather_images(images, torch.arange(len(images)), draws, augmentation, mean=MEAN, std=STD)
-    boxes = choose_boxes(draws[:, augmentation.columns["resized_crop"]], 9, 11).tolist()
-    for number, (left, top, right, bottom) in enumerate(boxes):
-        theirs = np.asarray(
-            Image.fromarray(images[number].numpy()).resize(
-                (6, 6), Image.Resampling.BILINEAR, box=(left, top, right, bottom)
-            )
-        )
-        mirrored = theirs[:, ::-1] if draws[number, augmentation.columns["flip"]] else theirs
-        # Each of two passes may round a half the other way.
-        two_levels = float(2 / (255 * STD.min()))
-        assert_close(ours[number], normalised(mirrored), rtol=0, atol=1.01 * two_levels)
 
 
 def test_a_batch_that_was_cut_before_is_finished_the_same(images: Tensor):

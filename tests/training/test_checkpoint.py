@@ -247,39 +247,6 @@ def test_an_interrupted_save_leaves_what_was_there(
     assert names(tmp_path) == ["00001.safetensors"]
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_all_is_on_the_disk_before_the_name_and_the_name_before_the_removal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_checkpoint(tmp_path, "00001", at(1))
-    events: list[str] = []
-    sync, replace, unlink = os.fsync, Path.replace, Path.unlink
-
-    def told_sync(handle: int) -> None:
-        name = Path(os.readlink(f"/proc/self/fd/{handle}")).name
-        events.append(f"sync {'temporary' if name.startswith('.') else name}")
-        sync(handle)
-
-    def told_replace(path: Path, target: Path) -> Path:
-        events.append(f"rename to {target.name}")
-        return replace(path, target)
-
-    def told_unlink(path: Path, missing_ok: bool = False) -> None:
-        events.append(f"remove {path.name}")
-        unlink(path, missing_ok)
-
-    monkeypatch.setattr(os, "fsync", told_sync)
-    monkeypatch.setattr(Path, "replace", told_replace)
-    monkeypatch.setattr(Path, "unlink", told_unlink)
-    save_checkpoint(tmp_path, "00002", at(2), keep=1)
-    assert events == [
-        "sync temporary",
-        "rename to 00002.safetensors",
-        f"sync {tmp_path.name}",
-        "remove 00001.safetensors",
-    ]
-
-
 def test_one_that_a_run_removes_while_it_is_read_is_looked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

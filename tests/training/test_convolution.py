@@ -108,22 +108,6 @@ def test_outputs_and_gradients_are_those_of_the_plain_layer() -> None:
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_calls_of_the_device_have_multiples_of_eight(monkeypatch: pytest.MonkeyPatch) -> None:
-    from labelproof.training.kernels import convolution
-
-    shapes = []
-    convolve = convolution.F.conv2d
-
-    def told(input: torch.Tensor, weight: torch.Tensor, *rest: Any) -> torch.Tensor:
-        shapes.append((input.shape[1], *weight.shape[:2]))
-        return convolve(input, weight, *rest)
-
-    monkeypatch.setattr(convolution.F, "conv2d", told)
-    layers = nn.Sequential(nn.Conv2d(3, 12, 3), nn.Conv2d(12, 196, 1))
-    use_convolution(layers, "padded")(torch.zeros(1, 3, 5, 5))
-    assert shapes == [(8, 16, 8), (16, 200, 16)]
-
-
 def test_layers_it_does_not_suit_are_left_alone() -> None:
     for layer in (
         nn.Conv2d(8, 16, 3),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -107,28 +106,6 @@ def test_torchs_kernel_is_the_rule(momentum: float, weight_decay: float) -> None
     torch.testing.assert_close(fused.flat.values, plain.flat.values, rtol=1e-6, atol=1e-6)
     for name, tensor in fused.state.items():
         torch.testing.assert_close(tensor, plain.state[name], rtol=1e-6, atol=1e-6)
-
-
-def test_l1_is_on_all_parameters_or_on_weights_and_before_or_after_clipping() -> None:
-    before, signs = Odd(), {name: each.sign() for name, each in Odd().named_parameters()}
-    none = {name: torch.zeros_like(each) for name, each in signs.items()}
-    for optimizer in ("sgd", "adamw"):
-        for l1_on in ("all", "weights"):
-            for early in (False, True):
-                network, settings = Odd(), {"l1_on": l1_on, "l1_before_clipping": early}
-                configuration = small(
-                    optimizer=optimizer, weight_decay=0, clip_norm=1, l1=8, **settings
-                )
-                update(Optimizer(configuration, network), network, none)
-                wanted = {k: each for k, each in signs.items() if each.ndim > 1 or l1_on == "all"}
-                norm = 8 * math.sqrt(sum(each.numel() for each in wanted.values()))
-                step = 8 / norm if early else 8
-                if optimizer == "adamw":  # whose first step is one of the learning rate
-                    step = 1
-                for name, parameter in network.named_parameters():
-                    moved = before.get_parameter(name) - parameter
-                    expected = configuration.learning_rate * step * wanted.get(name, none[name])
-                    torch.testing.assert_close(moved, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_parameters_are_views_with_their_names_shapes_strides_and_values() -> None:

@@ -196,34 +196,23 @@ def test_a_run_without_its_record_is_finished_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "record.json").read_text() == record
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"seed": 2}, r"seed: 1 there; asked for seed=2"),
-        ({"epochs": 4}, r"epochs: 3 there; asked for epochs=4"),
-        ({"precision": "bf16"}, r"precision: 'float32' there; asked for precision='bf16'"),
-        (
-            {"noise": "pair:0.2", "learning_rate": 0.5},
-            r"noise: 'symmetric:0.4' there; learning_rate: 0.1 there; "
-            r"asked for noise='pair:0.2', learning_rate=0.5",
-        ),
-    ],
-    ids=str,
-)
-def test_a_folder_of_another_configuration_is_refused_and_left_alone(
-    tmp_path: Path, changes: dict[str, Any], words: str
-) -> None:
+def test_a_folder_of_another_configuration_is_refused_and_left_alone(tmp_path: Path) -> None:
     train(Job(small(), tmp_path), stop=StopAfter(9))
-    before = {
-        path: path.read_bytes()
-        for path in tmp_path.rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
-    with pytest.raises(OtherConfigurationError, match=re.escape(str(tmp_path))) as refusal:
-        train(Job(small(**changes), tmp_path))
-    assert re.search(words, str(refusal.value))
-    assert "--fresh" in str(refusal.value)
-    assert {path: path.read_bytes() for path in before} == before
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".lock"]
+    before = {path: path.read_bytes() for path in files}
+    for changes in (
+        {"seed": 2},
+        {"epochs": 4},
+        {"precision": "bf16"},
+        {"noise": "pair:0.2", "learning_rate": 0.5},
+    ):
+        with pytest.raises(OtherConfigurationError, match=re.escape(str(tmp_path))) as refusal:
+            train(Job(small(**changes), tmp_path))
+        for name, value in changes.items():
+            for said in (f"{name}: ", f"{name}={value!r}"):
+                assert said in str(refusal.value)
+        assert "--fresh" in str(refusal.value)
+        assert {path: path.read_bytes() for path in before} == before
 
 
 def test_auto_is_the_precision_it_came_to(tmp_path: Path) -> None:

@@ -48,7 +48,14 @@ def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -
             f"{place}: expected labels that samples share, got {count(num_images, 'sample')} with "
             f"{count(len(names), 'label')} ({few(names)}); these look like names of single samples"
         )
-    report_spellings(place, names)
+    spellings: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        spellings[" ".join(name.casefold().split())].append(name)
+    for same in spellings.values():
+        if len(same) > 1:
+            written = " and ".join(repr(name) for name in same)
+            differ = f"the classes {written} differ only in case or spaces"
+            notice(f"{place}: {differ}; if they are one class, write them alike")
 
 
 def check_left(place: str, before: Sequence[str], left: Sequence[str]) -> None:
@@ -65,17 +72,6 @@ def check_left(place: str, before: Sequence[str], left: Sequence[str]) -> None:
 
 def _found(names: Sequence[str]) -> str:
     return f"only {names[0]!r}" if names else "none"
-
-
-def report_spellings(place: str, names: Sequence[str]) -> None:
-    """Warn of classes whose names differ only in case or spaces."""
-    spellings: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        spellings[" ".join(name.casefold().split())].append(name)
-    for same in filter(lambda names: len(names) > 1, spellings.values()):
-        written = " and ".join(repr(name) for name in same)
-        differ = f"the classes {written} differ only in case or spaces"
-        notice(f"{place}: {differ}; if they are one class, write them alike")
 
 
 DIGITS = tuple("0123456789")

@@ -133,9 +133,11 @@ def read_table(
     if not is_table(path):
         raise ValueError(f"path: expected a file that ends in {', '.join(ENDINGS)}, got {place}")
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    content = path
+    content = b""
     if path.suffix.lower() == ".gz":
         content = read_gzip(path, min(_LARGEST, 64 << 20 | 100 * path.stat().st_size))
+    elif kind in (".csv", ".tsv", ".jsonl"):
+        content = path.read_bytes()
     try:
         if kind in (".csv", ".tsv"):
             names = {name.casefold() for name in (*text, *LABELS)}
@@ -144,7 +146,7 @@ def read_table(
             options = {"decimal": decimal, "thousands": thousands, "on_bad_lines": bad}
             table = _read_csv(content, place, separators, names, **options)
         elif kind == ".jsonl":
-            table = pd.read_json(_opened(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
+            table = pd.read_json(BytesIO(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
             table.index = pd.RangeIndex(1, len(table) + 1, name="line")
         elif kind == ".parquet":
             from pyarrow import parquet
@@ -181,19 +183,14 @@ def _admit_frame(table: Any) -> pd.DataFrame:
     return table.set_axis(names, axis=1)
 
 
-def _opened(content: Path | bytes) -> Any:
-    """A file for pandas, which reads a path faster than a stream."""
-    return BytesIO(content) if isinstance(content, bytes) else content
-
-
 def _read_csv(
-    content: Path | bytes, place: str, separators: str, text: set[str], **options: Any
+    content: bytes, place: str, separators: str, text: set[str], **options: Any
 ) -> pd.DataFrame:
-    content, blank, first, quoted = _survey(content, place)
+    content, blank, first = _survey(content, place)
     separators = separators.replace(options["decimal"], "")
     options |= {"sep": max(separators, key=first.count), "skiprows": blank}
     head: Any = pd.read_csv(
-        _opened(content),
+        BytesIO(content),
         header=None,
         dtype=str,
         nrows=1,
@@ -211,7 +208,7 @@ def _read_csv(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             table = pd.read_csv(
-                _opened(content),
+                BytesIO(content),
                 header=0,
                 names=columns,
                 index_col=False,
@@ -237,7 +234,7 @@ def _read_csv(
     if bad:
         notice(f"{place}: {count(len(bad), 'line')} with too many cells left out: {few(bad)}")
     # A cell with a line break in it would shift the lines below: then rows are counted.
-    by_line = not bad and not (quoted and _has_line_breaks(table))
+    by_line = not bad and not (b'"' in content and _has_line_breaks(table))
     first_row = 2 + blank if by_line else 1
     word = "line" if by_line else "row"
     table.index = pd.RangeIndex(first_row, first_row + len(table), name=word)
@@ -253,29 +250,20 @@ def _has_line_breaks(table: pd.DataFrame) -> bool:
     return any("\n" in word for word in words)
 
 
-def _survey(content: Path | bytes, place: str) -> tuple[Path | bytes, int, str, bool]:
-    """Text in UTF-8, how many blank lines come first, the next one, and whether it has quotes."""
-    ascii_only, quoted = True, False
-    stream: Any
-    with BytesIO(content) if isinstance(content, bytes) else content.open("rb") as stream:
-        start = block = stream.read(_BLOCK)
-        encoding = next((_MARKS[mark] for mark in _MARKS if start.startswith(mark)), None)
-        while block and encoding is None:
-            if b"\0" in block:
-                raise ValueError("expected text, got zero bytes")
-            ascii_only = ascii_only and block.isascii()
-            quoted = quoted or b'"' in block
-            block = stream.read(_BLOCK)
-    if encoding or not ascii_only:
-        whole = content if isinstance(content, bytes) else content.read_bytes()
-        recoded = whole.decode(encoding).encode() if encoding else _as_utf8(whole, place)
-        if recoded is not whole:
-            return _survey(recoded, place)
-    blank = start.count(b"\n", 0, len(start) - len(start.lstrip()))
-    first = start.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
-    if not first:
+def _survey(content: bytes, place: str) -> tuple[bytes, int, str]:
+    """Text in UTF-8, how many blank lines come first, and the line after them."""
+    encoding = next((_MARKS[mark] for mark in _MARKS if content.startswith(mark)), None)
+    if encoding:
+        content = content.decode(encoding).encode()
+    elif b"\0" in content:
+        raise ValueError("expected text, got zero bytes")
+    elif not content.isascii():
+        content = _as_utf8(content, place)
+    start = content.lstrip()[:_BLOCK]
+    if not start:
         raise ValueError("expected names of columns, but the file is empty")
-    return content, blank, first, quoted
+    blank = content.count(b"\n", 0, content.find(start[:1]))
+    return content, blank, start.partition(b"\n")[0].decode("utf-8", "replace")
 
 
 def _as_utf8(content: bytes, place: str) -> bytes:

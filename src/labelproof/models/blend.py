@@ -16,8 +16,6 @@ from typing_extensions import override
 BLEND = "blend"
 """What the network of a run is called that is a blend."""
 
-_OF_ALL = ("mean", "std", "weights", "temperatures", "prior", "temperature", "cleaned")
-
 LEAST = 1e-4
 """The smallest probability that a classifier is believed."""
 FARTHEST = 5.0
@@ -29,8 +27,7 @@ class Blend(nn.Module):
 
     Args:
         tensors: `mean` and `std` of each feature, `weights` and `temperatures` of all variants,
-            `prior` and `temperature` of their mean, how much the last variant weighs beside it as
-            `cleaned`, and those of each member under names such as
+            `prior` and `temperature` of their mean, and those of each member under names such as
             `0.kernel.points`: its place, its kind, and what its kind takes.
 
     Raises:
@@ -39,7 +36,7 @@ class Blend(nn.Module):
     Example:
         >>> tensors = {name: torch.ones(2).double() for name in ("mean", "std", "prior")}
         >>> tensors |= {name: torch.ones(1).double() for name in ("weights", "temperatures")}
-        >>> tensors |= {"temperature": torch.tensor(1.0), "cleaned": torch.tensor(0.0)}
+        >>> tensors |= {"temperature": torch.tensor(1.0).double()}
         >>> tensors |= {"0.linear.slopes": torch.eye(2).double()[None]}
         >>> tensors |= {"0.linear.intercepts": torch.zeros(1, 1, 2).double()}
         >>> Blend(tensors)(torch.tensor([[3.0, 1.0]])).softmax(dim=1).round(decimals=3)
@@ -52,7 +49,6 @@ class Blend(nn.Module):
     temperatures: Tensor
     prior: Tensor
     temperature: Tensor
-    cleaned: Tensor
 
     def __init__(self, tensors: Mapping[str, Tensor]):
         super().__init__()
@@ -63,7 +59,7 @@ class Blend(nn.Module):
                 if rest:
                     kind, _, part = rest.partition(".")
                     members.setdefault(int(place), {}).setdefault(kind, {})[part] = tensor
-            for name in _OF_ALL:
+            for name in ("mean", "std", "weights", "temperatures", "prior", "temperature"):
                 self.register_buffer(name, tensors[name].double())
             classes = len(self.prior)
             if any(
@@ -96,8 +92,7 @@ class Blend(nn.Module):
         told = torch.cat([_as_probabilities(member(rows, ready)) for member in self.members])
         calibrated = _calibrate(told, self.temperatures[:, None, None])
         mean = (self.weights[:, None, None] * calibrated).sum(dim=0)
-        blend = _calibrate(mean / self.prior, self.temperature)
-        return ((1 - self.cleaned) * blend + self.cleaned * told[-1]).log().float()
+        return _calibrate(mean / self.prior, self.temperature).log().float()
 
 
 def _as_probabilities(table: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import matplotlib
 from matplotlib import colormaps
@@ -60,22 +60,6 @@ _STYLE: Any = {
 }
 
 
-class Panels(Protocol):
-    """What is drawn, from records, a dataset, and the rows and columns that are asked for."""
-
-    def __call__(
-        self,
-        store: RecordStore,
-        dataset: str,
-        /,
-        *,
-        methods: Sequence[str] = (),
-        columns: Sequence[str] = (),
-    ) -> list[Panel]:
-        """See `labelproof.experiments.curves`."""
-        ...
-
-
 @dataclass(frozen=True)
 class FigureKind:
     """A figure that can be drawn.
@@ -84,7 +68,7 @@ class FigureKind:
         summary: One line for a list of figures.
         title: Above all panels; the dataset is put into its place.
         datasets: What it can be drawn for; the first is the paper's, or the first of the paper's.
-        panels: From records and a dataset to what is drawn.
+        panels: One of `labelproof.experiments.curves`.
         styles: From a panel to the styles of the lines of all.
         across: Panels in a row.
         size: Of a panel, in inches.
@@ -94,7 +78,7 @@ class FigureKind:
     summary: str
     title: str
     datasets: tuple[str, ...]
-    panels: Panels
+    panels: Callable[..., list[Panel]]
     styles: Callable[[Panel], Styles]
     across: int
     size: tuple[float, float]

@@ -330,7 +330,7 @@ class Guard:
             await send(message)
 
         answer = self._application
-        if refusal := self._refusal(scope):
+        if scope["type"] == "http" and (refusal := self._refusal(scope)):
             answer = PlainTextResponse(refusal, 403)
         inside = {**scope, "root_path": f"{scope.get('root_path', '')}/{self._token}"}
         await answer(inside, receive, send_guarded)

@@ -5,16 +5,13 @@ r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
    those rows better: as long as their mean log loss falls.
 3. The noise model of the audit finds the temperature and the transition matrix \(T\) that explain
    the given labels best by the blend. The temperature calibrates the blend for the true labels.
-4. A forest learns from the rows whose labels the first forest does not doubt. It weighs as much as
-   the share of wrong labels: the more noise, the more is gained by leaving rows out.
 
 A classifier that the user gave is alone, and cannot gain from a blend. It is trained again, on the
 posterior of each row's true class as soft labels: in proportion to \(q_j(x)\, T_{jk}\) for the
 given label \(k\), by Bayes' rule. Soft labels are kept if they predict held-out labels no worse.
 
-References:
+Reference:
     Caruana et al., "Ensemble selection from libraries of models", ICML 2004.
-    Northcutt et al., "Confident learning: estimating uncertainty in dataset labels", JAIR 2021.
 """
 
 from __future__ import annotations
@@ -61,8 +58,6 @@ _SMALL = 5_000
 """Rows up to which matrix products are not worth threads."""
 _MOST_OF_ONE = 10_000
 """Rows up to which a forest may have one leaf for each."""
-_LITTLE = 0.02
-"""A share of wrong labels below which it is not worth another forest."""
 _AS_WELL = 2.0
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
@@ -79,8 +74,6 @@ class Committee:
         temperatures: What calibrates each of them for the given labels.
         prior: What their mean is divided by, `(C)`; see `_border`.
         temperature: What calibrates it for the true labels, then.
-        cleaned: What the last variant weighs beside all of that: a forest of the rows whose labels
-            are not doubted.
         noise: The noise by their out-of-sample probabilities.
         scores: Of each variant: the mean `log_loss` of held-out labels, its `agreement` with them,
             and its `weight`.
@@ -92,7 +85,6 @@ class Committee:
     temperatures: Floats
     prior: Floats
     temperature: float
-    cleaned: float
     noise: NoiseModel
     scores: dict[str, dict[str, float]]
     held_out: NDArray[np.float32]
@@ -100,15 +92,14 @@ class Committee:
     def predict_proba(self, rows: NDArray[Any]) -> Floats:
         """The probability of each true class, `(N, C)`."""
         wide = rows.astype(np.float64)
-        told = [table for member in self.members for table in member.predict(wide)]
+        told = (table for member in self.members for table in member.predict(wide))
         mean = sum(
             weight * calibrate(table, temperature)
             for weight, temperature, table in zip(
                 self.weights, self.temperatures, told, strict=True
             )
         )
-        blend = calibrate(np.asarray(mean) / self.prior, self.temperature)
-        return (1 - self.cleaned) * blend + self.cleaned * told[-1]
+        return calibrate(np.asarray(mean) / self.prior, self.temperature)
 
 
 def choose_candidates(
@@ -244,67 +235,24 @@ def _keep(
         for number, candidate in enumerate(candidates)
         if any(who == number for who, _ in weights)
     ]
-    found, cleaned = np.array(list(weights.values())), 0.0
-    first = next((n for n, each in enumerate(candidates) if _is_cleaner(each)), None)
-    if first is not None and len(candidates) > 1 and noise.noise_rate >= _LITTLE:
-        kept = confident_rows(told[first, 0].table[: len(given)], given)
-        forest = Forest(candidates[first].seed, candidates[first].n_jobs)
-        members.append(forest.fit(examples.rows[kept], labels[kept], weight[kept]))
-        found, temperatures = np.append(found, 0.0), np.append(temperatures, 1.0)
-        cleaned = noise.noise_rate
     scores = {
         candidates[number].names[variant]: {
             "log_loss": each.loss,
             "agreement": _agreement(each.table, held, share),
-            "weight": (1 - cleaned) * weights.get((number, variant), 0.0),
+            "weight": float(weights.get((number, variant), 0.0)),
         }
         for (number, variant), each in told.items()
     }
-    if cleaned:
-        scores["forest (without doubted labels)"] = {"weight": cleaned}
     return Committee(
         members,
-        found,
+        np.array(list(weights.values())),
         temperatures,
         prior,
         temperature,
-        cleaned,
         noise,
         scores,
         mean.astype(np.float32),
     )
-
-
-def _is_cleaner(candidate: Candidate) -> bool:
-    """Whether its doubts decide which rows are left out: measured best, with leaves of 5."""
-    return isinstance(candidate, Forest) and candidate.leaf == Forest.leaf and not candidate.extra
-
-
-def confident_rows(told: Floats, given: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which labels are not doubted by what is said of their rows out of sample.
-
-    A row is confidently of the class whose probability is the largest of those that reach the mean
-    of the rows labelled so. As many labels of a class are doubted as its rows are confidently of
-    others, those of the least probability, but for a few of each class.
-
-    >>> told = np.repeat([[0.9, 0.1], [0.2, 0.8]], 10, axis=0)
-    >>> given = np.array([0] * 8 + [1] * 2 + [1] * 10)
-    >>> np.flatnonzero(~confident_rows(told, given))
-    array([8, 9])
-    """
-    classes = told.shape[1]
-    means = [told[given == k, k].mean() if (given == k).any() else 1.0 for k in range(classes)]
-    reached = np.where(told >= means, told, -1.0)
-    sure = reached.max(axis=1) >= 0
-    kept = np.ones(len(given), dtype=bool)
-    for label in range(classes):
-        rows = np.flatnonzero(given == label)
-        confident = rows[sure[rows]]
-        if len(confident):
-            wrong = float((reached[confident].argmax(axis=1) != label).mean())
-            doubted = min(round(wrong * len(rows)), max(len(rows) - _FEWEST_OF_CLASS, 0))
-            kept[rows[np.argsort(told[rows, label], kind="stable")[:doubted]]] = False
-    return kept
 
 
 def _noise_models(told: Floats, given: NDArray[np.int64], plain: NoiseModel) -> list[NoiseModel]:
@@ -325,7 +273,7 @@ def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee
     noise = NoiseModel(np.eye(labels.shape[1]), 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
     given = as_probabilities(examples.labels).astype(np.float32)
     return Committee(
-        members, even / len(members), even, np.ones(labels.shape[1]), 1.0, 0.0, noise, {}, given
+        members, even / len(members), even, np.ones(labels.shape[1]), 1.0, noise, {}, given
     )
 
 

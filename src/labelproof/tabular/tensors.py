@@ -47,7 +47,6 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
         "temperatures": committee.temperatures,
         "prior": committee.prior,
         "temperature": committee.temperature,
-        "cleaned": committee.cleaned,
     }
     for place, member in enumerate(committee.members):
         kind, parts = _parts(member)

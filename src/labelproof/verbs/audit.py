@@ -117,17 +117,11 @@ def audit(
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     file = labels if isinstance(labels, str | os.PathLike) else None
     folder, _keeper = choose_folder(output, "audit")
+    reading = Reading(label, file, dropped, group, decimal, thousands, data_root)
+    settings |= {"network": network, "epochs": epochs, "noise": noise, "seed": seed}
+    human = None if human_labels is None else Path(human_labels)
     request = Request(
-        data,
-        Reading(label, file, dropped, group, decimal, thousands, data_root),
-        settings | {"network": network, "epochs": epochs, "noise": noise, "seed": seed},
-        folder,
-        loss,
-        device,
-        workers,
-        image_memory,
-        None if human_labels is None else Path(human_labels),
-        on_error,
+        data, reading, settings, folder, loss, device, workers, image_memory, human, on_error
     )
     plan = plan_audit(
         request,

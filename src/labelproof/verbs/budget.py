@@ -75,14 +75,10 @@ def time_steps(
     """Train a few steps and look at the clock; `None` where they diverge."""
     size = len(dataset.train)
     some = _spread(dataset, min(size, _BATCHES * configuration.batch_size))
+    device, share = execution.device, len(some.train) / size
     begin = time.perf_counter()
     prepared = decode_images(
-        some,
-        configuration,
-        execution.device,
-        reporter,
-        megabytes=image_memory,
-        share=len(some.train) / size,
+        some, configuration, device, reporter, megabytes=image_memory, share=share
     )
     decoding = (time.perf_counter() - begin) / len(some.train) * size
     short = replace(configuration, epochs=9, validation=0.0, noise="none")

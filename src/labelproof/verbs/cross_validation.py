@@ -183,14 +183,9 @@ class CrossValidationPlan:
     ) -> Audit:
         """Ask networks, each of which is trained without one of the parts."""
         folder, folds, execution = self.folder, self.folds, self.execution
+        device, memory = execution.device, self.request.image_memory
         validation = CrossValidation(
-            decode_images(
-                self.dataset,
-                configuration,
-                execution.device,
-                reporter,
-                megabytes=self.request.image_memory,
-            ),
+            decode_images(self.dataset, configuration, device, reporter, megabytes=memory),
             configuration,
             folds=folds,
             folder=folder / RUNS,

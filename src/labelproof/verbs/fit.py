@@ -168,7 +168,7 @@ class FitPlan:
 
     def _fit_into(self, minutes: float, reporter: Reporter, *, fresh: bool) -> None:
         """Choose a recipe for which there is time, or take the one that the folder keeps."""
-        dataset, recipe = self.dataset, self.configuration
+        dataset, recipe, memory = self.dataset, self.configuration, self.request.image_memory
         kept = None if fresh else _kept_choice(self.folder, minutes, recipe)
         if kept is not None:
             self.configuration = self._recipe(kept)
@@ -182,11 +182,7 @@ class FitPlan:
             fixed=any(self.request.settings.get(each) for each in ("network", "augmentation")),
             examples=size - held + others / 3,  # to look at one is a third of learning from it
             pace=lambda chosen: time_steps(
-                dataset,
-                chosen,
-                self.execution,
-                reporter,
-                image_memory=self.request.image_memory,
+                dataset, chosen, self.execution, reporter, image_memory=memory
             ),
         )
 
@@ -231,13 +227,10 @@ class FitPlan:
     ) -> tuple[RunRecord, Dataset]:
         """Train a network; gives its record, and the data as it looks at them."""
         folder, execution = self.folder, self.execution
+        device, memory = execution.device, self.request.image_memory
         with StopRequest() as stop:
             prepared = decode_images(
-                self.dataset,
-                configuration,
-                execution.device,
-                reporter,
-                megabytes=self.request.image_memory,
+                self.dataset, configuration, device, reporter, megabytes=memory
             )
             if self.auto and not attempts.given_up and not (folder / MODEL).exists():
                 attempts.loss = self._search(prepared, configuration, stop, reporter)
@@ -302,18 +295,11 @@ class FitPlan:
 
     def _audit(self, prepared: Dataset, reporter: Reporter) -> Audit:
         """Ask the run that was trained which of its labels are wrong, and keep the answer."""
+        device, network = str(self.execution.device), self.configuration.network
         with reporter.reading():
-            run = load_run(
-                self.folder, str(self.execution.device), network=self.configuration.network
-            )
-        found = ask_run(
-            run,
-            self.dataset,
-            prepared,
-            place=self.request.place,
-            reading=self.reading,
-            reporter=reporter,
-        )
+            run = load_run(self.folder, device, network=network)
+        how = {"place": self.request.place, "reading": self.reading, "reporter": reporter}
+        found = ask_run(run, self.dataset, prepared, **how)
         keep_beside(self.folder, found, reporter)
         return found
 
@@ -415,24 +401,11 @@ def fit(
     reporter = as_reporter(progress)
     folder, keeper = choose_folder(output, "run")
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    reading = Reading(label, labels, dropped, group, decimal, thousands, data_root)
+    settings |= {"network": network, "epochs": epochs, "noise": noise, "seed": seed}
+    settings |= {"validation": validation, "class_weight": "balanced" if balanced else None}
     request = Request(
-        data,
-        Reading(label, labels, dropped, group, decimal, thousands, data_root),
-        {
-            "network": network,
-            "epochs": epochs,
-            "class_weight": "balanced" if balanced else None,
-            "validation": validation,
-            "noise": noise,
-            "seed": seed,
-            **settings,
-        },
-        folder,
-        loss,
-        device,
-        workers,
-        image_memory,
-        on_error=on_error,
+        data, reading, settings, folder, loss, device, workers, image_memory, on_error=on_error
     )
     more = {"trials": trials, "minutes": minutes, "weights": weights, "fresh": fresh}
     plan = FitPlan(request, **more, reporter=reporter)

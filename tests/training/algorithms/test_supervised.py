@@ -22,15 +22,14 @@ def supervised(loss: Loss) -> Supervised:
     return Supervised(loss, num_classes=7, num_examples=33)
 
 
-@pytest.mark.parametrize("text", ["ce", "10*nce+0.1*mae", "gce(q=0.5)", "fl(gamma=0.5)"])
-def test_the_objective_is_the_loss(text: str):
+def test_the_objective_is_the_loss():
     batch = random_batch()
-    (value,), parts = supervised(parse_loss(text)).objectives(batch)
-    assert value == parse_loss(text)(batch.logits[0], batch.target)
     certain = batch.logits[0].detach().softmax(1).numpy().max(axis=1) > 0.99
-    assert list(parts) == ["sparse_rate"]
-    assert parts["sparse_rate"] == pytest.approx(certain.mean())
     assert 0 < certain.mean() < 1
+    for text in ("ce", "10*nce+0.1*mae", "gce(q=0.5)", "fl(gamma=0.5)"):
+        (value,), parts = supervised(parse_loss(text)).objectives(batch)
+        assert value == parse_loss(text)(batch.logits[0], batch.target)
+        assert parts == {"sparse_rate": pytest.approx(certain.mean())}
 
 
 LOSSES = [
@@ -59,19 +58,16 @@ def test_the_parts_are_the_losss_own(text: str, epoch: int):
     torch.testing.assert_close(parts["base"], expected.base, atol=precision, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
-        SparseRegularized(CrossEntropy(weight=torch.linspace(0.1, 2, 7))),
-        SparseRegularized(torch.nn.CrossEntropyLoss(label_smoothing=0.1)),
-        SparseRegularized(as_loss(torch.nn.CrossEntropyLoss(weight=torch.linspace(1, 2, 7)))),
-    ],
-    ids=["class weights", "foreign", "wrapped"],
-)
-def test_less_usual_losses_report_their_own_parts(loss: SparseRegularized):
+def test_less_usual_losses_report_their_own_parts():
     batch = random_batch()
-    (value,), parts = supervised(loss).objectives(batch)
-    expected = loss.parts(batch.logits[0], batch.target)
-    torch.testing.assert_close(value, expected.total)
-    for name in ("base", "penalty", "sparse_rate"):
-        torch.testing.assert_close(parts[name], getattr(expected, name).detach())
+    for base in (
+        CrossEntropy(weight=torch.linspace(0.1, 2, 7)),
+        torch.nn.CrossEntropyLoss(label_smoothing=0.1),
+        as_loss(torch.nn.CrossEntropyLoss(weight=torch.linspace(1, 2, 7))),
+    ):
+        loss = SparseRegularized(base)
+        (value,), parts = supervised(loss).objectives(batch)
+        expected = loss.parts(batch.logits[0], batch.target)
+        torch.testing.assert_close(value, expected.total)
+        for name in ("base", "penalty", "sparse_rate"):
+            torch.testing.assert_close(parts[name], getattr(expected, name).detach())

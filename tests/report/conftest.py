@@ -1,0 +1,20 @@
+"""What several tests of pages share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from audits import make_photos
+
+from labelproof.audit.folder import Audit
+from labelproof.audit.samples import open_samples
+from labelproof.report.audit import write_audit_page
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Path]:
+    """An audit of 300 pictures in five classes, and its page."""
+    folder = tmp_path_factory.mktemp("photos")
+    audit = make_photos(folder / "photos", samples=300, names=("ant", "bee", "cat", "dog", "elk"))
+    return audit, write_audit_page(folder / "report.html", audit, open_samples(audit))
