@@ -91,7 +91,7 @@ def test_plans_are_runs_of_one_network(name: str) -> None:
     kinds = itertools.product(("limit", "rate_limit"), (entry["noise"] for entry in known))
     weights = {(kind, "cifar10", noise): 2.0 for kind, noise in kinds}
     runs = [search.configure(search.limited(entry, weights), final=final) for entry in known]
-    assert len(set(runs)) == len(runs) > 5
+    assert len(set(runs)) == len(runs) > 2
     assert len({search.compiled_parts(each)["network"] for each in runs}) == 1
     assert {each.validation for each in runs} == {0.0 if final else 0.1}
     # Side by side with what it shares compiled code with.
