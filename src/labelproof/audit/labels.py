@@ -137,19 +137,20 @@ def _describe(
 ) -> Audit:
     """The findings with the names of samples and classes; `index` says of which samples."""
     dataset = labels if isinstance(labels, Dataset) else None
+    kind = "unknown"
     samples = name_samples(labels, data)
     index = np.arange(len(samples)) if index is None else index
     samples = [samples[place] for place in index.tolist()]
     cells = read_cells(labels, data)
     if dataset is not None:
         findings = settle_copies(findings, copies_of(dataset.train)[index])
+        kind = "rows" if dataset.tabular else "images"
         if (features := features_of(dataset.train, index)) is not None:
-            kind = "rows" if dataset.tabular else "images"
             described |= find_neighbours(features, kind)._asdict()
     return Audit(
         name=Path(data).stem if dataset is None else dataset.name,
         data=str(data),
-        kind="unknown" if dataset is None else "rows" if dataset.tabular else "images",
+        kind=kind,
         class_names=class_names,
         samples=samples,
         index=index,

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from labelproof.audit.anchors import margins, surest
 from labelproof.audit.noise_model import COOLEST, HOTTEST, prior_weight, shift, softmax
 from labelproof.intervals import NORMAL_95
+from labelproof.noise.matrices import symmetric_matrix
 
 _STEPS = 10
 _CLOSE = 0.1
@@ -225,9 +226,7 @@ def _prior(
 ) -> NDArray[np.float64]:
     """Symmetric noise, with a weight by how far chance explains what differs from it."""
     classes = len(transition)
-    rate = min(max(rate, 1 / worth.sum()), 1.0)
-    same = np.eye(classes)
-    target = (1 - rate) * same + rate / max(classes - 1, 1) * (1 - same)
+    target = symmetric_matrix(classes, min(max(rate, 1 / float(worth.sum())), 1.0))
     differing = float(((transition - target) ** 2).sum())
     # As in empirical Bayes, but at most one for each entry: a single confusion among many classes
     # must not be taken for chance.

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.predictions import admit_logits
+from labelproof.noise.matrices import symmetric_matrix
 from labelproof.ranges import within
 
 _STEPS = 60
@@ -219,14 +220,12 @@ class Groups:
         """Expectation maximisation at one temperature, from a matrix to start with."""
         if probabilities is None:
             probabilities = self.probabilities(temperature)
-        same, total = np.eye(self.classes), len(self.logits)
-        begun = 0.8 * same + 0.2 / max(self.classes - 1, 1) * (1 - same)
-        transition = begun if start is None else start
+        transition = symmetric_matrix(self.classes, 0.2) if start is None else start
         before = likelihood = -np.inf
         joint = transition / self.classes
         for _ in range(steps):
             joint, likelihood = self._step(probabilities, transition)
-            transition = as_transition(joint, total, prior)
+            transition = as_transition(joint, len(self.logits), prior)
             if likelihood - before < _TOLERANCE:
                 break
             before = likelihood

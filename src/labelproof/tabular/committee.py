@@ -302,6 +302,7 @@ def _try(candidate: Boosting, examples: LabelledRows, told: dict[tuple[int, int]
     found = candidate.held_out(examples.rows, examples.labels, examples.weight, [part])
     losses = [_calibrate_to_labels(table, given, share).loss for table in found]
     candidate.stages = (candidate.stages[int(np.argmin(losses))],)
+    # What is told of the first cut comes first.
     best = min(_log_loss(each.table[part.validation], given, share) for each in told.values())
     # What is learned is how far the log loss is below that of the classes' frequencies.
     blank = -float(np.log(np.bincount(given)[given] / len(given)).mean())

@@ -119,7 +119,9 @@ class Step:
             self._step_traced(share)
         if self.average is not None:
             with torch.no_grad():
-                torch._foreach_lerp_(*self.average, 1 - self.decay)  # pyright: ignore
+                torch._foreach_lerp_(  # pyright: ignore[reportPrivateImportUsage]
+                    *self.average, 1 - self.decay
+                )
 
     def _step_directly(self, direct: Direct, share: Share) -> None:
         with torch.no_grad():

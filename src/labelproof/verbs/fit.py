@@ -298,8 +298,14 @@ class FitPlan:
         device, network = str(self.execution.device), self.configuration.network
         with reporter.reading():
             run = load_run(self.folder, device, network=network)
-        how = {"place": self.request.place, "reading": self.reading, "reporter": reporter}
-        found = ask_run(run, self.dataset, prepared, **how)
+        found = ask_run(
+            run,
+            self.dataset,
+            prepared,
+            place=self.request.place,
+            reading=self.reading,
+            reporter=reporter,
+        )
         keep_beside(self.folder, found, reporter)
         return found
 
