@@ -12,9 +12,9 @@ from labelproof.audit.cross_validation import CrossValidation, Predictions
 from labelproof.audit.labels import conclude
 from labelproof.fitting.attempts import Attempts
 from labelproof.training import choose_examples
+from labelproof.training.execution import StopRequest
 from labelproof.training.record import read_record
 from labelproof.training.runner import Event
-from labelproof.training.stop_request import StopRequest
 
 EPOCHS = 12
 LEARNS = small(loss="gce(q=0.7)", epochs=EPOCHS, batch_size=16)

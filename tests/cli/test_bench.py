@@ -17,9 +17,9 @@ from labelproof.cli.bench import TimeLimit
 from labelproof.cli.console import TIME_IS_UP
 from labelproof.experiments.records import RecordStore
 from labelproof.training.configuration import Configuration
+from labelproof.training.execution import StopRequest
 from labelproof.training.provenance import OtherDataError
 from labelproof.training.runner import Event, Job
-from labelproof.training.stop_request import StopRequest
 
 
 @pytest.fixture(scope="module")

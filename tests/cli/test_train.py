@@ -12,7 +12,7 @@ from made_images import write_images
 from trained import labelproof, labelproof_in_two_processes, refusal, succeed, train_digits
 
 from labelproof.data import load_digits
-from labelproof.training.stop_request import StopRequest
+from labelproof.training.execution import StopRequest
 from labelproof.verbs import train as command
 
 NOISY = ("--noise", "symmetric:0.4", "--loss", "ce+sr")

@@ -10,12 +10,11 @@ from small_runs import StopAfter, outcome, small_digits
 from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
-from labelproof.training.execution import Execution
+from labelproof.training.execution import Execution, StopRequest
 from labelproof.training.provenance import OtherDataError
 from labelproof.training.record import read_record
 from labelproof.training.run_folder import ATTEMPTS, SEARCH
 from labelproof.training.runner import Job
-from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import back_off
 
 # What one of the settings for MNIST does to the digits: everything becomes one class.

@@ -20,11 +20,9 @@ from labelproof.models.text import make_network
 from labelproof.training.kernels.convolution import (
     CONVOLUTIONS,
     PaddedConv2d,
+    WinogradConv2d,
     default_convolution,
     use_convolution,
-)
-from labelproof.training.kernels.winograd import (
-    WinogradConv2d,
     winograd_backward,
     winograd_forward,
 )
@@ -126,7 +124,7 @@ steady = settings(deadline=None, derandomize=True, max_examples=30)
 @pytest.fixture(autouse=True)
 def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels are tested on images that are too small to be worth them."""
-    monkeypatch.setattr("labelproof.training.kernels.winograd._LEAST_WORK", 0)
+    monkeypatch.setattr("labelproof.training.kernels.convolution._LEAST_WORK", 0)
 
 
 def gradients(layer: nn.Module, images: Tensor) -> list[Tensor]:

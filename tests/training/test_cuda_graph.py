@@ -11,7 +11,7 @@ import torch
 from small_runs import StopAfter, kinds, outcome, small, small_run, train, train_epoch
 
 from labelproof.training import Execution, Job
-from labelproof.training.cuda_graph import WARM_UPS, Recorder
+from labelproof.training.step import WARM_UPS, Recorder
 from labelproof.training.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

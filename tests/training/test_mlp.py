@@ -11,8 +11,8 @@ from small_runs import CPU, small, small_digits, small_run, train_epoch
 
 from labelproof.training.batches import ResidentInputs
 from labelproof.training.examples import choose_examples
-from labelproof.training.kernels.mlp import make_direct
 from labelproof.training.optimizer import Optimizer
+from labelproof.training.step import make_direct
 from labelproof.training.trainer import Trainer
 
 MLP = "mlp(hidden=16,depth=2)"

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from labelproof.training.randomness import GlobalChance, derive_seed
+from labelproof.seeds import derive_seed
+from labelproof.training.step import GlobalChance
 
 
 def test_seeds_purposes_and_epochs_do_not_meet() -> None:
@@ -47,6 +48,6 @@ def test_numbers_go_on_from_a_state_that_was_kept() -> None:
     with chance.lent():
         expected = torch.rand(4)
     other = GlobalChance(torch.device("cpu"), used=True)
-    other.restore(kept)
+    other.state = kept
     with other.lent():
         assert torch.equal(torch.rand(4), expected)

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from labelproof.data.dataset import Dataset
 from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
 from labelproof.models.text import make_network
+from labelproof.seeds import derive_seed
 from labelproof.training import DivergedError
 from labelproof.training.augmentation import gather_images, parse_augmentation
+from labelproof.training.batches import generator_for
 from labelproof.training.metrics import MEMORY
-from labelproof.training.randomness import derive_seed, generator_for
 from labelproof.training.trainer import Trainer
 
 

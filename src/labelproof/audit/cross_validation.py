@@ -23,11 +23,10 @@ from labelproof.fitting.attempts import Attempts, train_robustly
 from labelproof.fitting.recipe import Inputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution
+from labelproof.training.execution import Execution, StopRequest
 from labelproof.training.files import read_arrays
 from labelproof.training.run_folder import PREDICTIONS, RunFolder
 from labelproof.training.runner import Event, Job
-from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.validation import choose_validation
 
 

@@ -32,12 +32,11 @@ from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import choose_execution, resolve_precision
+from labelproof.training.execution import StopRequest, choose_execution, resolve_precision
 from labelproof.training.files import remove_folder
 from labelproof.training.provenance import fingerprint, mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.runner import DeviceMemoryError, Event, Job, train_runs
-from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.progress import RunDisplay
 
 AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}

@@ -19,7 +19,7 @@ from labelproof.cli.settings import format_settings, read_assignments, read_sett
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
 from labelproof.fitting.recipe import LARGE
-from labelproof.training.algorithms.spec import ALGORITHMS
+from labelproof.training.algorithms import ALGORITHMS
 from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
 from labelproof.training.runner import Event

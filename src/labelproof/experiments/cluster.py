@@ -28,9 +28,8 @@ from labelproof.losses.names import LOSS_FILES
 from labelproof.ranges import choose, whole, within
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.execution import choose_execution
+from labelproof.training.execution import StopRequest, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
-from labelproof.training.stop_request import StopRequest
 from labelproof.version import __version__
 
 Load = Callable[[Configuration], Examples]

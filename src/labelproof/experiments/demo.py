@@ -28,9 +28,9 @@ from labelproof.training import (
     choose_execution,
     train_runs,
 )
+from labelproof.training.execution import interrupts
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.run_folder import RunFolder
-from labelproof.training.stop_request import interrupts
 from labelproof.training.trained_network import load_network
 
 SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"

@@ -17,8 +17,8 @@ from labelproof.models import penultimate
 from labelproof.npz import read_npz
 from labelproof.training.augmentation import prepare_images
 from labelproof.training.configuration import Configuration
-from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.files import write_arrays
+from labelproof.training.metrics import CHUNK, evaluating
 from labelproof.training.record import read_record
 from labelproof.training.trained_network import TrainedNetwork
 

@@ -14,12 +14,11 @@ from labelproof.data.published import is_known
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution
+from labelproof.training.execution import Execution, StopRequest
 from labelproof.training.files import read_json, write_text
 from labelproof.training.provenance import OtherDataError
 from labelproof.training.run_folder import ATTEMPTS, SEARCH, RunFolder, owning, remove_run
 from labelproof.training.runner import Event, Job, train_runs
-from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import Watch, back_off
 
 

@@ -36,16 +36,15 @@ from labelproof.models.pretrained import is_pretrained
 from labelproof.models.text import make_network
 from labelproof.npz import read_npz
 from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.batches import generator_for
 from labelproof.training.checkpoint import Checkpoint, load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
-from labelproof.training.execution import Execution
+from labelproof.training.execution import Execution, StopRequest
 from labelproof.training.provenance import describe, mark_data, note_data
-from labelproof.training.randomness import generator_for
 from labelproof.training.record import read_record, sizes
 from labelproof.training.run_folder import PREDICTIONS, History, RunFolder, owning
 from labelproof.training.runner import Event, Job
-from labelproof.training.stop_request import StopRequest
 from labelproof.training.trained_network import TrainedNetwork
 
 __all__ = ["frozen_settings", "load_body_weights", "train_frozen"]

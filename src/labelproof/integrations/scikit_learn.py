@@ -32,6 +32,7 @@ from labelproof.integrations.estimator_network import (
 )
 from labelproof.losses import Loss, as_loss
 from labelproof.ranges import flag, whole, within
+from labelproof.seeds import derive_seed
 from labelproof.tabular.candidates import Candidate, Given, admit_estimator
 from labelproof.tabular.committee import Committee, choose_candidates, fit_committee
 from labelproof.tabular.rows import Standard, label_rows, standardize_rows
@@ -39,7 +40,6 @@ from labelproof.training.augmentation import prepare_images
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import choose_device, choose_execution
-from labelproof.training.randomness import derive_seed
 from labelproof.tuning import DEFAULT_TRIALS, tune
 
 __all__ = ["CollapseWarning", "RobustClassifier"]

@@ -17,13 +17,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelproof.data.dataset import Dataset
+from labelproof.seeds import derive_seed
 from labelproof.training.augmentation import (
     Augmentation,
     draw_augmentation,
     gather_images,
     prepare_images,
 )
-from labelproof.training.randomness import generator_for
+
+
+def generator_for(seed: int, purpose: str, epoch: int = 0) -> torch.Generator:
+    """A generator at the start of the stream for one purpose in one epoch.
+
+    >>> torch.rand(2, generator=generator_for(1, "order"))
+    tensor([0.8866, 0.1006])
+    """
+    return torch.Generator().manual_seed(derive_seed(seed, purpose, epoch))
 
 
 class Share(NamedTuple):

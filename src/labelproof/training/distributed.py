@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
-from labelproof.training.execution import Execution
+from labelproof.training.execution import Execution, interrupts
 from labelproof.training.metrics import Tally
-from labelproof.training.stop_request import interrupts
 
 
 def launched() -> bool:

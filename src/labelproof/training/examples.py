@@ -12,8 +12,8 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.imbalance import parse_imbalance
 from labelproof.data.splits import hold_out
 from labelproof.noise import parse_noise
+from labelproof.seeds import derive_seed
 from labelproof.training.configuration import Configuration
-from labelproof.training.randomness import derive_seed
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,12 @@ from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import DeviceInputs, ResidentInputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import anyone
-from labelproof.training.evaluation import CHUNK, predict_logits
 from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution
-from labelproof.training.metrics import DivergedError
+from labelproof.training.execution import Execution, StopRequest
+from labelproof.training.metrics import CHUNK, DivergedError, predict_logits
 from labelproof.training.provenance import mark_data, note_data, refuse_other_data
 from labelproof.training.record import RunRecord, sizes, versions
 from labelproof.training.run_folder import History, RunFolder, owning
-from labelproof.training.stop_request import StopRequest
 from labelproof.training.streaming import StreamedSet
 from labelproof.training.trainer import Trainer
 

@@ -20,8 +20,8 @@ from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
 from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
 from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, Fetched, Labels
+from labelproof.training.execution import interrupts
 from labelproof.training.geometry import centre_box, choose_box
-from labelproof.training.stop_request import interrupts
 
 
 class StreamedImages:

@@ -25,9 +25,9 @@ from labelproof.training.augmentation import Augmentation, prepare_images
 from labelproof.training.batches import standardize
 from labelproof.training.checkpoint import LaterFormatError, newest_whole
 from labelproof.training.configuration import Configuration
-from labelproof.training.evaluation import CHUNK, evaluating
 from labelproof.training.execution import choose_device
 from labelproof.training.geometry import centre_box
+from labelproof.training.metrics import CHUNK, evaluating
 from labelproof.training.provenance import Description, read_description
 from labelproof.training.record import RunRecord, read_record
 from labelproof.training.streaming import StreamedImages

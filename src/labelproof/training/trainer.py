@@ -18,6 +18,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from labelproof.losses import Loss, parse_loss
 from labelproof.models.network import Network
 from labelproof.models.text import make_network
+from labelproof.seeds import derive_seed
 from labelproof.training.algorithms import make_algorithm
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import (
@@ -28,29 +29,29 @@ from labelproof.training.batches import (
     ResidentFeed,
     ResidentInputs,
     Share,
+    generator_for,
     plan_epoch,
 )
 from labelproof.training.checkpoint import Checkpoint, can_draw_on, refuse_misfit
 from labelproof.training.configuration import Configuration
-from labelproof.training.cuda_graph import Recorder, tuned
 from labelproof.training.distributed import sum_tally, take_from_first
-from labelproof.training.evaluation import CHUNK, count_predictions
 from labelproof.training.examples import Examples
 from labelproof.training.execution import TYPES, Execution, resolve_precision
 from labelproof.training.kernels.convolution import default_convolution, use_convolution
 from labelproof.training.kernels.fusible import make_fusible
 from labelproof.training.metrics import (
+    CHUNK,
     DivergedError,
     Epoch,
     Tally,
+    count_predictions,
     epoch_metrics,
     explain_divergence,
     schedules_at,
 )
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
-from labelproof.training.randomness import GlobalChance, derive_seed, generator_for
-from labelproof.training.step import Step
+from labelproof.training.step import GlobalChance, Recorder, Step, tuned
 from labelproof.training.streaming import StreamedFeed, StreamedSet
 
 
@@ -387,7 +388,7 @@ class Trainer:
             if same:
                 self.generator.set_state(random["random.loss"])
         if same:
-            self.chance.restore({name: random[f"random.{name}"] for name in self.chance.state})
+            self.chance.state = {name: random[f"random.{name}"] for name in self.chance.state}
         self._keep_sums_once()
         self.epoch, self.step = checkpoint.values["epoch"], checkpoint.values["step"]
         self.synchronize()

@@ -15,9 +15,8 @@ from labelproof.data.dataset import Dataset
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.execution import Execution, StopRequest, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
-from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.collapse import back_off, collapse, hopeless, patience_for
 from labelproof.tuning.space import propose, starts
 from labelproof.tuning.trial import Trial, choose_trial, rank, read_journal, write_journal

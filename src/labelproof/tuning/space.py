@@ -24,8 +24,7 @@ from labelproof.losses import (
     parse_loss,
 )
 from labelproof.schedules import Constant, Exponential
-from labelproof.seeds import as_generator
-from labelproof.training.randomness import derive_seed
+from labelproof.seeds import as_generator, derive_seed
 from labelproof.tuning.trial import Trial, rank
 
 Coordinates = dict[str, Any]

@@ -16,10 +16,10 @@ import numpy as np
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.splits import Holdout, folds, hold_out
 from labelproof.ranges import whole
+from labelproof.seeds import derive_seed
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, balanced_weights, choose_examples
 from labelproof.training.metrics import spread
-from labelproof.training.randomness import derive_seed
 
 _SMALL = 10_000
 """Below so many examples one part that is held out says too little, and folds are worth their

@@ -20,11 +20,10 @@ from labelproof.models.blend import BLEND
 from labelproof.report.audit import write_audit_page
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import choose_execution
+from labelproof.training.execution import StopRequest, choose_execution
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.provenance import fingerprint, note_places
 from labelproof.training.run_folder import owning
-from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.budget import time_steps
 from labelproof.verbs.inputs import Request, decode_images, refuse_foreign
 from labelproof.verbs.progress import Reporter

@@ -26,13 +26,12 @@ from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training.checkpoint import LaterFormatError, check_newest
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
-from labelproof.training.execution import choose_execution
+from labelproof.training.execution import StopRequest, choose_execution
 from labelproof.training.files import read_arrays
 from labelproof.training.provenance import MODEL, fingerprint, note_places, read_description
 from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job
-from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.space import DEFAULT_TRIALS
 from labelproof.verbs.audit import keep_beside
 from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps

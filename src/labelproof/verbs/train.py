@@ -24,12 +24,11 @@ from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import share_gradients, taking_part
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import Execution, choose_execution
+from labelproof.training.execution import Execution, StopRequest, choose_execution
 from labelproof.training.provenance import mark_data, note_places, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
 from labelproof.training.runner import Event, Job, train_runs
-from labelproof.training.stop_request import StopRequest
 from labelproof.verbs.inputs import LabelledData, choose_folder, is_path, read_data, take_over
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run

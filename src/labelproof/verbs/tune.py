@@ -16,9 +16,8 @@ from labelproof.data.published import plain_name
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import choose_execution
+from labelproof.training.execution import StopRequest, choose_execution
 from labelproof.training.runner import DeviceMemoryError, Event
-from labelproof.training.stop_request import StopRequest
 from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial, remove_journal
