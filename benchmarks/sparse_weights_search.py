@@ -53,10 +53,11 @@ from labelproof.cli.console import TIME_IS_UP
 from labelproof.data import Dataset, Split, load_dataset
 from labelproof.experiments.presets import (
     PAPER_LOSSES,
-    PAPER_ROW_TRAINING,
     PAPER_TRAINING,
     SPARSE_WEIGHTS,
+    paper_configuration,
     paper_noise,
+    row_training,
 )
 from labelproof.experiments.records import RecordStore
 from labelproof.losses import LossSyntaxError, SparseRegularized, format_loss, parse_loss
@@ -183,8 +184,8 @@ limit at symmetric .8 and near the higher one at asymmetric .4."""
 
 def row(method: str, data: str = "cifar10") -> Entry:
     """A row of the table beyond."""
-    losses = PAPER_LOSSES["cifar100-symmetric" if data == "cifar100" else data]
-    return {"loss": losses[method], **PAPER_ROW_TRAINING[method][data]}
+    run = paper_configuration(data, method)
+    return {"loss": run.loss, **row_training(method, data, run.noise)}
 
 
 FROZEN = row(SPARSE_WEIGHTS)
