@@ -116,6 +116,14 @@ def test_a_loss_that_was_asked_for_is_kept_and_the_collapse_said_once(tmp_path: 
     assert len(record.curve["epoch"]) == 30
 
 
+def test_the_penalty_that_a_search_chose_is_kept_with_its_loss(tmp_path: Path) -> None:
+    asked = configuration("ce", 2)
+    Attempts(asked.as_values(), "gce(q=0.7)", l1=1e-4).write(tmp_path)
+    kept = go_on(tmp_path, asked.as_values(), "ce")
+    run = kept.configure(asked)
+    assert (run.loss, run.l1, run.weight_decay) == ("gce(q=0.7)", 1e-4, 0.0)
+
+
 def test_other_data_are_refused_with_the_name_of_those_there(tmp_path: Path) -> None:
     Attempts({"data": "emb.npz", "fingerprint": "27d1"}, "ce").write(tmp_path)
     with pytest.raises(OtherDataError, match=r"other data: it is of emb\.npz, whose labels, "):

@@ -71,6 +71,8 @@ def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
     )
     assert recipe.network == "cnn4(width=12)"
     assert recipe.validation == 0.1
+    penalised = choose_recipe(load_digits(), l1=1e-4)
+    assert (penalised.l1, penalised.weight_decay) == (1e-4, 0.0)
 
 
 ROWS = Inputs("rows", (30,), 500, 3)

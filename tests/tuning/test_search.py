@@ -56,6 +56,22 @@ def test_runs_never_hear_of_the_test_set_or_of_clean_labels() -> None:
     assert not named & {"test_accuracy", "clean_fitted", "wrong_fitted", "wrong_corrected"}
 
 
+def test_images_are_also_tried_with_sparse_weights() -> None:
+    jobs: dict[float, float] = {}
+
+    def listen(event: Event | Trial) -> None:
+        if isinstance(event, Event):
+            jobs[event.job.configuration.l1] = event.job.configuration.weight_decay
+
+    found = run(trials=5, on_event=listen, configuration=replace(SETTING, weight_decay=1e-3))
+    assert jobs == {0.0: 1e-3, 1e-4: 0.0, 5e-5: 0.0}
+    assert found.trials["l1"].gt(0).sum() == 2
+    penalised = next(trial for trial in found.tried if trial.l1)
+    assert penalised.text == f"{penalised.loss}, l1={penalised.l1:g}"
+    chosen = penalised.configure(SETTING)
+    assert (chosen.loss, chosen.l1, chosen.weight_decay) == (penalised.loss, penalised.l1, 0.0)
+
+
 def test_ones_own_losses_come_first() -> None:
     found = run(trials=2, losses=["nce + mae", "ce"])
     assert seen(found)[0][1] == "nce+mae"

@@ -56,6 +56,10 @@ def fit(
     epochs: options.Epochs = None,
     batch_size: options.BatchSize = None,
     learning_rate: options.LearningRate = None,
+    l1: Annotated[
+        float | None,
+        option("Weight of an l1 penalty on the weights, in place of weight decay.", more=True),
+    ] = None,
     augmentation: options.Augmentation = None,
     balanced: Annotated[
         bool, option("Give every class the same total weight.", "--balanced", more=True)
@@ -132,6 +136,7 @@ def fit(
             "epochs": epochs,
             "batch_size": batch_size,
             "learning_rate": learning_rate,
+            "l1": l1,
             "augmentation": augmentation,
             "class_weight": "balanced" if balanced else None,
             "validation": validation,

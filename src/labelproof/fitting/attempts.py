@@ -20,6 +20,7 @@ from labelproof.training.provenance import OtherDataError
 from labelproof.training.run_folder import ATTEMPTS, SEARCH, RunFolder, owning, remove_run
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.tuning.collapse import Watch, back_off
+from labelproof.tuning.trial import penalty
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Attempts:
     Attributes:
         asked: The settings that were asked for, by name.
         loss: The loss in use.
+        l1: The weight of the l1 penalty that a search chose with it.
         given_up: The text of each loss that collapsed, and the reason.
         places: Where the `data` and the file of `labels` were, as `note_place` has it; without
             those that have a name and no place.
@@ -38,6 +40,11 @@ class Attempts:
     loss: str
     given_up: list[dict[str, str]] = field(default_factory=list)
     places: dict[str, dict[str, str]] = field(default_factory=dict)
+    l1: float = 0.0
+
+    def configure(self, configuration: Configuration) -> Configuration:
+        """The same run with what is in use."""
+        return replace(configuration, loss=self.loss, **penalty(self.l1))
 
     def write(self, folder: Path, name: str = ATTEMPTS) -> None:
         """Keep it in a run's folder."""
@@ -60,6 +67,7 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
             str(values["loss"]),
             list(values["given_up"]),
             {name: dict(place) for name, place in values.get("places", {}).items()},
+            float(values.get("l1", 0.0)),
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(
@@ -139,7 +147,7 @@ def train_robustly(
     """
     load = functools.cache(load)
     while True:
-        runs = [_with_loss(job, attempts.loss) for job in jobs]
+        runs = [_as_in(attempts, job) for job in jobs]
         for run in runs:
             _remove_given_up(_folder(run), attempts)
         possible = back_off(attempts.loss)
@@ -180,11 +188,11 @@ def train_robustly(
         # Noted before the runs are removed: whoever is killed in between resumes with the new loss.
         note()
         told = f"Starting over with a weaker penalty: {weaker}"
-        yield Event(_with_loss(jobs[0], weaker), "notice", told)
+        yield Event(_as_in(attempts, jobs[0]), "notice", told)
 
 
-def _with_loss(job: Job, loss: str) -> Job:
-    return replace(job, configuration=replace(job.configuration, loss=loss))
+def _as_in(attempts: Attempts, job: Job) -> Job:
+    return replace(job, configuration=attempts.configure(job.configuration))
 
 
 def _folder(job: Job) -> Path:

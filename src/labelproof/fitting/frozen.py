@@ -136,7 +136,7 @@ def train_frozen(
             return  # it was stopped
         arrays = read_npz(scratch / PREDICTIONS)
     _set_head(head, layer.weights, rows)
-    configuration = replace(configuration, loss=attempts.loss)
+    configuration = attempts.configure(configuration)
     values, mark = configuration.as_values(), mark_data(configuration, examples)
     seconds = round(time.perf_counter() - started, 3)
     counts = sizes(dataset) | {"fingerprint": mark}

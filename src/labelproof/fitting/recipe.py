@@ -28,6 +28,7 @@ from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import OPTIMIZERS, Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import describe
+from labelproof.tuning.trial import penalty
 
 
 class Sparse(NamedTuple):
@@ -253,6 +254,7 @@ def choose_recipe(
     }
     settings |= _length(inputs, fast=fast) | network_for(inputs, fast=fast)
     settings |= _from_pretrained(given.get("network"), inputs)
+    settings |= penalty(given.get("l1") or 0.0)
     settings |= {name: value for name, value in given.items() if value is not None}
     settings["data"] = data or dataset.name
     epochs = settings["epochs"]

@@ -260,8 +260,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 f"{setting.network}"
             )
         device = self._choose_device(images=not examples.dataset.tabular)
+        loss, setting = self._choose_loss(examples, setting)
         trained = train_backing_off(
-            self._choose_loss(examples, setting),
+            loss,
             setting,
             examples,
             choose_execution(str(device)),
@@ -396,15 +397,17 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
     def _tunes(self) -> bool:
         return isinstance(self.loss, str) and self.loss.strip().lower() == "auto"
 
-    def _choose_loss(self, examples: Examples, setting: Configuration) -> str | Loss:
+    def _choose_loss(
+        self, examples: Examples, setting: Configuration
+    ) -> tuple[str | Loss, Configuration]:
         if isinstance(self.loss, nn.Module):
-            return as_loss(self.loss)
+            return as_loss(self.loss), setting
         if not isinstance(self.loss, str):
             raise TypeError(
                 f"loss: expected a text such as 'ce+sr', 'auto' or a loss, got {self.loss!r}"
             )
         if not self._tunes:
-            return self.loss
+            return self.loss, setting
         # By held-out noisy labels; the weights of examples are not used.
         device = self._choose_device(images=not examples.dataset.tabular)
         found = tune(
@@ -417,4 +420,4 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             raise KeyboardInterrupt
         if found.choice is None:
             raise ValueError("loss: 'auto' found none whose training came to an end; name one")
-        return found.choice.loss
+        return found.choice.loss, found.configuration

@@ -18,9 +18,12 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.execution import Execution, StopRequest, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.tuning.collapse import back_off, collapse, hopeless, patience_for
-from labelproof.tuning.space import propose, starts
+from labelproof.tuning.space import propose, sparse_weights, starts
 from labelproof.tuning.trial import Trial, choose_trial, rank, read_journal, write_journal
 from labelproof.tuning.validation import Validation, choose_validation
+
+_PLAIN = 3
+"""Of the known settings, so many come before those with sparse weights."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,8 +31,8 @@ class Search:
     """What a search came to.
 
     Attributes:
-        configuration: What all trials have in common; its loss is that of the choice, where there
-            is one.
+        configuration: What all trials have in common; its loss, and l1 penalty, are those of the
+            choice, where there is one.
         tried: All trials, the best first.
         choice: The best trial, or `None` if no run was finished.
         stopped: Whether it was stopped before all trials were done.
@@ -48,13 +51,13 @@ class Search:
     @property
     def trials(self) -> pd.DataFrame:
         """A row for each trial, the best first; accuracies are in percent, on noisy labels."""
-        names = ("loss", "accuracy", "standard_error", "state", "origin", "why")
+        names = ("loss", "l1", "accuracy", "standard_error", "state", "origin", "why")
         rows = [{name: getattr(trial, name) for name in names} for trial in self.tried]
         numbers = pd.Index([trial.number for trial in self.tried], name="trial")
         return pd.DataFrame(rows, columns=list(names), index=numbers)
 
     def __repr__(self) -> str:
-        best = "none" if self.choice is None else f"{self.choice.loss}, {self.choice.accuracy:.2f}%"
+        best = "none" if self.choice is None else f"{self.choice.text}, {self.choice.accuracy:.2f}%"
         return f"Search({len(self.tried)} trials, best: {best})"
 
     def _repr_html_(self) -> str:
@@ -115,6 +118,7 @@ def tune(
     course = Course(
         replace(configuration, validation=0.0),
         dataset.num_classes,
+        not dataset.tabular,
         choose_validation(dataset, configuration, parts=folds),
         wanted=trials,
         deadline=seconds,
@@ -129,7 +133,7 @@ def tune(
         stopped = request.wanted
     chosen = choose_trial(course.trials)
     if chosen is not None:
-        configuration = replace(configuration, loss=chosen.loss)
+        configuration = chosen.configure(configuration)
     return Search(configuration, tuple(rank(course.trials)), chosen, stopped)
 
 
@@ -139,6 +143,7 @@ class Course:
 
     configuration: Configuration
     classes: int
+    images: bool
     validation: Validation
     wanted: int
     deadline: float | None
@@ -150,9 +155,12 @@ class Course:
     let_go: set[Job] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        known = starts(epochs=self.configuration.epochs, classes=self.classes)
-        self.waiting = [(loss, "asked") for loss in self.asked]
-        self.waiting += [(loss, "start") for loss in known if loss not in self.asked]
+        scale = {"epochs": self.configuration.epochs, "classes": self.classes}
+        penalised = sparse_weights(**scale) if self.images else {}
+        known = [(loss, 0.0) for loss in starts(**scale)]
+        known[_PLAIN:_PLAIN] = penalised.items()
+        self.waiting = [(loss, self.configuration.l1, "asked") for loss in self.asked]
+        self.waiting += [(loss, l1, "start") for loss, l1 in known if loss not in self.asked]
         steps = len(self.validation.parts[0].train) // self.configuration.batch_size
         self.patience = patience_for(epochs=self.configuration.epochs, steps=steps)
         self.about = self.configuration.as_values() | self.validation.fingerprint()
@@ -190,7 +198,7 @@ class Course:
             # The seed tells the folds apart; all trials have the same one for the same fold, so
             # that they differ in the loss alone.
             seed = self.configuration.seed + fold
-            job = Job(replace(self.configuration, loss=trial.loss, seed=seed))
+            job = Job(replace(trial.configure(self.configuration), seed=seed))
             self.active[job] = turn
             yield job
 
@@ -204,20 +212,20 @@ class Course:
                 return trial, len(trial.finished)
         if len(self.trials) >= self.wanted:
             return None
-        loss, origin = self._propose()
-        epochs = self.configuration.epochs
-        trial = Trial(len(self.trials), loss, origin, rows=self.validation.rows, epochs=epochs)
+        loss, l1, origin = self._propose()
+        number, rows, epochs = len(self.trials), self.validation.rows, self.configuration.epochs
+        trial = Trial(number, loss, origin, rows=rows, epochs=epochs, l1=l1)
         self.trials.append(trial)
         return trial, 0
 
-    def _propose(self) -> tuple[str, str]:
+    def _propose(self) -> tuple[str, float, str]:
         tried = {trial.loss for trial in self.trials}
         while self.waiting:
-            loss, origin = self.waiting.pop(0)
+            loss, l1, origin = self.waiting.pop(0)
             if loss not in tried:
-                return loss, origin
+                return loss, l1, origin
         epochs, seed = self.configuration.epochs, self.configuration.seed
-        return propose(self.trials, epochs=epochs, classes=self.classes, seed=seed), "search"
+        return propose(self.trials, epochs=epochs, classes=self.classes, seed=seed), 0.0, "search"
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
@@ -262,5 +270,5 @@ class Course:
         # too much as well, it is something else that is.
         if trial.state in ("collapsed", "failed") and trial.origin in ("start", "asked"):
             weaker = back_off(trial.loss)
-            if weaker is not None and weaker not in [loss for loss, _ in self.waiting]:
-                self.waiting.insert(0, (weaker, "back-off"))
+            if weaker is not None and weaker not in [loss for loss, _, _ in self.waiting]:
+                self.waiting.insert(0, (weaker, trial.l1, "back-off"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from labelproof.training.configuration import Configuration
 from labelproof.training.files import read_json, write_text
 from labelproof.version import __version__
 
@@ -31,6 +32,15 @@ def settled(accuracies: Sequence[float], *, epochs: int) -> float:
     return fmean(accuracies[-min(max(epochs // 10, 1), 5) :])
 
 
+def penalty(l1: float) -> dict[str, float]:
+    """Settings of a `Configuration`: an l1 penalty takes the place of weight decay.
+
+    >>> penalty(5e-5), penalty(0.0)
+    ({'l1': 5e-05, 'weight_decay': 0.0}, {})
+    """
+    return {"l1": l1, "weight_decay": 0.0} if l1 else {}
+
+
 @dataclass
 class Trial:
     """One setting that is tried.
@@ -38,6 +48,7 @@ class Trial:
     Attributes:
         number: Counted from 0, in the order of their proposal.
         loss: As canonical text.
+        l1: Weight of the l1 penalty on the weights that goes with it, in place of weight decay.
         origin: Where it comes from: `start`, `asked` for, `search` or `back-off`.
         state: One of `STATES`.
         why: What was seen when it was abandoned.
@@ -63,6 +74,16 @@ class Trial:
     why: str = ""
     curves: dict[int, dict[str, list[float]]] = field(default_factory=dict)
     finished: list[int] = field(default_factory=list)
+    l1: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The setting in words."""
+        return f"{self.loss}, l1={self.l1:g}" if self.l1 else self.loss
+
+    def configure(self, configuration: Configuration) -> Configuration:
+        """The same run with this setting."""
+        return replace(configuration, loss=self.loss, **penalty(self.l1))
 
     @property
     def trained(self) -> int:
@@ -163,7 +184,7 @@ def write_journal(path: Path, trials: Sequence[Trial], about: Mapping[str, Any])
         "format": _FORMAT,
         "version": __version__,
         "about": dict(about),
-        "choice": None if chosen is None else chosen.loss,
+        "choice": None if chosen is None else chosen.text,
         "trials": [trial.as_values() for trial in trials],
     }
     write_text(path, json.dumps(values, indent=1) + "\n")

@@ -148,7 +148,7 @@ class CrossValidationPlan:
             return found
         # The networks that are there know the data by the path that they were begun with.
         begun = attempts.asked.get("data", configuration.data)
-        configuration = replace(configuration, loss=attempts.loss, data=begun)
+        configuration = replace(attempts.configure(configuration), data=begun)
         if self.blended:
             attempts.write(folder, SETTINGS)
             found = self._blend(configuration, reporter)

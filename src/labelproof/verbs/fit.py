@@ -202,7 +202,7 @@ class FitPlan:
         before, attempts.places = attempts.places, self._places()
         # A run that is there knows the data by the path that it was begun with.
         begun = attempts.asked.get("data", self.configuration.data)
-        configuration = replace(self.configuration, loss=attempts.loss, data=begun)
+        configuration = replace(attempts.configure(self.configuration), data=begun)
         record = RunFolder(folder).record(configuration)
         if record is not None:
             _check_whole(folder)
@@ -232,8 +232,8 @@ class FitPlan:
                 self.dataset, configuration, device, reporter, megabytes=memory
             )
             if self.auto and not attempts.given_up and not (folder / MODEL).exists():
-                attempts.loss = self._search(prepared, configuration, stop, reporter)
-                configuration = replace(configuration, loss=attempts.loss)
+                configuration = self._search(prepared, configuration, stop, reporter)
+                attempts.loss, attempts.l1 = configuration.loss, configuration.l1
             job = Job(configuration, folder)
             more = {"attempts": attempts, "weaken": self.loss is None or self.auto, "stop": stop}
             if self.frozen:
@@ -273,8 +273,8 @@ class FitPlan:
         configuration: Configuration,
         stop: StopRequest,
         reporter: Reporter,
-    ) -> str:
-        """The loss that agrees best with labels that are held out."""
+    ) -> Configuration:
+        """The same with the setting that agrees best with labels that are held out."""
         with owning(self.folder):
             found = search(
                 prepared,
@@ -290,7 +290,7 @@ class FitPlan:
             raise StoppedError(
                 f"Stopped; the same command resumes from {self.folder}.", stop.exit_code
             )
-        return found.configuration.loss
+        return found.configuration
 
     def _audit(self, prepared: Dataset, reporter: Reporter) -> Audit:
         """Ask the run that was trained which of its labels are wrong, and keep the answer."""

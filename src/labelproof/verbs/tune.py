@@ -179,7 +179,7 @@ def _show(display: RunDisplay, event: Event | Trial) -> None:
             said = f"agrees with {accuracy:.2f}% of the labels held out"
         display.show(event, event.job.configuration.loss, said)
     elif event.why:
-        display.say(f"{event.loss}: {event.state}; {event.why}")
+        display.say(f"{event.text}: {event.state}; {event.why}")
 
 
 def describe(found: Search, *, num_classes: int) -> str:
@@ -189,13 +189,13 @@ def describe(found: Search, *, num_classes: int) -> str:
         state = "not all folds" if trial.state == "waiting" else trial.state
         why = f": {trial.why}" if trial.why else ""
         ended = "" if state == "complete" else f"  ({state}{why})"
-        lines.append(f"{_measured(trial):>15}  {trial.loss}{ended}")
+        lines.append(f"{_measured(trial):>15}  {trial.text}{ended}")
     choice = found.choice
     if choice is None:
         return "\n".join([*lines, "", "Chosen: nothing, for no run was finished."])
     lines += [
         "",
-        f"Chosen: {choice.loss}, which agrees with {_measured(choice)} of the labels held out; "
+        f"Chosen: {choice.text}, which agrees with {_measured(choice)} of the labels held out; "
         f"guessing would with {100 / num_classes:.1f}%.",
     ]
     plain = next((trial for trial in found.tried if trial.loss == "ce"), None)
@@ -236,6 +236,8 @@ def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> s
     if VERSION in configuration.loss:
         for file in os.environ.get(LOSS_FILES, "").split(os.pathsep):
             words += ["--loss-file", file]
+    if configuration.l1:
+        words += ["--l1", f"{configuration.l1:g}"]
     for name, value in given.items():
         if value is not None and (name, value) != ("noise", "none"):
             text = f"{value:g}" if isinstance(value, float) else str(value)
