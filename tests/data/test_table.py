@@ -219,8 +219,7 @@ def test_labels_that_cannot_be_classes(tmp_path: Path) -> None:
         load_table(table(["a"] * 4))
     with pytest.raises(ValueError, match="regression"):
         load_table(table([number % 25 / 4 for number in range(60)]))
-    _, told = warned(table([number % 25 / 4 for number in range(60)]), label="y")
-    assert "regression" in told
+    assert load_table(table([number % 25 / 4 for number in range(60)]), label="y").num_classes == 25
     _, told = warned(table(["a", "a", "b", "b", "c"]))
     assert "1 class with a single training row: c" in told
 

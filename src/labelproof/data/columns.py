@@ -59,7 +59,7 @@ def row_parts(rows: int) -> list[slice]:
     return [slice(start, start + 4096) for start in range(0, rows, 4096)]
 
 
-class _LeftOutError(Exception):
+class _LeftOutError(ValueError):
     """A column is no feature; the message says why."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import warnings
@@ -25,7 +26,6 @@ from labelproof.data.columns import (
     on_threads,
     row_parts,
     text_codes,
-    text_counts,
 )
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.duplicates import report_duplicate_rows
@@ -45,8 +45,6 @@ NO_NAME = ("", "?", "nan", "NaN", "null", "NULL", "n/a", "N/A", "#N/A", "<NA>")
 """Cells that stand for a missing value in every column."""
 MISSING = (*NO_NAME, "NA", "na", "None", "none", "-", ".", "-nan", "-NaN")
 """Cells that stand for a missing measurement; classes may well be called NA, none or -."""
-# Some files have a space after each comma.
-_NAMES, _CELLS = ([*words, *(f" {word}" for word in words)] for words in (NO_NAME, MISSING))
 
 DROPPED = "dropped as asked"
 """Why a column is left out that the caller drops."""
@@ -54,8 +52,6 @@ GROUPED = "says which rows belong together"
 """Why the group column is no feature."""
 
 _LARGEST = 4 << 30  # bytes that a gzipped table may unpack to
-_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-_BLOCK = 1 << 18
 _SMALLEST_SPREAD = 1e-30
 """A standard deviation below it would be 0, or its inverse infinite, in float32."""
 
@@ -140,11 +136,11 @@ def read_table(
         content = path.read_bytes()
     try:
         if kind in (".csv", ".tsv"):
-            names = {name.casefold() for name in (*text, *LABELS)}
-            separators = ",;\t|" if kind == ".csv" else "\t"
+            words = {name.casefold() for name in (*text, *LABELS)}
+            separators = (",;\t|" if kind == ".csv" else "\t").replace(decimal, "")
             bad = "error" if on_error == "raise" else "warn"
             options = {"decimal": decimal, "thousands": thousands, "on_bad_lines": bad}
-            table = _read_csv(content, place, separators, names, **options)
+            table = _read_csv(_as_utf8(content, place), place, separators, words, **options)
         elif kind == ".jsonl":
             table = pd.read_json(BytesIO(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
             table.index = pd.RangeIndex(1, len(table) + 1, name="line")
@@ -159,8 +155,6 @@ def read_table(
             table = pd.read_excel(path)
     except ImportError as error:
         raise ImportError(f"{place}: {error}") from None
-    except UnusableSamplesError:
-        raise
     except Exception as error:  # damaged files make the readers raise almost anything
         raise ValueError(f"{place}: cannot be read as {kind[1:]}: {str(error)[:500]}") from None
     table = _admit_frame(table)
@@ -186,16 +180,16 @@ def _admit_frame(table: Any) -> pd.DataFrame:
 def _read_csv(
     content: bytes, place: str, separators: str, text: set[str], **options: Any
 ) -> pd.DataFrame:
-    content, blank, first = _survey(content, place)
-    separators = separators.replace(options["decimal"], "")
+    start = content.lstrip()
+    if not start:
+        raise ValueError("expected names of columns, but the file is empty")
+    blank = content.count(b"\n", 0, len(content) - len(start))
+    first = start.partition(b"\n")[0].decode("utf-8", "replace")
+    # Some files have a space after each comma.
     options |= {"sep": max(separators, key=first.count), "skiprows": blank}
+    options |= {"keep_default_na": False, "skipinitialspace": True}
     head: Any = pd.read_csv(
-        BytesIO(content),
-        header=None,
-        dtype=str,
-        nrows=1,
-        keep_default_na=False,
-        **{**options, "on_bad_lines": "skip"},
+        BytesIO(content), header=None, dtype=str, nrows=1, **{**options, "on_bad_lines": "skip"}
     )
     names = [str(name).strip() for name in head.iloc[0]]
     _check_names(names, place)
@@ -203,70 +197,40 @@ def _read_csv(
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
     columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
     words = [name for name in columns if name.casefold() in text]
-    # In pieces, which is faster, unless these differ in type.
-    for in_pieces in (True, False):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            table = pd.read_csv(
-                BytesIO(content),
-                header=0,
-                names=columns,
-                index_col=False,
-                # Marked, so that a class called NA is not taken for a missing measurement.
-                converters=dict.fromkeys(words, "={}".format),
-                na_values=_CELLS,
-                keep_default_na=False,
-                skip_blank_lines=False,
-                low_memory=in_pieces,
-                **options,
-            )
-        if not any(issubclass(each.category, pd.errors.DtypeWarning) for each in caught):
-            break
-    if any("Length of header" in str(each.message) for each in caught):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = pd.read_csv(
+            BytesIO(content),
+            header=0,
+            names=columns,
+            index_col=False,
+            dtype=dict.fromkeys(words, str),
+            na_values={name: NO_NAME if name in words else MISSING for name in columns},
+            skip_blank_lines=False,
+            low_memory=False,
+            **options,
+        )
+    told = " ".join(str(each.message) for each in caught)
+    if "Length of header" in told:
         raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
-    for name in words:
-        text_cells = table[name].str[1:]
-        table[name] = text_cells.mask(text_cells.isin(_NAMES))
+    if bad := re.findall(r"line (\d+):", told):
+        notice(f"{place}: {count(len(bad), 'line')} with too many cells left out: {few(bad)}")
     if "" in names:
         notice(f"{place}: {count(names.count(''), 'column')} without a name left out")
         table = table.loc[:, [name != "" for name in names]]
-    bad = [line for each in caught for line in re.findall(r"line (\d+):", str(each.message))]
-    if bad:
-        notice(f"{place}: {count(len(bad), 'line')} with too many cells left out: {few(bad)}")
-    # A cell with a line break in it would shift the lines below: then rows are counted.
-    by_line = not bad and not (b'"' in content and _has_line_breaks(table))
-    first_row = 2 + blank if by_line else 1
-    word = "line" if by_line else "row"
+    # A line break in a cell and a line left out would shift the lines below: then rows are counted.
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    by_line = lines == blank + 1 + len(table)
+    word, first_row = ("line", 2 + blank) if by_line else ("row", 1)
     table.index = pd.RangeIndex(first_row, first_row + len(table), name=word)
-    empty = table.iloc[:, 0].isna().to_numpy(copy=True)
-    if empty.any():
-        empty[empty] = table[empty].isna().all(axis=1)
-    return table[~empty] if empty.any() else table
-
-
-def _has_line_breaks(table: pd.DataFrame) -> bool:
-    text = table.select_dtypes(include=["object", "string"])
-    words = [*table.columns, *(word for name in text for word in text[name].dropna().unique())]
-    return any("\n" in word for word in words)
-
-
-def _survey(content: bytes, place: str) -> tuple[bytes, int, str]:
-    """Text in UTF-8, how many blank lines come first, and the line after them."""
-    encoding = next((_MARKS[mark] for mark in _MARKS if content.startswith(mark)), None)
-    if encoding:
-        content = content.decode(encoding).encode()
-    elif b"\0" in content:
-        raise ValueError("expected text, got zero bytes")
-    elif not content.isascii():
-        content = _as_utf8(content, place)
-    start = content.lstrip()[:_BLOCK]
-    if not start:
-        raise ValueError("expected names of columns, but the file is empty")
-    blank = content.count(b"\n", 0, content.find(start[:1]))
-    return content, blank, start.partition(b"\n")[0].decode("utf-8", "replace")
+    return table.dropna(how="all")
 
 
 def _as_utf8(content: bytes, place: str) -> bytes:
+    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return content.decode("utf-16").encode()
+    if b"\0" in content:
+        raise ValueError("expected text, got zero bytes")
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -276,7 +240,7 @@ def _as_utf8(content: bytes, place: str) -> bytes:
             "Windows-1252, so check the letters with accents"
         )
         return content.decode("cp1252", "replace").encode()
-    return content
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 def _check_names(names: Sequence[str], place: str) -> None:
@@ -315,24 +279,14 @@ def find_label(names: Iterable[str], label: str | None, *, place: str) -> str:
     return usual[0]
 
 
-def name_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
-    """As `text_codes`, for cells that are names: whole numbers without a point, `""` is missing."""
-    codes, words = text_codes(column)
-    used = text_counts(codes, len(words)) > 0
-    words = [word if here else "" for word, here in zip(words, used, strict=True)]
-    # What pandas writes for whole numbers in a column that lacks some.
-    if any(words) and all(re.fullmatch(r"-?\d+\.0", word) for word in words if word):
-        words = [word[:-2] for word in words]
-    again, different = pd.factorize(
-        np.array([None if word in NO_NAME else word for word in words] + [None], dtype=object)
-    )
-    return again[codes], [str(word) for word in different]
-
-
 def as_text(column: pd.Series) -> pd.Series:
     """Cells as text, whole numbers without a point; missing ones are empty."""
-    codes, words = name_codes(column)
-    return pd.Series(np.array([*words, ""], dtype=object)[codes], index=column.index, dtype=object)
+    codes, words = text_codes(column)
+    cells = ["" if word in NO_NAME else word for word in words]
+    # What pandas writes for whole numbers in a column that lacks some.
+    if all(re.fullmatch(r"-?\d+\.0", cell) for cell in cells if cell):
+        cells = [cell[:-2] for cell in cells]
+    return pd.Series(np.array([*cells, ""], dtype=object)[codes], index=column.index, dtype=object)
 
 
 def group_names(column: pd.Series) -> pd.Series:
@@ -411,10 +365,10 @@ def load_table(
     for argument, names in {"drop": dropped, "group": [group]}.items():
         if column in names:
             raise ValueError(f"{argument}: expected a column beside the labels, got {column!r}")
-    codes, words = name_codes(table[column])
-    if (codes < 0).any():
-        _report_unlabelled(table, codes < 0, column, place, on_error)
-        table, codes = table[codes >= 0], codes[codes >= 0]
+    words = as_text(table[column])
+    if (words == "").any():
+        _report_unlabelled(table, (words == "").to_numpy(), column, place, on_error)
+        table, words = table[words != ""], words[words != ""]
     splits = split_names(table, place)
     parts = split_parts(splits, len(table), place)
     left_out = {**dict.fromkeys(dropped, DROPPED), **({group: GROUPED} if group else {})}
@@ -428,12 +382,12 @@ def load_table(
     train = table if splits is None else table.iloc[parts["train"]]
     columns = None if like is None else like[0]
     class_names = order_classes(words) if like is None else tuple(like[1])
-    if strange := sorted(set(words) - set(class_names)):
+    labels = pd.Index(class_names, dtype=object).get_indexer(words).astype(np.int64)
+    if (labels < 0).any():
         raise ValueError(
-            f"{place}: expected labels among {few(class_names)}, got {few(strange)} in the column "
-            f"{column!r}"
+            f"{place}: expected labels among {few(class_names)}, got "
+            f"{few(sorted(set(words[labels < 0])))} in the column {column!r}"
         )
-    labels = np.array([class_names.index(word) for word in words], np.int64)[codes]
     if like is None:
         _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
         if features:
@@ -489,11 +443,12 @@ def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_] | None:
     column = next((name for name in table.columns if name.casefold() == "split"), None)
     if column is None:
         return None
-    codes, words = name_codes(table[column])
-    if (codes < 0).any():
-        where = row_names(table)[int((codes < 0).argmax())]
+    words = as_text(table[column])
+    if (words == "").any():
+        where = row_names(table)[int((words == "").argmax())]
         raise ValueError(f"{place}: expected a split such as train in {where}, got nothing")
-    return np.array([split_name(word) or word.casefold() for word in words], dtype=object)[codes]
+    known = {word: split_name(word) or word.casefold() for word in words.unique()}
+    return words.map(known).to_numpy(object)
 
 
 def split_parts(
@@ -514,21 +469,13 @@ def _check_labels(
     """Refuse labels that cannot be classes; warn of classes with hardly any rows."""
     counts = np.bincount(labels, minlength=len(names))
     classes = int((counts > 0).sum())
-    flag = "name another column with --label NAME (label='NAME')"
-    if classes == len(labels) > 2:
+    check_classes(place, names, num_images=len(labels))
+    if not asked and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
         raise ValueError(
-            f"{place}: expected labels that rows share, got {len(labels):,} different ones in the "
-            f"column {column!r}; {flag}"
-        )
-    check_classes(place, names, num_images=None)
-    if are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
-        message = (
             f"{place}: the column {column!r} has {classes:,} different numbers in "
-            f"{count(len(labels), 'row')}, which looks like regression"
+            f"{count(len(labels), 'row')}, which looks like regression; name another column with "
+            "--label NAME (label='NAME'), or this one if these are classes"
         )
-        if not asked:
-            raise ValueError(f"{message}; {flag}, or name this one if these are classes")
-        notice(message)
     for least, words in ((0, "without a training row"), (1, "with a single training row")):
         rare = [name for name, rows in zip(names, counts, strict=True) if rows == least]
         if rare:
