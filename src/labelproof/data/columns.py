@@ -108,9 +108,9 @@ class Column:
         """Write the features of some rows into zeros, `(N, F)`; what to warn of, if anything."""
         if self.kind in ("category", "text"):
             return self._encode_words(cells, features, place)
-        numbers, (low, _), problem = _numbers(cells, self.name, self.kind, place, on_error)
-        if np.isnan(low):
-            absent = np.isnan(numbers)
+        numbers, problem = _numbers(cells, self.name, self.kind, place, on_error)
+        absent = np.isnan(numbers)
+        if absent.any():
             numbers = np.where(absent, self.fill, numbers)
             if self.missing:
                 features[:, -1] = absent
@@ -305,15 +305,18 @@ def _learn(
     cells: pd.Series, name: str, place: str, on_error: str, leave_out: bool
 ) -> tuple[Column, str]:
     """What becomes of a column, and what to warn of, if anything."""
-    kind, counted = _kind_of(cells)
-    if kind == "category":
-        return _learn_category(counted or _count_text(cells), len(cells), name), ""
-    values, (low, high), problem = _numbers(cells, name, kind, place, on_error)
-    present = values
-    if np.isnan(low):
-        present = values[~np.isnan(values)]
-        low, high = present.min(initial=np.inf), present.max(initial=-np.inf)
+    kind = _kind_of(cells)
+    if kind in ("category", "text"):
+        codes, words = text_codes(cells)
+        counts = text_counts(codes, len(words)).tolist()
+        counted = {word: rows for word, rows in zip(words, counts, strict=True) if rows}
+        kind = _kind_of_text(counted) if kind == "text" else kind
+        if kind == "category":
+            return _learn_category(counted, len(cells), name), ""
+    values, problem = _numbers(cells, name, kind, place, on_error)
+    present = values[~np.isnan(values)]
     missing = len(values) - len(present)
+    low, high = present.min(initial=np.inf), present.max(initial=-np.inf)
     if leave_out:
         if not len(present):
             raise _LeftOutError("empty")
@@ -366,43 +369,35 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(word for _, word in sorted(frequent)[:MOST_WORDS]))
 
 
-def _kind_of(cells: pd.Series) -> tuple[Kind, dict[str, int] | None]:
-    """The kind of a column by its type; for text by its cells, with how many have each text."""
+def _kind_of(cells: pd.Series) -> Kind:
+    """The kind of a column by its type; text may turn out to be something else by its cells."""
     dtype, types = cells.dtype, pd.api.types
     if isinstance(dtype, pd.CategoricalDtype):
-        return "category", None
+        return "category"
     if types.is_bool_dtype(dtype):
-        return "boolean", None
+        return "boolean"
     if types.is_numeric_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        return "number", None
+        return "number"
     if types.is_datetime64_any_dtype(dtype):
-        return "date", None
-    if not isinstance(dtype, pd.StringDtype):
-        found = types.infer_dtype(cells, skipna=True)
-        if found in _INFERRED:
-            return _INFERRED[found], None
-    return _kind_of_text(cells)
+        return "date"
+    if isinstance(dtype, pd.StringDtype):
+        return "text"
+    return _INFERRED.get(types.infer_dtype(cells, skipna=True), "text")
 
 
-def _count_text(cells: pd.Series) -> dict[str, int]:
-    codes, words = text_codes(cells)
-    counts = text_counts(codes, len(words)).tolist()
-    return {word: rows for word, rows in zip(words, counts, strict=True) if rows}
-
-
-def _kind_of_text(cells: pd.Series) -> tuple[Kind, dict[str, int] | None]:
-    counted = _count_text(cells)
+def _kind_of_text(counted: Mapping[str, int]) -> Kind:
+    """The kind of a column of text: how many cells have each."""
     words, counts = list(counted), np.array(list(counted.values()))
     if not words:
-        return "number", None
+        return "number"
     if _DATE.match(words[0]) and _moments(pd.Series(words, dtype=object)).notna().all():
-        return "date", None
+        return "date"
     numbers = counts[are_numbers(words)].sum() / counts.sum()
     # Some text among many numbers is a typo; among few different ones it may be a code.
     few_different = max(min(MOST_VALUES, counts.sum() / 10), 10)
     if numbers == 1 or (numbers > 0.5 and len(words) > few_different):
-        return "number", None
-    return "category", counted
+        return "number"
+    return "category"
 
 
 def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
@@ -437,31 +432,20 @@ def text_counts(codes: NDArray[Any], words: int) -> NDArray[np.intp]:
 
 def _numbers(
     cells: Any, name: str, kind: Kind, place: str, on_error: str
-) -> tuple[NDArray[np.float64], tuple[float, float], str]:
-    """A number for each cell, NaN for a missing or unusable one; their range; what to warn of."""
-    if isinstance(cells.dtype, pd.CategoricalDtype):
-        cells = cells.astype(object)
-    if kind == "number" and cells.dtype == np.float64:
-        values = cells.to_numpy()
-    else:
-        found = _days(cells) if kind == "date" else _floats(cells)
-        values = found.to_numpy(np.float64, na_value=np.nan)
-    plain = kind == "number" and pd.api.types.is_numeric_dtype(cells.dtype)
-    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
-    # NaN is in no range, so that this holds where nothing is missing or infinite.
-    if plain and -LARGEST <= low <= high <= LARGEST:
-        return values, (low, high), ""
-    infinite = np.abs(values) > LARGEST
-    if plain:
-        stray = np.zeros_like(infinite)
-    else:
-        absent = (cells.isna() | (cells.astype("string").str.strip() == "")).to_numpy(bool)
-        stray = np.isnan(values) & ~absent
+) -> tuple[NDArray[np.float64], str]:
+    """A number for each cell, NaN for a missing or unusable one, and what to warn of, if any."""
+    found = _days(cells) if kind == "date" else _floats(cells)
+    values = found.to_numpy(np.float64, na_value=np.nan)
+    stray = np.isnan(values)
+    if stray.any():
+        lost = cells[stray]
+        absent = lost.isna() | (lost.astype("string").str.strip() == "")
+        stray[stray] = ~absent.to_numpy(bool)
     if kind == "boolean":
         stray |= ~np.isnan(values) & (values != 0) & (values != 1)
-    wrong = stray | infinite
+    wrong = stray | (np.abs(values) > LARGEST)
     if not wrong.any():
-        return values, (low, high), ""
+        return values, ""
     word = str(cells.index.name or "row")
     shown = [f"{cell!r} in {word} {where}" for where, cell in cells[wrong].head(4).items()]
     more = wrong.sum() - len(shown)
@@ -474,18 +458,19 @@ def _numbers(
             reason, "fix them, or use on_error='skip' to treat them as missing"
         )
     problem = f"{reason}; treated as missing" if on_error == "skip" else ""
-    return np.where(wrong, np.nan, values), (np.nan, np.nan), problem
+    return np.where(wrong, np.nan, values), problem
 
 
 def _floats(cells: Any) -> Any:
     if pd.api.types.is_timedelta64_dtype(cells.dtype):
         return cells.dt.total_seconds() / 86400
     if pd.api.types.is_numeric_dtype(cells.dtype):
-        return cells.astype("Float64")
+        return cells
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        cells = cells.astype(object)
     if pd.api.types.infer_dtype(cells, skipna=True) == "string":
         cells = cells.replace({"true": 1, "false": 0, "True": 1, "False": 0})
-    numbers: Any = pd.to_numeric(cells, errors="coerce")
-    return numbers.astype("Float64")
+    return pd.to_numeric(cells, errors="coerce")
 
 
 def _days(cells: pd.Series) -> Any:
