@@ -27,7 +27,7 @@ from sklearn.datasets import load_wine
 
 import labelproof
 from labelproof.audit.folder import Audit
-from labelproof.data.classes import CIFAR100
+from labelproof.data import DATASETS
 from labelproof.noise.matrices import SUPER_CLASSES
 
 if TYPE_CHECKING:
@@ -110,7 +110,12 @@ def audit_hundred_classes(output: Path) -> None:
     wrong = generator.random((2, len(true))) < [[0.15], [0.03]]
     anything = generator.integers(100, size=len(true))
     given = np.where(wrong[0], relative, np.where(wrong[1], anything, true))
-    labelproof.audit(labels=given, probabilities=probabilities, class_names=CIFAR100, output=output)
+    labelproof.audit(
+        labels=given,
+        probabilities=probabilities,
+        class_names=DATASETS["cifar100"].class_names,
+        output=output,
+    )
 
 
 AUDITS: dict[str, Callable[[Path], None]] = {

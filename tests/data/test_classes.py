@@ -1,6 +1,5 @@
 import os
 import pickle
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,19 +7,8 @@ import pytest
 from made_images import write_images
 
 from labelproof.data import load_dataset
-from labelproof.data.classes import UnusableSamplesError, check_left, order_classes
-from labelproof.data.notices import DataWarning, count, few, quoted, readable
-
-
-def test_labels_from_a_file_must_leave_two_classes() -> None:
-    for left, found in ((["dog"], "only 'dog'"), ([], "none")):
-        with pytest.raises(ValueError, match=rf"^r\.csv: .* at least two classes, got {found}$"):
-            check_left("r.csv", ["cat", "dog"], left)
-    with pytest.warns(DataWarning, match=r"^r\.csv: 1 class left without .*: eel$"):
-        check_left("r.csv", ["cat", "dog", "eel"], ["cat", "dog"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_left("r.csv", ["cat", "dog"], ["cat", "dog", "eel"])
+from labelproof.data.dataset import order_classes
+from labelproof.data.notices import UnusableSamplesError, count, few, quoted, readable
 
 
 def test_words_of_messages_are_short_and_printable() -> None:

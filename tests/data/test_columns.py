@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelproof.data.classes import UnusableSamplesError
 from labelproof.data.columns import Columns
-from labelproof.data.notices import DataWarning
+from labelproof.data.notices import DataWarning, UnusableSamplesError
 
 
 def learn(**columns: Any) -> Columns:

@@ -13,8 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.arrays import as_words, read_arrays
-from labelproof.data.classes import order_classes
-from labelproof.data.dataset import Dataset
+from labelproof.data.dataset import Dataset, order_classes
 from labelproof.data.images import sample_names
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, is_table, read_table, row_names

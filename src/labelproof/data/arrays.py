@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.classes import check_classes, order_classes
 from labelproof.data.columns import Columns
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
 from labelproof.data.images import OnError, channel_statistics, check_on_error
 from labelproof.data.notices import few, notice, readable
 from labelproof.data.splits import SPLITS

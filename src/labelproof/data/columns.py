@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.classes import UnusableSamplesError
-from labelproof.data.notices import count, few, notice, quoted
+from labelproof.data.notices import UnusableSamplesError, count, few, notice, quoted
 from labelproof.ranges import suggest
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.columns import Columns
-from labelproof.data.notices import count, few
+from labelproof.data.notices import count, few, notice
 
 
 class ImageSource(Protocol):
@@ -202,6 +203,42 @@ class Dataset:
             raise TypeError(f"{self.name}: expected images, got rows; see input_shape")
         channels, height, width = self.input_shape
         return channels, height, width
+
+
+def order_classes(names: Iterable[str]) -> tuple[str, ...]:
+    """Each name once, in the same order on every system: numbers by value, anything else as text.
+
+    Text goes by code points, as torchvision sorts the folders of a dataset.
+    """
+    different = set(names)
+    if not all(name.isascii() and name.isdigit() for name in different):
+        return tuple(sorted(different))
+    # By their digits: int() refuses very long numbers.
+    digits = {name: name.lstrip("0") for name in different}
+    return tuple(sorted(different, key=lambda name: (len(digits[name]), digits[name], name)))
+
+
+def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -> None:
+    """Refuse classes that no classifier can learn; warn of names that may be one class.
+
+    `num_images` is how many samples have these labels; `None` where the classes were listed.
+    """
+    if len(names) < 2:
+        found = f"only {names[0]!r}" if names else "none"
+        raise ValueError(f"{place}: expected at least two classes, got {found}")
+    if num_images is not None and len(names) >= max(num_images, 3):
+        raise ValueError(
+            f"{place}: expected labels that samples share, got {count(num_images, 'sample')} with "
+            f"{count(len(names), 'label')} ({few(names)}); these look like names of single samples"
+        )
+    spellings: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        spellings[" ".join(name.casefold().split())].append(name)
+    for same in spellings.values():
+        if len(same) > 1:
+            written = " and ".join(repr(name) for name in same)
+            differ = f"the classes {written} differ only in case or spaces"
+            notice(f"{place}: {differ}; if they are one class, write them alike")
 
 
 def _check_rows(rows: Any) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
-from labelproof.data.dataset import Dataset
+from labelproof.data.dataset import Dataset, check_classes, order_classes
 from labelproof.data.images import (
     LabelledFiles,
     OnError,
@@ -20,7 +19,7 @@ from labelproof.data.images import (
     check_on_error,
     dataset_from_files,
 )
-from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
 from labelproof.data.splits import split_name
 
 _LABEL_COLUMNS = ("label", "labels", "target", "class")

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from labelproof.data.classes import check_classes, order_classes
-from labelproof.data.dataset import Dataset
+from labelproof.data.dataset import Dataset, check_classes, order_classes
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.images import (
     SUFFIXES,

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
-from labelproof.data.dataset import Dataset
+from labelproof.data.dataset import Dataset, check_classes, order_classes
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.images import (
     SUFFIXES,
@@ -22,7 +21,7 @@ from labelproof.data.images import (
     check_on_error,
     dataset_from_files,
 )
-from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, splittable
 from labelproof.data.table import (
     TableSource,

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from labelproof.data.classes import UnusableSamplesError
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
 
 OnError: TypeAlias = Literal["raise", "skip", "later"]
 """For an unusable image: raise, leave it out with a warning, or raise only when it is decoded (no

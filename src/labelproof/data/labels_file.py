@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.classes import check_left
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset, Split, check_classes
 from labelproof.data.images import ImageFiles, sample_names, select_images
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, read_table, row_names
@@ -89,8 +88,13 @@ def relabel(
     if not kept.any():
         raise ValueError(f"{place}: leaves out every training sample")
     if not few_classes:
-        used = [[classes[label] for label in np.unique(each)] for each in (before, labels[kept])]
-        check_left(place, *used)
+        left = set(labels[kept].tolist())
+        check_classes(place, [classes[label] for label in left], num_images=None)
+        if empty := [classes[label] for label in np.unique(before) if label not in left]:
+            notice(
+                f"{place}: {count(len(empty), 'class', 'classes')} left without any training "
+                f"sample: {few(empty)}"
+            )
     left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
     split = _select(replace(dataset.train, labels=labels), np.flatnonzero(kept))
     return replace(

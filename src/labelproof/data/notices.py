@@ -1,4 +1,4 @@
-"""Warnings about data, and the words they share."""
+"""Warnings and errors about data, and the words they share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,21 @@ from collections.abc import Sequence
 
 class DataWarning(UserWarning):
     """Something about the data that was handled, and that its owner should know."""
+
+
+class UnusableSamplesError(ValueError):
+    """Some samples cannot be used.
+
+    The advice is apart from the reason, since it depends on the caller: training may leave samples
+    out, predictions that are matched row by row may not.
+    """
+
+    def __init__(self, reason: str, advice: str):
+        super().__init__(reason, advice)
+        self.reason, self.advice = reason, advice
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.advice}"
 
 
 def notice(message: str) -> None:

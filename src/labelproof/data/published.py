@@ -1,13 +1,15 @@
 """The published datasets: what each holds, where its files come from, how to read and check them.
 
-Checksums of the published files decide whether a download is used; those of the uncompressed
-contents whether a dataset on disk is right, in whichever version and compression it came.
+`published.json` lists them. Checksums of its `files` decide whether a download is used; those of
+the uncompressed contents, `checksums`, whether a dataset on disk is right, in whichever version and
+compression it came. For Fashion-MNIST only the former are known for certain. MNIST's own server
+asks for a password, so its `addresses` are mirrors with the same files.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
+import json
 import math
 import os
 import struct
@@ -20,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.cifar import CIFAR10_LAYOUTS, CIFAR100_LAYOUTS, Arrays, CifarLayout, read_gzip
-from labelproof.data.classes import CIFAR10, CIFAR100, DIGITS, FASHION_MNIST
 from labelproof.data.dataset import Dataset, Split
+from labelproof.ranges import suggest
 
 ROOT_VARIABLE = "LABELPROOF_DATA"
 """The environment variable that names the folder of all datasets."""
@@ -187,11 +189,10 @@ def known_dataset(name: str) -> KnownDataset:
         return DATASETS[key]
     if key in BY_HAND:
         raise ValueError(f"{key}: {BY_HAND[key]}")
-    nearest = difflib.get_close_matches(key.replace("_", "-"), DATASETS, n=1)
-    hint = f", did you mean {nearest[0]!r}?" if nearest else "."
     known = ", ".join((*DATASETS, *BY_HAND))
     raise ValueError(
-        f"unknown dataset {name!r}{hint} There are {known}, and there is no file or folder {name!r}"
+        f"unknown dataset {name!r}: expected one of {known}, or a file or folder"
+        f"{suggest(key.replace('_', '-'), DATASETS)}"
     )
 
 
@@ -237,7 +238,8 @@ def load_digits() -> Dataset:
     names = ("train", "test")
     splits = {n: Split(images[c], labels[c]) for n, c in zip(names, chosen, strict=True)}
     scaled = splits["train"].array / 255
-    return Dataset("digits", splits, DIGITS, (float(scaled.mean()),), (float(scaled.std()),))
+    mean, std = float(scaled.mean()), float(scaled.std())
+    return Dataset("digits", splits, DATASETS["digits"].class_names, (mean,), (std,))
 
 
 def find_dataset(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLayout, Path] | None:
@@ -336,120 +338,27 @@ BY_HAND: Mapping[str, str] = {
 }
 """Datasets that have a name but no automatic download."""
 
-_SIXTY = {"train": 60_000, "test": 10_000}
-_FIFTY = {"train": 50_000, "test": 10_000}
+_LAYOUTS: Mapping[str, tuple[IdxLayout | CifarLayout, ...]] = {
+    "mnist": (IdxLayout(("mnist", "mnist/raw", "MNIST/raw")),),
+    "fashion-mnist": (IdxLayout(("fashion-mnist", "fashion-mnist/raw", "FashionMNIST/raw")),),
+    "cifar10": CIFAR10_LAYOUTS,
+    "cifar100": CIFAR100_LAYOUTS,
+}
 
 
-def _idx_files(*folders: str, sums: Mapping[int, str]) -> tuple[PublishedFile, ...]:
-    return tuple(
-        PublishedFile(f"{name}.gz", size, sha256, folders)
-        for name, (size, sha256) in zip(_IDX_FILES, sums.items(), strict=True)
-    )
+def _read_catalogue() -> dict[str, KnownDataset]:
+    datasets = {}
+    for name, values in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).items():
+        layouts, addresses = _LAYOUTS.get(name, ()), tuple(values.pop("addresses", ()))
+        archives = {each.archive: each for each in layouts if isinstance(each, CifarLayout)}
+        files = tuple(
+            PublishedFile(file, size, sha256, addresses, archives.get(file))
+            for file, (size, sha256) in values.pop("files", {}).items()
+        )
+        plain = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        datasets[name] = KnownDataset(name, **plain, files=files, layouts=layouts)
+    return datasets
 
 
-def _cifar_file(layout: CifarLayout, size: int, sha256: str) -> tuple[PublishedFile, ...]:
-    folders = ("https://www.cs.toronto.edu/~kriz/",)
-    return (PublishedFile(layout.archive, size, sha256, folders, unpacks=layout),)
-
-
-_ALL = (
-    KnownDataset(
-        name="digits",
-        summary="small handwritten digits, part of scikit-learn",
-        counts={"train": 1347, "test": 450},
-        image_shape=(1, 8, 8),
-        class_names=DIGITS,
-    ),
-    KnownDataset(
-        name="mnist",
-        summary="handwritten digits",
-        counts=_SIXTY,
-        image_shape=(1, 28, 28),
-        class_names=DIGITS,
-        mean=(0.1307,),
-        std=(0.3081,),
-        files=_idx_files(
-            # The publisher's own server asks for a password; these keep the same files.
-            "https://ossci-datasets.s3.amazonaws.com/mnist/",
-            "https://storage.googleapis.com/cvdf-datasets/mnist/",
-            sums={
-                9_912_422: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                28_881: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-                1_648_877: "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                4_542: "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-            },
-        ),
-        layouts=(IdxLayout(("mnist", "mnist/raw", "MNIST/raw")),),
-        checksums={
-            _IDX_FILES[0]: "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-            _IDX_FILES[1]: "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-            _IDX_FILES[2]: "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-            _IDX_FILES[3]: "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        },
-    ),
-    # Only the checksums of the gzipped files are known for certain, so these are what is verified.
-    KnownDataset(
-        name="fashion-mnist",
-        summary="photos of clothes",
-        counts=_SIXTY,
-        image_shape=(1, 28, 28),
-        class_names=FASHION_MNIST,
-        mean=(0.2860,),
-        std=(0.3530,),
-        files=_idx_files(
-            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
-            sums={
-                26_421_880: "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-                29_515: "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-                4_422_102: "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-                5_148: "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-            },
-        ),
-        layouts=(IdxLayout(("fashion-mnist", "fashion-mnist/raw", "FashionMNIST/raw")),),
-    ),
-    KnownDataset(
-        name="cifar10",
-        summary="small colour photos of animals and vehicles",
-        counts=_FIFTY,
-        image_shape=(3, 32, 32),
-        class_names=CIFAR10,
-        mean=(0.49140, 0.48216, 0.44653),
-        std=(0.24703, 0.24349, 0.26159),
-        files=_cifar_file(
-            CIFAR10_LAYOUTS[0],
-            170_052_171,
-            "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-        ),
-        layouts=CIFAR10_LAYOUTS,
-        checksums={
-            "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-            "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-            "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-            "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-            "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-            "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-        },
-    ),
-    KnownDataset(
-        name="cifar100",
-        summary="small colour photos of a hundred kinds of things",
-        counts=_FIFTY,
-        image_shape=(3, 32, 32),
-        class_names=CIFAR100,
-        mean=(0.5071, 0.4865, 0.4409),
-        std=(0.2673, 0.2564, 0.2762),
-        files=_cifar_file(
-            CIFAR100_LAYOUTS[0],
-            168_513_733,
-            "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
-        ),
-        layouts=CIFAR100_LAYOUTS,
-        checksums={
-            "train.bin": "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29",
-            "test.bin": "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a",
-        },
-    ),
-)
-
-DATASETS: dict[str, KnownDataset] = {dataset.name: dataset for dataset in _ALL}
+DATASETS: dict[str, KnownDataset] = _read_catalogue()
 """All of them, by name."""

@@ -19,7 +19,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.data.cifar import read_gzip
-from labelproof.data.classes import UnusableSamplesError, check_classes, order_classes
 from labelproof.data.columns import (
     Columns,
     are_numbers,
@@ -27,11 +26,11 @@ from labelproof.data.columns import (
     row_parts,
     text_codes,
 )
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
 from labelproof.data.duplicates import report_duplicate_rows
 from labelproof.data.images import OnError, check_on_error
 from labelproof.data.leaks import report_leaks
-from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
 from labelproof.npz import check_room
 from labelproof.ranges import suggest

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labelproof.data.classes import CIFAR10, CIFAR100, DIGITS
 from labelproof.data.dataset import Dataset
+from labelproof.data.published import known_dataset
 from labelproof.experiments.presets import paper_method
 from labelproof.models import penultimate
 from labelproof.npz import read_npz
@@ -165,7 +165,7 @@ def shown_classes(dataset: str) -> tuple[str, ...]:
     >>> shown_classes("cifar10")[:2]
     ('airplane', 'automobile')
     """
-    return {"cifar10": CIFAR10, "cifar100": CIFAR100[:MOST_CLASSES]}.get(dataset, DIGITS)
+    return known_dataset(dataset).class_names[:MOST_CLASSES]
 
 
 def select_embeddings(embeddings: Sequence[Embedding], noise: str | None = None) -> list[Embedding]:

@@ -16,8 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from labelproof.data.arrays import as_images
-from labelproof.data.classes import check_classes
 from labelproof.data.columns import Columns
+from labelproof.data.dataset import check_classes
 from labelproof.data.notices import count, few
 from labelproof.data.splits import admit_groups
 from labelproof.data.table import NO_NAME

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelproof.data.classes import DIGITS
+from labelproof.data.published import DATASETS
 from labelproof.experiments.curves import Line, Panel
 from labelproof.experiments.demo import Result, Row, embed_digits, rows
 from labelproof.report.figures import draw_curves, method_styles, to_svg
@@ -128,4 +128,6 @@ def _embedding(results: Sequence[Result]) -> str:
         if result.seed == first
     ]
     title = "Features of the test images (t-SNE)"
-    return to_svg(draw_embeddings(embeddings, title=title, class_names=DIGITS), title)
+    return to_svg(
+        draw_embeddings(embeddings, title=title, class_names=DATASETS["digits"].class_names), title
+    )

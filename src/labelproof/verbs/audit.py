@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from labelproof.audit.folder import INSIDE, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import audit_given
 from labelproof.audit.predictions import PredictionSource, read_labels
-from labelproof.data.classes import UnusableSamplesError
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
+from labelproof.data.notices import UnusableSamplesError
 from labelproof.data.published import plain_name
 from labelproof.models.text import is_factory
 from labelproof.training.provenance import MODEL

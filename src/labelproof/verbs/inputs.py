@@ -17,8 +17,7 @@ import torch.distributed
 
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
 from labelproof.data.arrays import array_table, as_images, class_indices
-from labelproof.data.classes import check_classes
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset, Split, check_classes
 from labelproof.data.images import ImageFiles, OnError, channel_statistics
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
