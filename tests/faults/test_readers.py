@@ -98,7 +98,7 @@ def bomb_npy(folder: Path) -> Callable[[], object]:
         written, {"descr": "|u1", "fortran_order": False, "shape": (1 << 40, 8, 8)}
     )
     (folder / "images.npy").write_bytes(written.getvalue() + bytes(100))
-    np.save(folder / "labels.npy", np.arange(4))
+    np.save(folder / "images_labels.npy", np.arange(4))
     return lambda: load_dataset(folder / "images.npy")
 
 

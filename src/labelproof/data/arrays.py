@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
 from labelproof.data.images import OnError, channel_statistics, check_on_error
-from labelproof.data.notices import few, notice, readable
-from labelproof.data.splits import SPLITS
+from labelproof.data.notices import few, readable
+from labelproof.data.splits import SPLITS, split_name
 from labelproof.data.table import dataset_from_rows
 from labelproof.npz import read_npz
 
@@ -24,7 +24,7 @@ IMAGES = ("x", "images", "data", "img", "imgs")
 FEATURES = ("embeddings", "features")
 """Names of rows; used where there are no images, which may have features beside them."""
 _LABELS = ("y", "labels", "label", "targets", "target")
-_CLASS_NAMES = ("class_names", "classes", "names")
+_ROLES = {"images": IMAGES, "features": FEATURES, "labels": _LABELS}
 
 
 def load_arrays(
@@ -39,10 +39,9 @@ def load_arrays(
     An `.npz` holds `images` and `labels` (or `x` and `y`, `data` and `targets`, `embeddings` or
     `features` and `labels`), or those of each split: `x_train`, `y_train`, `x_test`, `y_test`, or
     `train_images`, `train_labels`, and so on, in any case. An array `class_names` names integer
-    labels. Beside `photos.npy` the labels are `photos_labels.npy`; beside `images.npy`,
-    `labels.npy` too.
+    labels. Beside `photos.npy` the labels are `photos_labels.npy`.
 
-    Images are `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, bytes, or numbers from 0 to 1 or 255.
+    Images are `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, bytes, or numbers from 0 to 1.
     Rows `(N, F)` become a table with the features `x0`, `x1`, ...; NaN is a missing value. Labels
     are integers, text, or one-hot rows. Arrays of Python objects could run code and are refused.
 
@@ -68,30 +67,22 @@ def load_arrays(
     check_on_error(on_error)
     arrays = read_arrays(file)
     if "" in arrays:
-        arrays = {"images": arrays[""], "labels": read_arrays(_labels_beside(file))[""]}
+        beside = file.with_name(f"{file.stem}_labels.npy")
+        arrays = {"images": arrays[""], "labels": read_arrays(beside)[""]}
     pairs = _find_splits(arrays, place)
     given = {split: arrays[pair[0]] for split, pair in pairs.items()}
-    written = next((as_words(arrays[key]) for key in _CLASS_NAMES if key in arrays), None)
+    written = as_words(arrays["class_names"]) if "class_names" in arrays else None
     names, labels = class_indices(
         {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place
     )
-    for split, (key, label_key) in pairs.items():
-        if len(given[split]) != len(labels[split]):
-            raise ValueError(
-                f"{place}: expected a label for each of {len(given[split]):,} examples in {key!r}, "
-                f"got {len(labels[split]):,} in {label_key!r}"
-            )
     if not few_classes and like is None:
         shown = None if written is not None else len(labels["train"])
         check_classes(place, names, num_images=shown)
     if like is not None or all(array.ndim == 2 for array in given.values()):
         return _table(given, labels, names, file, on_error, like)
-    images = _as_bytes(given, place, rounded=True)
     splits = {
-        split: Split(
-            np.ascontiguousarray(_channels_first(images[split], f"{place}: {key}")), labels[split]
-        )
-        for split, (key, _) in pairs.items()
+        split: Split(as_images(array, place=f"{place}: {pairs[split][0]}"), labels[split])
+        for split, array in given.items()
     }
     mean, std = channel_statistics(splits["train"].array)
     return Dataset(readable(file.stem), splits, names, mean, std, clean=False)
@@ -191,50 +182,36 @@ def _table(
     return dataset if like is None else dataset.in_classes(like[1])
 
 
-def _labels_beside(path: Path) -> Path:
-    names = [f"{path.stem}_labels.npy"]
-    if path.stem.lower().endswith("images"):
-        names.append(f"{path.stem[: -len('images')]}labels.npy")
-    for name in names:
-        if (path.parent / name).is_file():
-            return path.parent / name
-    raise FileNotFoundError(
-        f"path: expected the labels of {readable(str(path))} beside it, in {' or '.join(names)}"
-    )
-
-
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
-    """For each split the names of its images and labels."""
-    forms = {
-        split: [form for word in words for form in (f"{{}}_{word}", f"{word}_{{}}")]
-        for split, words in SPLITS.items()
-    }
-
-    def find(words: Sequence[str], patterns: Sequence[str]) -> str | None:
-        names = [form.format(word) for form in patterns for word in words]
-        found = [name for name in names if name in arrays]
-        if len(found) > 1:
-            raise ValueError(f"{place}: expected one of {' and '.join(found)}, got both")
-        return found[0] if found else None
-
+    """For each split the names of its images and labels; names without a split are of `train`."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in arrays:
+        first, _, last = name.rpartition("_")
+        for kind, word in ((first, last), (last, first), (name, "")):
+            role = next((role for role, kinds in _ROLES.items() if kind in kinds), None)
+            if role and (not word or split_name(word)):
+                roles = found.setdefault(split_name(word) or "", {})
+                roles.setdefault(role, []).append(name)
+                break
+    unnamed = found.pop("", {})
     pairs: dict[str, tuple[str, str]] = {}
-    for split, patterns in (*forms.items(), ("train", ["{}"])):
-        images = find(IMAGES, patterns) or find(FEATURES, patterns)
-        labels = find(_LABELS, patterns)
-        if patterns == ["{}"] and pairs:
-            break
-        if images and labels:
-            pairs[split] = (images, labels)
-        elif images or labels:
+    for split, roles in (found or {"train": unnamed}).items():
+        images, labels = roles.get("images") or roles.get("features") or [], roles.get("labels", [])
+        if len(images) > 1 or len(labels) > 1:
+            names = images if len(images) > 1 else labels
+            raise ValueError(f"{place}: expected one of {' and '.join(names)}, got both")
+        if len(images) != len(labels):
             missing = "labels" if images else "images"
-            raise ValueError(f"{place}: expected {missing} for {images or labels!r}, found none")
+            raise ValueError(f"{place}: expected {missing} for {[*images, *labels][0]!r}")
+        if images:
+            pairs[split] = (images[0], labels[0])
     if "train" not in pairs:
         shapes = few([f"{name} {array.shape}" for name, array in arrays.items()], shown=8)
         raise ValueError(
             f"{place}: expected arrays images and labels (or x and y, embeddings and labels, or "
             f"x_train, y_train, x_test, y_test), found {shapes or 'nothing'}"
         )
-    return pairs
+    return {split: pairs[split] for split in SPLITS if split in pairs}
 
 
 def as_images(
@@ -258,48 +235,31 @@ def as_images(
     >>> as_images(np.ones((2, 8, 6, 3))).shape
     (2, 3, 8, 6)
     """
-    turned = _channels_first(images, place, channels, shape)
-    return np.ascontiguousarray(_as_bytes({"": turned}, place)[""])
-
-
-def _as_bytes(
-    given: Mapping[str, NDArray[Any]], place: str, *, rounded: bool = False
-) -> dict[str, NDArray[np.uint8]]:
-    """Pixels as bytes, every split by the same rule; `rounded` also takes fractions up to 255."""
-    for array in given.values():
-        if array.dtype.kind not in "uifb" or not array.size:
-            raise ValueError(
-                f"{place}: expected images of numbers, got {array.dtype} {array.shape}"
-            )
-    if all(array.dtype == np.uint8 for array in given.values()):
-        return dict(given)
-    low = min(float(array.min()) for array in given.values())
-    high = max(float(array.max()) for array in given.values())
-    fractions = any(array.dtype.kind == "f" for array in given.values())
-    most = 1 if fractions and not rounded else 255
-    if not (low >= 0 and high <= most):  # NaN is refused too
+    pixels = _channels_first(images, place, channels, shape)
+    kind = pixels.dtype.kind
+    if kind not in "uifb" or not pixels.size:
+        raise ValueError(f"{place}: expected images of numbers, got {pixels.dtype} {pixels.shape}")
+    if pixels.dtype == np.uint8:
+        return np.ascontiguousarray(pixels)
+    low, high = float(pixels.min()), float(pixels.max())
+    if not (low >= 0 and high <= (1 if kind in "fb" else 255)):  # NaN is refused too
         raise ValueError(
             f"{place}: expected images of bytes, or of numbers from 0 to 1, got numbers from "
             f"{low:g} to {high:g}; scale all images to 0..1 by one range, or give measurements as "
             "rows (N, F)"
         )
-    booleans = all(array.dtype.kind == "b" for array in given.values())
-    scale = 255.0 if booleans or (fractions and high <= 1) else 1.0
-    if fractions and scale == 1.0:
-        notice(f"{place}: pixels from {low:g} to {high:g} taken for 0 to 255 and rounded")
     # Image by image: a float64 copy of everything would need eight times the memory.
-    pixels = {split: np.empty(array.shape, np.uint8) for split, array in given.items()}
-    for split, array in given.items():
-        for index, image in enumerate(array):
-            pixels[split][index] = np.rint(image.astype(np.float64) * scale)
-    return pixels
+    turned = np.empty(pixels.shape, np.uint8)
+    for index, image in enumerate(pixels):
+        turned[index] = np.rint(image.astype(np.float64) * (255.0 if kind in "fb" else 1.0))
+    return turned
 
 
 def _channels_first(
     images: NDArray[Any],
     place: str,
-    channels: Sequence[int] = (1, 3),
-    shape: tuple[int, int, int] | None = None,
+    channels: Sequence[int],
+    shape: tuple[int, int, int] | None,
 ) -> NDArray[Any]:
     if images.ndim == 3:
         return images[:, np.newaxis]

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -355,8 +355,8 @@ def _read_catalogue() -> dict[str, KnownDataset]:
             PublishedFile(file, size, sha256, addresses, archives.get(file))
             for file, (size, sha256) in values.pop("files", {}).items()
         )
-        plain = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
-        datasets[name] = KnownDataset(name, **plain, files=files, layouts=layouts)
+        facts: Any = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        datasets[name] = KnownDataset(name, **facts, files=files, layouts=layouts)
     return datasets
 
 
