@@ -129,7 +129,7 @@ def test_what_cannot_be_a_dataset_is_refused(tmp_path: Path) -> None:
         ({"x": COLOUR - 128.5, "y": LABELS}, "from -128.5"),
         ({"x": COLOUR.astype(np.float32), "y": LABELS}, "to 255; scale"),
         ({"x": COLOUR * np.nan, "y": LABELS}, "nan"),
-        ({"x": np.array(["a"] * 6), "y": LABELS}, "numbers"),
+        ({"x": np.array([[["a"]]] * 6), "y": LABELS}, "numbers"),
         ({"x": np.zeros((6, 2, 2, 2, 2), np.uint8), "y": LABELS}, r"\(N, H, W\)"),
         ({"x": np.array([["a", "b"]] * 6), "y": LABELS}, "rows of numbers"),
         ({"x_train": ROWS, "y_train": LABELS, "x_val": ROWS[:, :1], "y_val": LABELS}, "validation"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,11 +11,11 @@ from pathlib import Path
 from labelproof.data.dataset import Dataset, check_classes, order_classes
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.images import (
-    SUFFIXES,
     LabelledFiles,
     OnError,
     check_on_error,
     dataset_from_files,
+    is_image,
 )
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import SPLITS, joined_groups, split_name, splittable
@@ -30,6 +29,7 @@ class FolderListing:
     empty: list[str] = field(default_factory=list)  # class folders without an image
     ignored: list[str] = field(default_factory=list)  # not images by their ending
     loose: list[str] = field(default_factory=list)  # images beside the class folders, in no class
+    linked: list[str] = field(default_factory=list)  # folders within a class, not followed
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -49,8 +49,8 @@ def load_folder(
 
     At the top there may be folders `train`, `val` and `test` (or `training`, `valid`,
     `validation`, `dev`, `testing`) with the class folders in them; without them all images are for
-    training. Images may be deeper within a class folder. Classes are sorted by name, files by path,
-    the same on every system. Hidden files are ignored.
+    training. Images may be deeper within a class folder, but linked folders there are not followed.
+    Classes are sorted by name, files by path, the same on every system. Hidden files are ignored.
 
     Args:
         path: The folder.
@@ -100,12 +100,11 @@ def list_folder(path: str | os.PathLike[str]) -> FolderListing:
         kind = NotADirectoryError if os.path.exists(root) else FileNotFoundError
         raise kind(f"path: expected a folder, got {readable(root)}")
     listing = FolderListing()
-    top = _entries(root)
-    folders = _split_folders(root, top)
+    folders = _split_folders(root)
     for split, folder in folders.items():
-        listing.splits[split] = _classes(folder, listing, root=root)
+        listing.splits[split] = _classes(folder, listing)
     if root not in folders.values():
-        _list_beside(top, listing)
+        _list_beside(root, listing)
     return listing
 
 
@@ -118,12 +117,12 @@ def report_other_files(place: str, names: Sequence[str]) -> None:
         )
 
 
-def _split_folders(root: str, top: Sequence[os.DirEntry[str]]) -> dict[str, str]:
+def _split_folders(root: str) -> dict[str, str]:
     """The folder of each split; without splits, the root is `train`."""
-    folders = {entry.name: entry.path for entry in top if _is_folder(entry)}
+    folders = _folders(root)
     named = {name: split for name in folders if (split := split_name(name))}
     others = [name for name in folders if name not in named]
-    holding = any(_is_folder(entry) for name in named for entry in _entries(folders[name]))
+    holding = any(_folders(folders[name]) for name in named)
     splits = {split: folders[name] for name, split in named.items()}
     # "train" may be a class, between "bus" and "tram": a split holds folders, a class images.
     if not named or (others and (len(splits) < 2 or not holding)):
@@ -134,69 +133,55 @@ def _split_folders(root: str, top: Sequence[os.DirEntry[str]]) -> dict[str, str]
             f"path: expected a folder for each class in {found} of {place}, got none; other labels "
             "can be given in a table"
         )
-    if len(splits) < len(named):
-        raise ValueError(f"path: expected one folder for each split in {place}, got {found}")
-    if "train" not in splits:
-        raise ValueError(f"path: expected a folder train in {place}, got {found}")
+    if "train" not in splits or len(splits) < len(named):
+        raise ValueError(
+            f"path: expected a folder train and at most one for each other split in {place}, got "
+            f"{found}"
+        )
     if others:
         notice(f"{place}: left out, not one of train, val and test: {few(others)}")
     return {split: splits[split] for split in SPLITS if split in splits}
 
 
-def _classes(folder: str, listing: FolderListing, *, root: str) -> dict[str, list[str]]:
+def _classes(folder: str, listing: FolderListing) -> dict[str, list[str]]:
     """The class folders of a split and the images in each."""
-    entries = _entries(folder)
-    classes: dict[str, list[str]] = {}
-    for entry in entries:
-        if not _is_folder(entry):
-            continue
-        # One form for accented letters: archives made on a Mac store them in two pieces.
-        name = unicodedata.normalize("NFC", readable(entry.name))
-        images = _images(entry.path, listing)
-        classes.setdefault(name, []).extend(images)
-        if not images:
-            listing.empty.append(os.path.relpath(entry.path, root))
-    _list_beside(entries, listing)
+    classes = {readable(name): _images(place, listing) for name, place in _folders(folder).items()}
+    listing.empty += [os.path.join(folder, name) for name, images in classes.items() if not images]
+    _list_beside(folder, listing)
     return classes
 
 
 def _images(folder: str, listing: FolderListing) -> list[str]:
-    """The images in a folder and its subfolders, but not in folders that are linked there."""
+    """The images in a folder and its subfolders; linked ones may lead in circles."""
     found: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
+        paths = [os.path.join(place, name) for name in folders]
+        listing.linked += [path for path in paths if os.path.islink(path)]
         found += [os.path.join(place, name) for name in names if not name.startswith(".")]
     found.sort(key=lambda path: path.split(os.sep))
-    listing.ignored += [path for path in found if _suffix(path) not in SUFFIXES]
-    return [path for path in found if _suffix(path) in SUFFIXES]
+    listing.ignored += [path for path in found if not is_image(path)]
+    return [path for path in found if is_image(path)]
 
 
-def _list_beside(entries: Sequence[os.DirEntry[str]], listing: FolderListing) -> None:
-    for entry in entries:
-        if not _is_folder(entry):
-            image = _suffix(entry.name) in SUFFIXES
-            (listing.loose if image else listing.ignored).append(entry.path)
+def _list_beside(folder: str, listing: FolderListing) -> None:
+    folders = _folders(folder)
+    for name in sorted(os.listdir(folder)):
+        if name not in folders and not name.startswith("."):
+            (listing.loose if is_image(name) else listing.ignored).append(
+                os.path.join(folder, name)
+            )
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as scan:
-        entries = [entry for entry in scan if not entry.name.startswith(".")]
-    return sorted(entries, key=lambda entry: entry.name)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
-        return False
-
-
-def _suffix(name: str) -> str:
-    return os.path.splitext(name)[1].lower()
+def _folders(folder: str) -> dict[str, str]:
+    """The paths of subfolders by their names."""
+    paths = {name: os.path.join(folder, name) for name in sorted(os.listdir(folder))}
+    return {n: path for n, path in paths.items() if n[0] != "." and os.path.isdir(path)}
 
 
 def _kinds(names: Sequence[str]) -> str:
-    kinds = Counter(_suffix(name) or "without an ending" for name in names)
+    endings = (os.path.splitext(name)[1].lower() for name in names)
+    kinds = Counter(ending or "without an ending" for ending in endings)
     return ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(5))
 
 
@@ -208,9 +193,10 @@ def _report(place: str, listing: FolderListing) -> None:
     if not any(listing.splits["train"].values()):
         raise ValueError(f"{place}: the folder train holds no images")
     report_other_files(place, listing.ignored)
-    if listing.loose:
-        images = count(len(listing.loose), "image")
-        notice(f"{place}: {images} left out, in no class folder: {few(listing.loose)}")
-    if listing.empty:
-        folders = count(len(listing.empty), "class folder")
-        notice(f"{place}: {folders} without an image: {few(listing.empty)}")
+    for names, word, why in (
+        (listing.loose, "image", "left out, in no class folder"),
+        (listing.empty, "class folder", "without an image"),
+        (listing.linked, "linked folder", "within a class not followed"),
+    ):
+        if names:
+            notice(f"{place}: {count(len(names), word)} {why}: {few(names)}")

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from labelproof.data.dataset import Dataset, check_classes, order_classes
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.images import (
-    SUFFIXES,
     LabelledFiles,
     OnError,
     check_on_error,
     dataset_from_files,
+    is_image,
 )
 from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, splittable
@@ -48,8 +48,7 @@ def image_column(table: pd.DataFrame, *, drop: Sequence[str] = ()) -> str | None
         cells = table[name].head(10 * _LOOKED_AT).dropna().head(_LOOKED_AT).tolist()
         if name.casefold() in dropped or not cells or not isinstance(cells[0], str):
             continue
-        endings = [os.path.splitext(str(cell).strip())[1].lower() for cell in cells]
-        if sum(ending in SUFFIXES for ending in endings) * 2 >= len(endings):
+        if sum(is_image(str(cell).strip()) for cell in cells) * 2 >= len(cells):
             return str(name)
     return None
 

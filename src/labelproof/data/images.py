@@ -59,6 +59,12 @@ SUFFIXES = frozenset(
 )
 """Endings of image files, in lower case."""
 
+
+def is_image(name: str) -> bool:
+    """Whether a file is an image by its ending."""
+    return os.path.splitext(name)[1].lower() in SUFFIXES
+
+
 # Only the formats of these endings: for others Pillow starts other programs.
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 _ORIENTATION = 0x0112

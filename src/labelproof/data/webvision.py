@@ -10,11 +10,11 @@ from pathlib import Path
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import (
-    SUFFIXES,
     LabelledFiles,
     OnError,
     check_on_error,
     dataset_from_files,
+    is_image,
 )
 from labelproof.data.notices import few, readable
 
@@ -122,7 +122,7 @@ def _find_imagenet(root: Path, synsets: Sequence[str]) -> LabelledFiles:
         (str(path), label)
         for label, synset in enumerate(synsets)
         for path in sorted((folder / synset).iterdir())
-        if path.suffix.lower() in SUFFIXES
+        if is_image(path.name)
     ]
     return LabelledFiles([file for file, _ in found], [label for _, label in found])
 
