@@ -166,7 +166,7 @@ def test_bad_images_are_fatal_or_left_out_by_choice(tmp_path: Path) -> None:
         load_folder(tmp_path)
     dataset, messages = told(tmp_path, on_error="skip")
     assert dataset.train.labels.tolist() == [0, 0, 0, 1, 1]
-    assert "2 of 7 images cannot be read and are left out" in messages[0]
+    assert "2 of 7 images cannot be read: " in messages[0]
     assert "empty.png" in messages[0]
     assert "cut.jpg" in messages[0]
     for image in dataset.train.images:  # type: ignore[union-attr]

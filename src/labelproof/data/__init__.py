@@ -8,7 +8,7 @@ from labelproof.data.download import DownloadError, download_dataset
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.image_folder import load_folder
 from labelproof.data.image_table import load_image_table
-from labelproof.data.imbalance import Imbalance, keep_counts, parse_imbalance
+from labelproof.data.imbalance import Imbalance, parse_imbalance
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import DataWarning
 from labelproof.data.published import (
@@ -44,7 +44,6 @@ __all__ = [
     "folds",
     "hold_out",
     "idx_bytes",
-    "keep_counts",
     "load_arrays",
     "load_coarse_labels",
     "load_dataset",

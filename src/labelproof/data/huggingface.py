@@ -19,7 +19,7 @@ from labelproof.data.images import (
     check_on_error,
     dataset_from_files,
 )
-from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
+from labelproof.data.notices import count, few, leave_out, readable
 from labelproof.data.splits import split_name
 
 _LABEL_COLUMNS = ("label", "labels", "target", "class")
@@ -72,10 +72,9 @@ def load_huggingface(
         kept = [row for row, word in enumerate(words) if word]
         if len(kept) < len(words):
             share = f"{len(words) - len(kept):,} of {count(len(words), 'row')}"
-            message = f"{place}: {split}: {share} without a label"
-            if on_error == "raise" and kept:
-                raise UnusableSamplesError(message, "leave them out with on_error='skip'")
-            notice(f"{message}; left out")
+            # A split without any label is one of a competition.
+            strict = on_error if kept else "skip"
+            leave_out(f"{place}: {split}: {share} without a label", strict)
         if kept:
             images = ArrowImages(saved[split], image, np.array(kept), split)
             splits[split] = LabelledFiles(images, [index[words[row]] for row in kept])
@@ -113,12 +112,10 @@ class ArrowImages:
 def _load(root: Path, place: str) -> dict[str, Any]:
     try:
         import datasets
-        import pyarrow
     except ImportError as error:
         raise ImportError(
             "load_huggingface needs datasets: pip install 'labelproof[huggingface]'"
         ) from error
-    saved = {}
     try:
         folders = {"train": root}
         if (root / "dataset_dict.json").is_file():
@@ -127,12 +124,11 @@ def _load(root: Path, place: str) -> dict[str, Any]:
             if not written or any(not name or set(name) & set("/\\:") for name in written):
                 raise ValueError(f"expected names of folders in dataset_dict.json, got {written}")
             folders = {split_name(name) or name.casefold(): root / name for name in written}
-        for split, folder in sorted(folders.items(), key=lambda item: item[0] != "train"):
-            for entry in json.loads((folder / "state.json").read_text("utf-8"))["_data_files"]:
-                # Offsets that point out of a damaged file would crash the interpreter.
-                with pyarrow.memory_map(str(folder / entry["filename"])) as source:
-                    pyarrow.ipc.open_stream(source).read_all().validate(full=True)
-            saved[split] = datasets.Dataset.load_from_disk(str(folder))
+        ordered = sorted(folders.items(), key=lambda item: item[0] != "train")
+        saved = {name: datasets.Dataset.load_from_disk(str(place)) for name, place in ordered}
+        for rows in saved.values():
+            # Offsets that point out of a damaged file would crash the interpreter.
+            rows.data.table.validate(full=True)
     except Exception as error:
         reason = str(error)[:300]
         raise ValueError(f"{place}: expected a dataset saved with save_to_disk: {reason}") from None

@@ -21,7 +21,7 @@ from labelproof.data.images import (
     dataset_from_files,
     is_image,
 )
-from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
+from labelproof.data.notices import count, few, leave_out, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, splittable
 from labelproof.data.table import (
     TableSource,
@@ -179,10 +179,8 @@ def _usable(rows: Any, place: str, on_error: OnError) -> pd.DataFrame:
     for words, wrong in problems.items():
         if wrong.any():
             listed = few((rows["row"] + " (" + rows["written"] + ")")[wrong].tolist())
-            reason = f"{place}: {wrong.sum():,} of {count(len(rows), 'row')} {words}: {listed}"
-            if on_error == "raise":
-                raise UnusableSamplesError(reason, "fix them, or use on_error='skip'")
-            notice(f"{reason}; left out")
+            share = f"{wrong.sum():,} of {count(len(rows), 'row')}"
+            leave_out(f"{place}: {share} {words}: {listed}", on_error)
     wrong = np.logical_or.reduce([problem.to_numpy() for problem in problems.values()])
     rows = rows[~wrong]
     again = rows.duplicated(["path", "split"])

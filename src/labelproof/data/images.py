@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
+from labelproof.data.notices import count, few, leave_out, notice, readable
 
 OnError: TypeAlias = Literal["raise", "skip", "later"]
 """For an unusable image: raise, leave it out with a warning, or raise only when it is decoded (no
@@ -243,9 +243,6 @@ class ImageFiles:
         except UnreadableImageError as error:
             raise UnreadableImageError(f"image {index}: {error}") from error
 
-    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
-        return (self[index] for index in range(len(self)))
-
     @cached_property
     def one_size(self) -> bool:
         """Whether all images have the same size, by their headers."""
@@ -410,11 +407,8 @@ def dataset_from_files(
             kept[split] = LabelledFiles(select_images(content.files, chosen), labels, groups)
     if unreadable:
         total = count(sum(len(content.labels) for content in splits.values()), "image")
-        message = f"{name}: {len(unreadable):,} of {total} cannot be read"
-        if on_error == "raise":
-            advice = "fix them, or leave them out with on_error='skip'"
-            raise UnusableSamplesError(f"{message}: {few(unreadable)}", advice)
-        notice(f"{message} and are left out: {few(unreadable)}")
+        share = f"{len(unreadable):,} of {total}"
+        leave_out(f"{name}: {share} cannot be read: {few(unreadable)}", on_error)
     if "train" not in kept:
         raise ValueError(f"{name}: none of the training images can be read")
     shown = set(kept["train"].labels)

@@ -8,7 +8,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -73,31 +72,13 @@ class Imbalance:
             return np.arange(len(given))
         sizes = np.bincount(given)
         counts = self.counts(int(sizes.max(initial=0)), len(sizes))
-        return keep_counts(given, counts, seed=seed)
+        order = order_by_class(given, as_generator(seed))
+        rank = np.arange(len(given)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return np.sort(order[rank < np.repeat(counts, sizes)])
 
     def __str__(self) -> str:
         factor = repr(self.factor).removesuffix(".0")  # all digits: a run is made from this text
         return self.kind if self.kind == "none" else f"{self.kind}:{factor}"
-
-
-def keep_counts(labels: ArrayLike, counts: Sequence[int], *, seed: Seed) -> NDArray[np.int64]:
-    """Choose a number of samples of each class at random; of a smaller class, all are kept.
-
-    With the same seed, a larger count of a class keeps the samples of a smaller one and more.
-
-    >>> keep_counts([0, 1, 0, 1, 0, 1], [1, 2], seed=1)
-    array([2, 3, 5])
-    """
-    given = admit_labels(labels)
-    sizes = np.bincount(given, minlength=len(counts))
-    if len(sizes) > len(counts) or min(counts, default=0) < 0:
-        raise ValueError(
-            f"counts: expected a number of at least 0 for each of {len(sizes)} classes, got "
-            f"{list(counts)}"
-        )
-    order = order_by_class(given, as_generator(seed))
-    rank = np.arange(len(given)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.sort(order[rank < np.repeat(counts, sizes)])
 
 
 def parse_imbalance(text: str) -> Imbalance:

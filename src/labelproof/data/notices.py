@@ -32,6 +32,13 @@ def notice(message: str) -> None:
     warnings.warn(message, DataWarning, stacklevel=4)
 
 
+def leave_out(reason: str, on_error: str, advice: str = "fix them, or use on_error='skip'") -> None:
+    """Warn that samples are left out for a reason, or refuse them with an advice."""
+    if on_error == "raise":
+        raise UnusableSamplesError(reason, advice)
+    notice(f"{reason}; left out")
+
+
 def few(names: Sequence[str], *, shown: int = 3) -> str:
     """The first few of many names, and how many more there are."""
     rest = len(names) - shown

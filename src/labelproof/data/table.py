@@ -30,7 +30,7 @@ from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
 from labelproof.data.duplicates import report_duplicate_rows
 from labelproof.data.images import OnError, check_on_error
 from labelproof.data.leaks import report_leaks
-from labelproof.data.notices import UnusableSamplesError, count, few, notice, readable
+from labelproof.data.notices import count, few, leave_out, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
 from labelproof.npz import check_room
 from labelproof.ranges import suggest
@@ -428,13 +428,11 @@ def _report_unlabelled(
 ) -> None:
     if unlabelled.all():
         raise ValueError(f"{place}: expected labels in the column {column!r}, found none")
-    reason = (
+    leave_out(
         f"{place}: {unlabelled.sum():,} of {count(len(table), 'row')} without a label in "
-        f"{column!r}: {few(list(row_names(table[unlabelled])))}"
+        f"{column!r}: {few(list(row_names(table[unlabelled])))}",
+        on_error,
     )
-    if on_error == "raise":
-        raise UnusableSamplesError(reason, "add them, or leave the rows out with on_error='skip'")
-    notice(f"{reason}; left out")
 
 
 def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_] | None:
