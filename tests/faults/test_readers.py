@@ -73,7 +73,7 @@ def bomb_excel(folder: Path) -> Callable[[], object]:
 
 
 def nameless_columns(folder: Path) -> Callable[[], object]:
-    (folder / "t.csv").write_text("label,x" + "," * 12_000 + "\na,1" + "," * 12_000 + "\n")
+    (folder / "t.csv").write_text("label,x" + "," * 4_000 + "\na,1" + "," * 4_000 + "\n")
     return lambda: load_dataset(folder / "t.csv")
 
 

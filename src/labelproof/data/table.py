@@ -204,7 +204,7 @@ def _read_csv(
             names=columns,
             index_col=False,
             dtype=dict.fromkeys(words, str),
-            na_values={name: NO_NAME if name in words else MISSING for name in columns},
+            na_values={name: NO_NAME if name in words else MISSING for name in names if name},
             skip_blank_lines=False,
             low_memory=False,
             **options,
