@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from labelproof import RobustClassifier
 from labelproof.noise import corrupt
 from labelproof.tabular import candidates
-from labelproof.tabular.candidates import Boosting, Forest, Kernel, Linear, Network
+from labelproof.tabular.candidates import Boosting, Forest, Kernel, Linear, Network, SoftRows
 from labelproof.tabular.rows import label_rows
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
@@ -59,16 +59,17 @@ def test_each_candidate_learns_from_soft_labels_and_predicts_held_out_rows() -> 
     generator = np.random.default_rng(0)
     rows = generator.normal(size=(120, 2))
     true = (rows[:, 0] > 0).astype(int)
-    soft, weight = 0.8 * np.eye(3)[true] + 0.2 * np.eye(3)[1 - true], np.ones(120)
+    soft = 0.8 * np.eye(3)[true] + 0.2 * np.eye(3)[1 - true]
+    known = SoftRows(rows, soft, np.ones(120))
     parts = label_rows(rows, true, np.arange(3), seed=0).cuts[0]
     order = np.concatenate([part.validation for part in parts])
     for make in (Linear, Kernel, Forest, Boosting, Network):
         candidate = make(seed=0)
-        held_out = candidate.held_out(rows, soft, weight, parts)
+        held_out = candidate.held_out(known, parts)
         assert held_out.shape == (len(candidate.names), 120, 3)
         np.testing.assert_allclose(held_out.sum(axis=2), 1)
         assert np.mean(held_out[-1].argmax(axis=1) == true[order]) > 0.85, make
-        chosen = candidate.fit(rows, soft, weight, [0]).predict(rows)
+        chosen = candidate.fit(known, [0]).predict(rows)
         assert chosen.shape == (1, 120, 3)
 
 

@@ -17,6 +17,7 @@ from labelproof.tabular.candidates import (
     Kernel,
     Linear,
     Network,
+    SoftRows,
 )
 from labelproof.tabular.committee import Committee
 from labelproof.tabular.tensors import committee_tensors
@@ -32,7 +33,7 @@ def rows_and_labels(classes: int, present: int) -> tuple[np.ndarray, np.ndarray]
 
 def committee(candidate: Candidate, rows: np.ndarray, labels: np.ndarray) -> Committee:
     wide, classes = rows.astype(np.float64), labels.shape[1]
-    candidate.fit(wide, labels, np.ones(len(rows)))
+    candidate.fit(SoftRows(wide, labels, np.ones(len(rows))))
     variants = len(candidate.predict(wide[:2]))
     noise = NoiseModel(np.eye(classes), 1.0, 0.0, np.eye(classes) / classes)
     even, warm = np.full(variants, 1 / variants), np.linspace(0.5, 2.0, variants)

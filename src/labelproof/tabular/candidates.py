@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
-from typing_extensions import Self, override
+from typing_extensions import Self
 
 from labelproof.data.splits import Holdout
 from labelproof.fitting.recipe import (
@@ -38,18 +38,6 @@ from labelproof.fitting.recipe import (
 from labelproof.losses import parse_loss
 from labelproof.tabular.rows import Standard
 
-__all__ = [
-    "Boosting",
-    "Candidate",
-    "Forest",
-    "Given",
-    "Kernel",
-    "Linear",
-    "Network",
-    "admit_estimator",
-    "as_probabilities",
-]
-
 Floats = NDArray[np.float64]
 TREES = 100
 _NEGLIGIBLE = 0.01
@@ -58,6 +46,18 @@ _LEAST = 1e-4
 """The smallest probability that a candidate is believed."""
 _FARTHEST = 5.0
 """In standard deviations: a feature farther from its mean counts as this far."""
+
+
+class SoftRows(NamedTuple):
+    """Rows `(N, F)`, how probable each class is for each `(N, C)`, and how much each counts."""
+
+    rows: Floats
+    labels: Floats
+    weight: Floats
+
+    def take(self, kept: NDArray[np.int64]) -> SoftRows:
+        """Some of them."""
+        return SoftRows(self.rows[kept], self.labels[kept], self.weight[kept])
 
 
 @dataclass
@@ -85,33 +85,27 @@ class Candidate:
         """Whether what it says of rows that it was not trained on depends on how they are cut."""
         return True
 
-    def fit(
-        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int] | None = None
-    ) -> Self:
-        """Train the chosen variants, or all of them, on soft labels `(N, C)`."""
-        self.standard, self.classes = Standard.of_rows(rows, weight), labels.shape[1]
-        self.fitted = list(self._train(rows, labels, weight, chosen or range(len(self.names))))
+    def fit(self, known: SoftRows, chosen: Sequence[int] | None = None) -> Self:
+        """Train the chosen variants, or all of them."""
+        self.standard = Standard.of_rows(known.rows, known.weight)
+        self.classes = known.labels.shape[1]
+        self.fitted = list(self._train(known, chosen or range(len(self.names))))
         return self
 
     def predict(self, rows: Floats) -> Floats:
         """The probabilities by each fitted variant, `(V, N, C)`."""
         return np.stack([as_probabilities(self._ask(model, rows)) for model in self.fitted])
 
-    def held_out(
-        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
-    ) -> Floats:
+    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """The probabilities of rows that were not trained on, `(V, M, C)`, part after part."""
 
         def ask(part: Holdout) -> Floats:
-            kept, copy = part.train, replace(self)
-            return copy.fit(rows[kept], labels[kept], weight[kept]).predict(rows[part.validation])
+            return replace(self).fit(known.take(part.train)).predict(known.rows[part.validation])
 
         found: Any = Parallel(self.n_jobs)(delayed(ask)(part) for part in parts)
         return np.concatenate(found, axis=1)
 
-    def _train(
-        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
-    ) -> Iterator[Any]:
+    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         raise NotImplementedError
 
     def _ask(self, model: Any, rows: Floats) -> Floats:
@@ -122,8 +116,9 @@ class Candidate:
         wide = (rows - self.standard.mean) / self.standard.std
         return np.clip(wide, -_FARTHEST, _FARTHEST)
 
-    def _classify(self, model: Any, rows: Floats, labels: Floats, weight: Floats) -> Any:
+    def _classify(self, model: Any, known: SoftRows) -> Any:
         """Train a classifier on a copy of each row for every class it may be of."""
+        rows, labels, weight = known
         row, label = np.nonzero(labels > _NEGLIGIBLE)
         if len(np.unique(label)) < 2:
             return int(label[0])
@@ -150,20 +145,15 @@ class Linear(Candidate):
     strengths: tuple[float, ...] = (0.01, 0.1, 1.0)
 
     @property
-    @override
     def names(self) -> tuple[str, ...]:
+        """One for each strength."""
         return tuple(f"linear (C={strength:g})" for strength in self.strengths)
 
-    @override
-    def _train(
-        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
-    ) -> Iterator[Any]:
-        ready = self._standardized(rows)
+    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        ready = known._replace(rows=self._standardized(known.rows))
         for index in chosen:
-            model = LogisticRegression(C=self.strengths[index], max_iter=200)
-            yield self._classify(model, ready, labels, weight)
+            yield self._classify(LogisticRegression(C=self.strengths[index], max_iter=200), ready)
 
-    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         ready = self._standardized(rows)
         told = ready if isinstance(model, int) else model.predict_proba(ready)
@@ -184,14 +174,12 @@ class Kernel(Candidate):
     points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
 
     @property
-    @override
     def names(self) -> tuple[str, ...]:
+        """One for each ridge."""
         return tuple(f"kernel {self.sharpness:g} (ridge={ridge:g})" for ridge in self.ridges)
 
-    @override
-    def _train(
-        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
-    ) -> Iterator[Any]:
+    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        rows, labels, weight = known
         picked = np.random.default_rng(self.seed).permutation(len(rows))[: self.landmarks]
         self.points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
         features = self._features(rows)
@@ -207,7 +195,6 @@ class Kernel(Candidate):
             ridged[np.diag_indices_from(ridged)] += 1e-6 * len(rows)
             yield np.linalg.solve(ridged, target)
 
-    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         return self._features(rows) @ model
 
@@ -232,29 +219,27 @@ class Forest(Candidate):
     _whole: Any = field(default=None, init=False, repr=False)
 
     @property
-    @override
     def names(self) -> tuple[str, ...]:
+        """A single one."""
         return (f"{'extra trees' if self.extra else 'forest'} (leaf={self.leaf})",)
 
     @property
-    @override
     def folded(self) -> bool:
+        """Only where rows are grouped."""
         return self.grouped
 
-    @override
-    def held_out(
-        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
-    ) -> Floats:
+    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+        """By the trees that a row was left out of, unless rows are grouped."""
         if self.grouped:
-            return super().held_out(rows, labels, weight, parts)
+            return super().held_out(known, parts)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
-            forest = self._make(oob_score=True).fit(rows, labels, weight)
-        told = forest.oob_prediction_.reshape(labels.shape)
+            forest = self._make(oob_score=True).fit(*known)
+        told = forest.oob_prediction_.reshape(known.labels.shape)
         told = np.where((forest.oob_prediction_ == 0).all(axis=-1)[:, None], 1.0, told)
         order = np.concatenate([part.validation for part in parts])
         del forest.oob_prediction_  # as long as the training rows
-        self._whole = labels, weight, forest
+        self._whole = known, forest
         return as_probabilities(np.nan_to_num(told, nan=1.0)[order])[None]
 
     def _make(self, **options: Any) -> Any:
@@ -269,17 +254,13 @@ class Forest(Candidate):
             **options,
         )
 
-    @override
-    def _train(
-        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
-    ) -> Iterator[Any]:
+    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         whole, self._whole = self._whole, None
-        if whole is not None and whole[0] is labels and whole[1] is weight:
-            yield whole[2]  # it was trained on all rows already
+        if whole is not None and all(a is b for a, b in zip(whole[0], known, strict=True)):
+            yield whole[1]  # it was trained on all rows already
         else:
-            yield self._make().fit(rows, labels, weight)
+            yield self._make().fit(*known)
 
-    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         return model.predict(rows).reshape(len(rows), -1)
 
@@ -292,28 +273,24 @@ class Boosting(Candidate):
     chosen: list[int] = field(default_factory=list, init=False, repr=False)
 
     @property
-    @override
     def names(self) -> tuple[str, ...]:
+        """One for each stage."""
         return tuple(f"boosting ({stage} rounds)" for stage in self.stages)
 
-    @override
-    def _train(
-        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
-    ) -> Iterator[Any]:
-        last = self.stages[max(chosen)]
+    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         make: Any = HistGradientBoostingClassifier
         model = make(
-            max_iter=last,
+            max_iter=self.stages[max(chosen)],
             max_leaf_nodes=16,
             l2_regularization=1.0,
             early_stopping=False,
             random_state=self.seed,
         )
         self.chosen = [self.stages[index] for index in chosen]
-        yield self._classify(model, rows, labels, weight)
+        yield self._classify(model, known)
 
-    @override
     def predict(self, rows: Floats) -> Floats:
+        """By each chosen stage."""
         (model,) = self.fitted
         if isinstance(model, int):
             told = dict.fromkeys(self.chosen, self._spread(model, rows))
@@ -340,40 +317,36 @@ class Network(Candidate):
     copies: int = 4
 
     @property
-    @override
     def names(self) -> tuple[str, ...]:
+        """A single one."""
         return (f"network ({self.loss})",)
 
-    @override
-    def held_out(
-        self, rows: Floats, labels: Floats, weight: Floats, parts: Sequence[Holdout]
-    ) -> Floats:
-        self.standard = Standard.of_rows(rows, weight)
-        masks = np.zeros((len(parts), len(rows)))
+    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+        """By networks that are trained on all folds at once."""
+        self.standard = Standard.of_rows(known.rows, known.weight)
+        masks = np.zeros((len(parts), len(known.rows)))
         for mask, part in zip(masks, parts, strict=True):
             mask[part.train] = 1.0
-        layers = self._descend(rows, labels, masks * weight)
+        layers = self._descend(known._replace(weight=masks * known.weight))
+        ready = self._standardized(known.rows)
         told = [
-            _forward([(w[fold], b[fold]) for w, b in layers], self._standardized(rows[held]))
-            for fold, held in enumerate(part.validation for part in parts)
+            _forward([(w[fold], b[fold]) for w, b in layers], ready[part.validation])
+            for fold, part in enumerate(parts)
         ]
         return as_probabilities(np.concatenate(told))[None]
 
-    @override
-    def _train(
-        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
-    ) -> Iterator[Any]:
-        yield self._descend(rows, labels, np.tile(weight, (self.copies, 1)))
+    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        yield self._descend(known._replace(weight=np.tile(known.weight, (self.copies, 1))))
 
-    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         ready = self._standardized(rows)
         copies = range(len(model[0][0]))
         told = [_forward([(w[copy], b[copy]) for w, b in model], ready) for copy in copies]
         return np.mean(told, axis=0)
 
-    def _descend(self, rows: Floats, labels: Floats, weight: Floats) -> list[tuple[Floats, Floats]]:
+    def _descend(self, known: SoftRows) -> list[tuple[Floats, Floats]]:
         """Weights and biases of each layer, of as many networks as `weight` has rows."""
+        rows, labels, weight = known
         generator = torch.Generator().manual_seed(self.seed)
         count, total, classes = len(weight), len(rows), labels.shape[1]
         inputs = torch.from_numpy(self._standardized(rows).astype(np.float32))
@@ -428,23 +401,19 @@ class Given(Candidate):
     estimator: Any = None
 
     @property
-    @override
     def names(self) -> tuple[str, ...]:
+        """That of its class."""
         return (type(_last_step(self.estimator)).__name__,)
 
-    @override
-    def _train(
-        self, rows: Floats, labels: Floats, weight: Floats, chosen: Sequence[int]
-    ) -> Iterator[Any]:
+    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         copy: Any = clone(self.estimator)
         left_open = {
             name: self.seed
             for name, value in copy.get_params(deep=True).items()
             if value is None and (name == "random_state" or name.endswith("__random_state"))
         }
-        yield self._classify(copy.set_params(**left_open), rows, labels, weight)
+        yield self._classify(copy.set_params(**left_open), known)
 
-    @override
     def _ask(self, model: Any, rows: Floats) -> Floats:
         told = rows if isinstance(model, int) else model.predict_proba(rows)
         return self._spread(model, told)

@@ -37,11 +37,10 @@ from labelproof.tabular.candidates import (
     Kernel,
     Linear,
     Network,
+    SoftRows,
     as_probabilities,
 )
 from labelproof.tabular.rows import LabelledRows
-
-__all__ = ["Committee", "choose_candidates", "fit_committee"]
 
 _KEPT = 0.03
 """Weight that every given label keeps, so that no class is without rows."""
@@ -93,12 +92,8 @@ class Committee:
         """The probability of each true class, `(N, C)`."""
         wide = rows.astype(np.float64)
         told = (table for member in self.members for table in member.predict(wide))
-        mean = sum(
-            weight * calibrate(table, temperature)
-            for weight, temperature, table in zip(
-                self.weights, self.temperatures, told, strict=True
-            )
-        )
+        calibrated = map(calibrate, told, self.temperatures)
+        mean = sum(weight * each for weight, each in zip(self.weights, calibrated, strict=True))
         return calibrate(np.asarray(mean) / self.prior, self.temperature)
 
 
@@ -198,10 +193,9 @@ def _compare(
         if isinstance(candidate, Boosting) and told and not _try(candidate, examples, told):
             continue
         found = _held_out(candidate, examples, examples.labels)
+        held, share = examples.held_labels, examples.held_share
         for variant, table in enumerate(found):
-            told[number, variant] = _calibrate_to_labels(
-                table, examples.held_labels, examples.held_share
-            )
+            told[number, variant] = _calibrate_to_labels(table, held, share)
         if verbose:
             seconds, best = time.perf_counter() - started, min(each.loss for each in told.values())
             print(f"{candidate.names[0]}: best log loss {best:.4f}, {seconds:.1f} s", flush=True)
@@ -220,18 +214,19 @@ def _keep(
     temperatures = np.array([told[key].temperature for key in weights])
     if len(told) == 1:
         best = said
-        for model in _noise_models(mean, given, noise):
+        # A classifier may doubt by itself, or have learned the noise. Predictions and labels cannot
+        # tell these apart; which soft labels predict held-out labels better can.
+        read = read_through(np.log(mean).astype(np.float32), given, noise)
+        for model in [noise] if read.reading is None else [noise, read]:
             posterior = _posterior(mean, examples, model)
             again = _held_out(candidates[0], examples, posterior)[0]
             if _agreement(again, held, share) >= _agreement(best, held, share):
                 best, labels, noise, temperatures = again, posterior, model, np.ones(1)
         best = _over_cuts(best, examples)
         temperature, prior = fit_noise_model(np.log(best), given).temperature, _border(best, given)
-    labels, weight = _weigh(labels, examples)
+    known = _weigh(labels, examples)
     members = [
-        candidate.fit(
-            examples.rows, labels, weight, [variant for who, variant in weights if who == number]
-        )
+        candidate.fit(known, [variant for who, variant in weights if who == number])
         for number, candidate in enumerate(candidates)
         if any(who == number for who, _ in weights)
     ]
@@ -243,45 +238,27 @@ def _keep(
         }
         for (number, variant), each in told.items()
     }
+    shares, out_of_sample = np.array(list(weights.values())), mean.astype(np.float32)
     return Committee(
-        members,
-        np.array(list(weights.values())),
-        temperatures,
-        prior,
-        temperature,
-        noise,
-        scores,
-        mean.astype(np.float32),
+        members, shares, temperatures, prior, temperature, noise, scores, out_of_sample
     )
-
-
-def _noise_models(told: Floats, given: NDArray[np.int64], plain: NoiseModel) -> list[NoiseModel]:
-    """What the noise may be: of a classifier whose doubts are its own, or that learned the noise.
-
-    Predictions and labels cannot tell these apart; which soft labels predict held-out labels better
-    can.
-    """
-    read = read_through(np.log(told).astype(np.float32), given, plain)
-    return [plain] if read.reading is None else [plain, read]
 
 
 def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee:
     """Rows are too few to hold some out: all labels are taken to be right, all candidates kept."""
-    labels, weight = _weigh(examples.labels, examples)
-    members = [candidate.fit(examples.rows, labels, weight, [0]) for candidate in candidates]
-    even = np.ones(len(members))
-    noise = NoiseModel(np.eye(labels.shape[1]), 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
+    known = _weigh(examples.labels, examples)
+    members = [candidate.fit(known, [0]) for candidate in candidates]
+    even, prior = np.ones(len(members)), np.ones(len(examples.class_weight))
+    noise = NoiseModel(np.diag(prior), 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
     given = as_probabilities(examples.labels).astype(np.float32)
-    return Committee(
-        members, even / len(members), even, np.ones(labels.shape[1]), 1.0, noise, {}, given
-    )
+    return Committee(members, even / len(members), even, prior, 1.0, noise, {}, given)
 
 
 def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> Floats:
     """What each variant says of rows that it was trained without, `(V, cuts * N, C)`."""
     tables = []
     for parts in examples.cuts if candidate.folded else examples.cuts[:1]:
-        found = candidate.held_out(examples.rows, labels, examples.weight, parts)
+        found = candidate.held_out(SoftRows(examples.rows, labels, examples.weight), parts)
         told = np.empty_like(found)
         told[:, np.concatenate([part.validation for part in parts])] = found
         tables.append(told)
@@ -299,7 +276,7 @@ def _try(candidate: Boosting, examples: LabelledRows, told: dict[tuple[int, int]
     part = examples.cuts[0][0]
     given = examples.given[part.validation]
     share = np.full(len(given), 1 / len(given))
-    found = candidate.held_out(examples.rows, examples.labels, examples.weight, [part])
+    found = candidate.held_out(SoftRows(examples.rows, examples.labels, examples.weight), [part])
     losses = [_calibrate_to_labels(table, given, share).loss for table in found]
     candidate.stages = (candidate.stages[int(np.argmin(losses))],)
     # What is told of the first cut comes first.
@@ -412,11 +389,11 @@ def _posterior(told: Floats, examples: LabelledRows, noise: NoiseModel) -> Float
     return (1 - _KEPT) * posterior + _KEPT * labels
 
 
-def _weigh(labels: Floats, examples: LabelledRows) -> tuple[Floats, Floats]:
-    """Soft labels and the weights of rows, with the weights of classes in them."""
+def _weigh(labels: Floats, examples: LabelledRows) -> SoftRows:
+    """The rows with soft labels and weights that have the weights of classes in them."""
     if (examples.class_weight == 1).all():
-        return labels, examples.weight
+        return SoftRows(examples.rows, labels, examples.weight)
     weighed = labels * examples.class_weight
     total = weighed.sum(axis=1)
     weighed = np.where(total[:, None] > 0, weighed / np.maximum(total[:, None], 1e-300), labels)
-    return weighed, examples.weight * total
+    return SoftRows(examples.rows, weighed, examples.weight * total)

@@ -13,18 +13,6 @@ from labelproof.data.duplicates import find_duplicate_rows
 from labelproof.data.images import channel_statistics
 from labelproof.data.splits import Holdout, folds, joined_groups, splittable
 
-__all__ = [
-    "SMALL",
-    "LabelledRows",
-    "Standard",
-    "check_class_weight",
-    "keep_together",
-    "label_rows",
-    "merge_duplicates",
-    "merge_groups",
-    "standardize_rows",
-]
-
 Floats = NDArray[np.float64]
 _FARTHEST = 1e6
 """In deviations from the mean: past it a row is so far out that its distance says nothing."""
@@ -119,19 +107,14 @@ class LabelledRows:
         return np.eye(len(self.class_weight))[self.given]
 
     @cached_property
-    def share(self) -> Floats:
-        """The weights of rows, to a sum of 1."""
-        return self.weight / self.weight.sum()
-
-    @cached_property
     def held_labels(self) -> NDArray[np.int64]:
         """The given labels, once for each cut."""
         return np.tile(self.given, len(self.cuts))
 
     @cached_property
     def held_share(self) -> Floats:
-        """The shares of rows, once for each cut, to a sum of 1."""
-        return np.tile(self.share, len(self.cuts)) / len(self.cuts)
+        """The weights of rows, once for each cut, to a sum of 1."""
+        return np.tile(self.weight / self.weight.sum(), len(self.cuts)) / len(self.cuts)
 
     @property
     def too_few(self) -> bool:

@@ -31,15 +31,6 @@ from labelproof.training.trained_network import TrainedNetwork
 if TYPE_CHECKING:
     from labelproof.tabular.committee import Committee
 
-__all__ = [
-    "BlendRows",
-    "blend_configuration",
-    "blend_rows",
-    "fit_blend",
-    "name_blend",
-    "read_held_out",
-    "train_blend",
-]
 
 _OF_DATA = ("class_weight", "imbalance", "noise", "seed")
 """Settings that decide what is learned from; all others are about a network and its training."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -12,8 +12,6 @@ from torch import Tensor
 
 from labelproof.tabular.candidates import Boosting, Candidate, Forest, Kernel, Linear, Network
 from labelproof.tabular.committee import Committee
-
-__all__ = ["committee_tensors"]
 
 _NEVER = -1e4
 """The score of a class that a linear model has not seen: a probability of 0."""
@@ -74,7 +72,7 @@ def _parts(member: Candidate) -> tuple[str, Mapping[str, Any]]:
         }
     if isinstance(member, Forest):
         (forest,) = member.fitted
-        return "forest", _join(_tree(each.tree_) for each in forest.estimators_)
+        return "forest", _join([_tree(each.tree_) for each in forest.estimators_])
     if isinstance(member, Boosting):
         return "boosting", _boosting(member)
     raise TypeError(f"member: expected one of labelproof's candidates, got {type(member).__name__}")
@@ -97,20 +95,14 @@ def _linear(model: Any, member: Linear) -> tuple[NDArray[Any], NDArray[Any]]:
     return slopes, intercepts
 
 
-class _Tree(NamedTuple):
-    """The nodes of a tree, children after their parents."""
-
-    feature: NDArray[Any]
-    threshold: NDArray[Any]
-    left: NDArray[Any]
-    right: NDArray[Any]
-    value: NDArray[Any]
+_Tree: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Feature, threshold, left, right and value of a tree's nodes, children after their parents."""
 
 
 def _tree(tree: Any) -> _Tree:
     """A tree of a forest, whose leaves say a number for each class."""
     value = tree.value[:, :, 0]
-    return _Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, value)
+    return tree.feature, tree.threshold, tree.children_left, tree.children_right, value
 
 
 def _boosting(member: Boosting) -> dict[str, Any]:
@@ -119,8 +111,8 @@ def _boosting(member: Boosting) -> dict[str, Any]:
     if isinstance(model, int):
         # One class alone: a tree that is a leaf, and a score that is sure of it.
         leaf = np.zeros(1, np.int64)
-        alone = _Tree(leaf, np.zeros(1), leaf - 1, leaf - 1, np.zeros(1))
-        trees, baseline = [alone], np.array([-_NEVER])
+        trees = [(leaf, np.zeros(1), leaf - 1, leaf - 1, np.zeros(1))]
+        baseline = np.array([-_NEVER])
         stages, classes = np.ones_like(stages), np.array([model, model])
     else:
         trees = [_boosted(each.nodes) for stage in model._predictors for each in stage]
@@ -133,19 +125,16 @@ def _boosted(nodes: Any) -> _Tree:
     """A tree of boosting, whose leaves say one number."""
     inner = nodes["is_leaf"] == 0
     left, right = (np.where(inner, nodes[side].astype(np.int64), -1) for side in ("left", "right"))
-    return _Tree(nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"])
+    return nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"]
 
 
-def _join(trees: Iterable[_Tree]) -> dict[str, Any]:
+def _join(trees: Sequence[_Tree]) -> dict[str, Any]:
     """All trees in one table of nodes."""
-    trees = list(trees)
-    sizes = [len(tree.feature) for tree in trees]
+    sizes = [len(tree[0]) for tree in trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     first = np.repeat(roots, sizes)
     place = np.arange(len(first))
-    left, right, feature, threshold, value = (
-        _column(trees, name) for name in ("left", "right", "feature", "threshold", "value")
-    )
+    feature, threshold, left, right, value = map(np.concatenate, zip(*trees, strict=True))
     leaf = left < 0
     return {
         "feature": np.where(leaf, 0, feature).astype(np.int32),
@@ -155,10 +144,6 @@ def _join(trees: Iterable[_Tree]) -> dict[str, Any]:
         "roots": roots.astype(np.int64),
         "value": value.astype(np.float64 if value.ndim == 1 else np.float32),
     }
-
-
-def _column(trees: Sequence[_Tree], name: str) -> NDArray[Any]:
-    return np.concatenate([getattr(tree, name) for tree in trees])
 
 
 def _rounded_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
