@@ -95,10 +95,10 @@ def test_the_shares_of_processes_are_the_batches_of_one(
         position += whole
 
 
-def feed_of(images: ResidentInputs, count: int, augmentation: Augmentation) -> ResidentFeed:
+def feed_of(images: ResidentInputs, augmentation: Augmentation) -> ResidentFeed:
     given = torch.arange(200) % 10
     labels = Labels(given, given + 100)
-    return ResidentFeed(images, augmentation, labels, count)
+    return ResidentFeed(images, augmentation, labels)
 
 
 @pytest.mark.parametrize("augmentation", [Augmentation(), AUGMENTED])
@@ -109,7 +109,7 @@ def test_a_feed_gives_the_planned_examples_with_their_draws(
     dataset = small_digits()
     images = ResidentInputs(dataset, CPU)
     used = np.arange(3, 200, 5)
-    feed = feed_of(images, len(used), augmentation)
+    feed = feed_of(images, augmentation)
     found = plan_epoch(used, 1, seed=1, batch_size=8, augmentation=augmentation)
     feed.load(found, start=start)
     position = 8 * start
@@ -152,7 +152,7 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     rows = ResidentInputs(table(), CPU)
     given = torch.arange(90) % 3
     labels = Labels(given, given, torch.linspace(0, 2, 90))
-    feed = ResidentFeed(rows, Augmentation(), labels, 90, torch.bfloat16)
+    feed = ResidentFeed(rows, Augmentation(), labels, torch.bfloat16)
     feed.load(plan_epoch(np.arange(90), 0, seed=1, batch_size=8, augmentation=Augmentation()))
     fetched = feed.fetch(8)
     assert fetched.inputs.dtype == torch.bfloat16
@@ -161,4 +161,4 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     assert fetched.weight is not None
     assert torch.equal(fetched.weight, torch.linspace(0, 2, 90)[fetched.indices])
     with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
-        ResidentFeed(rows, parse_augmentation("flip"), labels, 90)
+        ResidentFeed(rows, parse_augmentation("flip"), labels)

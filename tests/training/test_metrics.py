@@ -7,7 +7,7 @@ import torch
 from small_runs import small, small_run, train_epoch
 
 from labelproof.training.batches import Fetched
-from labelproof.training.metrics import Tally
+from labelproof.training.metrics import Reading, Tally
 
 CPU = torch.device("cpu")
 
@@ -20,7 +20,7 @@ def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> Non
         tally = Tally(["part"], 3, CPU)
         for value in (1.0, 2.0, bad, 3.0, torch.nan):
             tally.add(torch.tensor(value), {"part": torch.tensor(0.5)}, logits, fetched)
-        counted = tally.read().wait()
+        counted = Reading(tally).wait()
         assert (counted.diverged, int(tally.count)) == (2, 5)
         sums = counted.sums
         del sums["train_loss"]

@@ -17,8 +17,8 @@ from labelproof.data.dataset import Dataset, order_classes
 from labelproof.data.images import sample_names
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
+from labelproof.training.batches import CHUNK
 from labelproof.training.examples import choose_examples
-from labelproof.training.metrics import CHUNK
 from labelproof.training.trained_network import TrainedNetwork
 
 _CHUNK = 1 << 16

@@ -16,9 +16,10 @@ from labelproof.experiments.presets import paper_method
 from labelproof.models import penultimate
 from labelproof.npz import read_npz
 from labelproof.training.augmentation import prepare_images
+from labelproof.training.batches import CHUNK
 from labelproof.training.configuration import Configuration
 from labelproof.training.files import write_arrays
-from labelproof.training.metrics import CHUNK, evaluating
+from labelproof.training.metrics import evaluating
 from labelproof.training.record import read_record
 from labelproof.training.trained_network import TrainedNetwork
 

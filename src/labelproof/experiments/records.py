@@ -12,9 +12,9 @@ from typing import Any
 from labelproof.data.dataset import Dataset
 from labelproof.data.published import DATASETS, data_root
 from labelproof.training.configuration import PRECISIONS, Configuration
-from labelproof.training.files import read_json, write_text
+from labelproof.training.files import read_fields, read_json, write_text
 from labelproof.training.provenance import BEGUN_ON, MODEL
-from labelproof.training.record import RECORD, RunRecord, parse_record, sizes
+from labelproof.training.record import RECORD, RunRecord, sizes
 from labelproof.training.run_folder import METRICS
 
 _OF_A_RUN = {BEGUN_ON, METRICS, MODEL}
@@ -62,7 +62,7 @@ def read_record_file(path: Path) -> RunRecord:
         ValueError: ...a.json: not a record of a run, or one of a newer labelproof (... missing ...)
     """
     try:
-        record = parse_record(read_json(path))
+        record = read_fields(RunRecord, read_json(path))
         configuration = Configuration.recorded(record.configuration)
         for metric, values in record.curve.items():
             _check_curve(metric, values, configuration.epochs)

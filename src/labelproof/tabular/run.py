@@ -17,11 +17,11 @@ from labelproof.audit.predictions import Predictions
 from labelproof.data.dataset import Dataset
 from labelproof.models.blend import BLEND, Blend
 from labelproof.tabular.rows import LabelledRows, label_rows
+from labelproof.training.batches import CHUNK
 from labelproof.training.checkpoint import Checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.files import read_arrays
-from labelproof.training.metrics import CHUNK
 from labelproof.training.provenance import describe, mark_data, note_data
 from labelproof.training.record import RunRecord, sizes, versions
 from labelproof.training.run_folder import PREDICTIONS, History, RunFolder, owning

@@ -116,22 +116,6 @@ class Labels(NamedTuple):
     weight: Tensor | None = None
     """How much each example counts, `(N)`, or `None`."""
 
-    @classmethod
-    def on(
-        cls,
-        device: torch.device,
-        given: NDArray[np.int64],
-        clean: NDArray[np.int64] | None = None,
-        weight: NDArray[np.float32] | None = None,
-    ) -> Labels:
-        """Bring them to a device."""
-        there = torch.from_numpy(given).to(device)
-        return cls(
-            there,
-            there if clean is None else torch.from_numpy(clean).to(device),
-            None if weight is None else torch.from_numpy(weight).to(device),
-        )
-
     def at(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Of some examples."""
         given = self.given[indices]
@@ -171,6 +155,10 @@ class Feed(ABC):
         return {}
 
 
+CHUNK = 500
+"""Inputs at a time in evaluation: enough to keep a GPU busy, few enough to need little memory."""
+
+
 class DeviceInputs(ABC):
     """A dataset's images, or the rows of a table, as a device gets at them.
 
@@ -188,18 +176,20 @@ class DeviceInputs(ABC):
         self.mean = torch.tensor(dataset.mean, device=device)
         self.std = torch.tensor(dataset.std, device=device)
 
-    @property
-    def has_test(self) -> bool:
-        """Whether there is anything to measure on."""
-        return "test" in self.dataset.splits
+    @abstractmethod
+    def evaluated(self, held: Tensor | None = None, *, crop: int = 0) -> Iterator[Tensor]:
+        """The test inputs, or the training inputs `held`, `CHUNK` at a time, ready for a network.
+
+        Args:
+            held: Indices on the device.
+            crop: Side of the centre crop.
+        """
 
     @abstractmethod
-    def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """The test inputs in order, ready for a network; `crop` is the side of the centre crop."""
-
-    @abstractmethod
-    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """Held-out training inputs, as test inputs are given; `held` is on the device."""
+    def feed(
+        self, augmentation: Augmentation, labels: Labels, size: int, dtype: torch.dtype
+    ) -> Feed:
+        """Gives a run its batches, of at most `size`."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to do)
         """Stop the processes that decode images."""
@@ -220,7 +210,7 @@ class ResidentInputs(DeviceInputs):
     def __init__(self, dataset: Dataset, device: torch.device):
         super().__init__(dataset, device)
         self.train = self._bring("train")
-        self.test = self._bring("test") if self.has_test else None
+        self.test = self._bring("test") if "test" in dataset.splits else self.train[:0]
 
     def _bring(self, split: str) -> Tensor:
         array = self.dataset.splits[split].array
@@ -229,30 +219,19 @@ class ResidentInputs(DeviceInputs):
             return rows.to(self.device)
         return torch.from_numpy(array).to(self.device).permute(0, 2, 3, 1).contiguous()
 
-    def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """The test inputs in order, ready for a network."""
-        for inputs in () if self.test is None else self.test.split(size):
-            yield self._prepare(inputs, crop)
+    def evaluated(self, held: Tensor | None = None, *, crop: int = 0) -> Iterator[Tensor]:
+        """The test inputs, or the training inputs `held`, ready for a network."""
+        for part in (self.test if held is None else held).split(CHUNK):
+            inputs = part if held is None else self.train[part]
+            if not self.dataset.tabular:
+                inputs = prepare_images(inputs, mean=self.mean, std=self.std, size=crop or None)
+            yield inputs
 
-    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """Held-out training inputs, as test inputs are given."""
-        for indices in held.split(size):
-            yield self._prepare(self.train[indices], crop)
-
-    def _prepare(self, inputs: Tensor, crop: int) -> Tensor:
-        if self.dataset.tabular:
-            return inputs
-        return prepare_images(inputs, mean=self.mean, std=self.std, size=crop or None)
-
-    def gather(
-        self, index: Tensor, draws: Tensor, augmentation: Augmentation, dtype: torch.dtype
-    ) -> Tensor:
-        """A batch of training inputs, augmented and ready for a network."""
-        if self.dataset.tabular:
-            return self.train.index_select(0, index).to(dtype)
-        return gather_images(
-            self.train, index, draws, augmentation, mean=self.mean, std=self.std, dtype=dtype
-        )
+    def feed(
+        self, augmentation: Augmentation, labels: Labels, size: int, dtype: torch.dtype
+    ) -> Feed:
+        """Gives a run its batches, of any size."""
+        return ResidentFeed(self, augmentation, labels, dtype)
 
 
 class ResidentFeed(Feed):
@@ -262,7 +241,6 @@ class ResidentFeed(Feed):
         inputs: All of them.
         augmentation: Of images; rows have none.
         labels: Of all training examples.
-        num_examples: Examples in an epoch.
         dtype: In which the network takes its inputs.
     """
 
@@ -271,7 +249,6 @@ class ResidentFeed(Feed):
         inputs: ResidentInputs,
         augmentation: Augmentation,
         labels: Labels,
-        num_examples: int,
         dtype: torch.dtype = torch.float32,
     ):
         super().__init__(augmentation, labels, dtype)
@@ -280,9 +257,9 @@ class ResidentFeed(Feed):
                 f"augmentation: expected none for the rows of a table, got {augmentation}"
             )
         self.inputs = inputs
-        device = inputs.device
-        self.order = torch.zeros(num_examples, dtype=torch.int64, device=device)
-        self.draws = torch.zeros(num_examples, augmentation.num_draws, device=device)
+        device, count = inputs.device, len(labels.given)
+        self.order = torch.zeros(count, dtype=torch.int64, device=device)
+        self.draws = torch.zeros(count, augmentation.num_draws, device=device)
         self.position = torch.zeros((), dtype=torch.int64, device=device)
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
@@ -296,8 +273,19 @@ class ResidentFeed(Feed):
     def fetch(self, size: int) -> Fetched:
         """The next `size` examples."""
         rows = self.position + torch.arange(size, device=self.position.device)
-        index = self.order[rows]
-        inputs = self.inputs.gather(index, self.draws[rows], self.augmentation, self.dtype)
+        index, resident = self.order[rows], self.inputs
+        if resident.dataset.tabular:
+            inputs = resident.train.index_select(0, index).to(self.dtype)
+        else:
+            inputs = gather_images(
+                resident.train,
+                index,
+                self.draws[rows],
+                self.augmentation,
+                mean=resident.mean,
+                std=resident.std,
+                dtype=self.dtype,
+            )
         self.position += size
         return Fetched(inputs, index, *self.labels.at(index))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -148,33 +148,6 @@ def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
         except ValueError as error:
             problems.append(f"{path}: {error}")
     return "", None, problems
-
-
-def check_newest(folder: Path) -> None:
-    """Refuse a folder whose newest checkpoint was cut off, without reading its tensors.
-
-    Args:
-        folder: Where the checkpoints are.
-
-    Raises:
-        ValueError: There is none, or it is damaged; the message names it.
-        LaterFormatError: The checkpoint is of another version of labelproof.
-
-    Example:
-        >>> check_newest(getfixture("tmp_path"))
-        Traceback (most recent call last):
-            ...
-        ValueError: /...: there is no checkpoint
-    """
-    found = _checkpoints(folder)
-    if not found:
-        raise ValueError(f"{folder}: there is no checkpoint")
-    newest = found[max(found)]
-    try:
-        with safe_open(newest, "pt") as file:
-            _values(newest, file.metadata())
-    except (SafetensorError, ValueError) as error:
-        raise ValueError(f"{newest}: not a whole checkpoint ({error})") from None
 
 
 def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], network: str) -> None:

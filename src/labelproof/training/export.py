@@ -61,9 +61,8 @@ def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
     if format == "onnx":
         _require_onnx()
     description = run.description
-    kind, name = (_FromRows, "rows") if run.tabular else (_FromPixels, "images")
-    network = kind(run.network, description.mean, description.std).to(run.device).eval()
-    number = torch.float32 if run.tabular else torch.uint8
+    name, number = ("rows", torch.float32) if run.tabular else ("images", torch.uint8)
+    network = _Normalised(run.network, description).to(run.device).eval()
     # Two, because a dimension of one is taken for one that always is.
     example = torch.zeros(2, *description.input_shape, dtype=number, device=run.device)
     notes = json.dumps(
@@ -81,7 +80,7 @@ def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
     with _quiet():
         try:
             program = torch.export.export(
-                network, (example,), dynamic_shapes={name: {0: torch.export.Dim("batch")}}
+                network, (example,), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}
             )
             content = (
                 _as_onnx(program, name, notes) if format == "onnx" else _as_torch(program, notes)
@@ -106,37 +105,22 @@ def looking(description: Description) -> dict[str, Any]:
     }
 
 
-class _FromPixels(nn.Module):
-    """Normalises pixels and applies a network to them."""
-
-    scale: Tensor
-    offset: Tensor
-
-    def __init__(self, network: nn.Module, mean: tuple[float, ...], std: tuple[float, ...]):
-        super().__init__()
-        self.network = network
-        deviation = torch.tensor(std).view(-1, 1, 1)
-        self.register_buffer("scale", 1 / (255 * deviation))
-        self.register_buffer("offset", torch.tensor(mean).view(-1, 1, 1) / deviation)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.network(images.to(torch.float32) * self.scale - self.offset)
-
-
-class _FromRows(nn.Module):
-    """Standardises rows and applies a network to them."""
+class _Normalised(nn.Module):
+    """Normalises pixels of 0..255, or the numbers of rows, and applies a network to them."""
 
     mean: Tensor
     std: Tensor
 
-    def __init__(self, network: nn.Module, mean: tuple[float, ...], std: tuple[float, ...]):
+    def __init__(self, network: nn.Module, description: Description):
         super().__init__()
         self.network = network
-        self.register_buffer("mean", torch.tensor(mean))
-        self.register_buffer("std", torch.tensor(std))
+        pixels = len(description.input_shape) == 3
+        for name in ("mean", "std"):
+            numbers = torch.tensor(getattr(description, name))
+            self.register_buffer(name, 255 * numbers.view(-1, 1, 1) if pixels else numbers)
 
-    def forward(self, rows: Tensor) -> Tensor:
-        return self.network((rows - self.mean) / self.std)
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.network((inputs.to(torch.float32) - self.mean) / self.std)
 
 
 def _as_onnx(program: Any, name: str, notes: str) -> bytes:

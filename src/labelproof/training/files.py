@@ -15,10 +15,10 @@ import os
 import secrets
 import shutil
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from labelproof.npz import read_npz
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _LITTER = ".labelproof-"
+
+Made = TypeVar("Made")
 
 
 def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
@@ -129,6 +131,37 @@ def read_json(path: Path) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def read_fields(kind: type[Made], values: Mapping[str, Any]) -> Made:
+    """A dataclass from the values of a JSON file, each of the type that its field has.
+
+    A list is not looked into, since a curve is long; a tuple or a dictionary is.
+
+    Raises:
+        TypeError, ValueError: A part is missing, unknown or of another type.
+    """
+    made = kind(**values)
+    for name, hint in get_type_hints(kind).items():
+        if name in values:
+            if not _is_a(values[name], hint):
+                raise ValueError(f"{name}: got {str(values[name])[:40]!r}")
+            if get_origin(hint) is tuple:
+                object.__setattr__(made, name, tuple(values[name]))
+    return made
+
+
+def _is_a(value: object, hint: Any) -> bool:
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in (Any, float):
+        return hint is Any or type(value) in (int, float)
+    if origin is UnionType:
+        return any(_is_a(value, part) for part in parts)
+    if origin is tuple:
+        return isinstance(value, list) and all(_is_a(each, parts[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_is_a(each, parts[1]) for each in value.values())
+    return type(value) is (origin or hint)
+
+
 def remove_folder(path: Path) -> None:
     """Remove a folder in one step: no reader ever sees it with half of its files.
 
@@ -171,18 +204,13 @@ def clear_litter(folder: Path) -> None:
 
 def sync(path: Path) -> None:
     """Bring a file's content, or the names in a folder, to the disk."""
-    is_folder = path.is_dir()
-    if is_folder and sys.platform == "win32":  # where folders cannot be opened
-        return
-    handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # Some network file systems sync only files.
-        if not (is_folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):
-            raise
-    finally:
-        os.close(handle)
+    # Windows and some network file systems sync only files.
+    with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
+        handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelproof.losses import Loss, SparseRegularized
-from labelproof.training.batches import Fetched
+from labelproof.training.batches import CHUNK, Fetched
 from labelproof.training.configuration import Configuration, learning_rate
 from labelproof.training.examples import Examples
 from labelproof.training.execution import autocast
@@ -33,8 +35,8 @@ class Counted(NamedTuple):
     correct: int
     """Test examples that are predicted right."""
     held_correct: int
-    """Examples that were held out and whose given label is predicted."""
-    held_predicted: list[int]
+    """Held-out examples whose given label is predicted."""
+    held_predicted: list[float]
     """How often each class is predicted for those."""
     diverged: int
     """The first step whose loss was NaN or infinite, or -1."""
@@ -66,12 +68,7 @@ class Tally:
     @property
     def state(self) -> dict[str, Tensor]:
         """The tensors, by name."""
-        return {
-            "sums": self.sums,
-            "correct": self.correct,
-            "count": self.count,
-            "diverged": self.diverged,
-        }
+        return {name: getattr(self, name) for name in ("sums", "correct", "count", "diverged")}
 
     @torch.no_grad()
     def add(
@@ -92,10 +89,6 @@ class Tally:
         self.diverged.copy_(torch.where(bad, self.count, self.diverged))
         self.count += 1
 
-    def read(self) -> Reading:
-        """Ask for the values as they are now; on CUDA they arrive while the host continues."""
-        return Reading(self)
-
 
 def count_fitted(predicted: Tensor, fetched: Fetched) -> Tensor:
     """How many examples of a batch add to each of `MEMORY` and `SEEN`, `(5)`."""
@@ -107,38 +100,28 @@ def count_fitted(predicted: Tensor, fetched: Fetched) -> Tensor:
 
 
 class Reading:
-    """Values on their way from the device."""
+    """The values of a tally as they are now; on CUDA they arrive while the host continues."""
 
     def __init__(self, tally: Tally):
-        self.names = tally.names
-        device = tally.sums.device
+        self.names, self.classes = tally.names, tally.held.shape[1]
         kind = tally.sums.dtype
-        self.classes = tally.held.shape[1]
         ends = torch.stack([tally.correct, tally.diverged]).to(kind)
-        packed = torch.cat([tally.sums, tally.held.flatten().to(kind), ends])
+        self.values = packed = torch.cat([tally.sums, tally.held.flatten().to(kind), ends])
         self.event: Any = None
-        if device.type == "cuda":
+        if packed.is_cuda:
             self.values = torch.empty(packed.shape, dtype=packed.dtype, pin_memory=True)
             self.values.copy_(packed, non_blocking=True)
             self.event = torch.cuda.Event()
             self.event.record()
-        else:
-            self.values = packed
 
     def wait(self) -> Counted:
         """What they are."""
         if self.event is not None:
             self.event.synchronize()
-        *values, correct, diverged = self.values.tolist()
-        sums, held = values[: len(self.names)], values[len(self.names) :]
-        right, predicted = held[: self.classes], held[self.classes :]
-        return Counted(
-            dict(zip(self.names, sums, strict=True)),
-            int(correct),
-            int(sum(right)),
-            [int(each) for each in predicted],
-            int(diverged),
-        )
+        sizes = [len(self.names), self.classes, self.classes, 2]
+        sums, right, predicted, (correct, diverged) = map(Tensor.tolist, self.values.split(sizes))
+        by_name = dict(zip(self.names, sums, strict=True))
+        return Counted(by_name, int(correct), int(sum(right)), predicted, int(diverged))
 
 
 class DivergedError(ArithmeticError):
@@ -195,11 +178,9 @@ def epoch_metrics(epoch: Epoch, counted: Counted, examples: Examples) -> dict[st
     """
     sums = counted.sums
     metrics: dict[str, float] = {"epoch": epoch.number}
-    metrics |= {
-        name: value / max(epoch.examples, 1)
-        for name, value in sums.items()
-        if name not in (*MEMORY, *SEEN)
-    }
+    for name, value in sums.items():
+        if name not in (*MEMORY, *SEEN):
+            metrics[name] = value / max(epoch.examples, 1)
     if "test" in examples.dataset.splits:
         metrics["test_accuracy"] = 100 * counted.correct / max(len(examples.dataset.test), 1)
     if len(examples.held):
@@ -213,7 +194,7 @@ def epoch_metrics(epoch: Epoch, counted: Counted, examples: Examples) -> dict[st
     return metrics
 
 
-def spread(counts: Sequence[int]) -> float:
+def spread(counts: Sequence[float]) -> float:
     """Over how many classes counts spread: all of them when even, 1 when all are of one.
 
     >>> spread([5, 5, 5, 5]), spread([0, 9, 0, 0])
@@ -243,10 +224,6 @@ def explain_divergence(
         f"training diverged: the loss is NaN since step {within + 1} of epoch {epoch + 1} "
         f"({said}); what often helps: {', '.join(helps)}"
     )
-
-
-CHUNK = 500
-"""Images at a time: enough to keep a GPU busy, few enough to need little memory."""
 
 
 @contextmanager
@@ -295,11 +272,15 @@ def count_predictions(
     return counts
 
 
-def predict_logits(network: nn.Module, batches: Iterable[Tensor], *, precision: str) -> Tensor:
-    """Logits of all inputs in order, `(N, C)` float32 on the CPU."""
+def predict_logits(
+    network: nn.Module, batches: Iterable[Tensor], *, precision: str
+) -> NDArray[np.float16]:
+    """Logits of all inputs in order, `(N, C)`, as a run keeps them."""
     found = []
     with evaluating(network):
         for inputs in batches:
             with autocast(precision, inputs.device):
                 found.append(network(inputs).float().cpu())
-    return torch.cat(found)
+    # Half precision tells classes apart; what is beyond its range is as sure as can be.
+    largest = np.finfo(np.float16).max
+    return np.clip(torch.cat(found).numpy(), -largest, largest).astype(np.float16)

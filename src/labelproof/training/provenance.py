@@ -26,7 +26,7 @@ from labelproof.noise import parse_noise
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.files import read_json, write_text
+from labelproof.training.files import read_fields, read_json, write_text
 from labelproof.training.record import RECORD, read_record
 
 MODEL = "model.json"
@@ -105,31 +105,16 @@ def read_description(folder: Path) -> Description:
             "'labelproof train' make such folders"
         )
     try:
-        return _checked_description(read_json(path))
-    except (ValueError, TypeError, LookupError) as error:
+        found = read_fields(Description, read_json(path))
+        shape, std = found.input_shape, found.std
+        if len(shape) not in (1, 3) or not all(0 < side < 1 << 24 for side in shape):
+            raise ValueError(f"input_shape: got {shape}")
+        if not len(found.mean) == len(std) == shape[0] or min(std) <= 0:
+            raise ValueError("mean or std: not a number for each channel, or not above 0")
+        if len(found.class_names) < 2 or found.crop < 0:
+            raise ValueError("class_names or crop: too few")
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: not a description of a network ({str(error)[:300]})") from None
-
-
-def _checked_description(values: Any) -> Description:
-    lists = {name: tuple(values[name]) for name in ("input_shape", "class_names", "mean", "std")}
-    found = Description(**values | lists)
-    shape, numbers = found.input_shape, (*found.mean, *found.std)
-    sound = {
-        "network": isinstance(found.network, str),
-        "input_shape": len(shape) in (1, 3)
-        and all(type(side) is int and 0 < side < 1 << 24 for side in shape),
-        "class_names": isinstance(values["class_names"], list)
-        and len(found.class_names) >= 2
-        and all(isinstance(name, str) for name in found.class_names),
-        "mean or std": len(found.mean) == len(found.std) == shape[0]
-        and all(type(each) in (int, float) for each in numbers)
-        and min(found.std) > 0,
-        "crop": type(found.crop) is int and found.crop >= 0,
-        "columns": found.columns is None or isinstance(found.columns, dict),
-        "label": found.label is None or isinstance(found.label, str),
-    }
-    if wrong := [name for name, right in sound.items() if not right]:
-        raise ValueError(f"{', '.join(wrong)} of another kind")
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from labelproof.data.dataset import Dataset
-from labelproof.training.files import read_json
+from labelproof.training.files import read_fields, read_json
 from labelproof.version import __version__
 
 RECORD = "record.json"
@@ -57,7 +57,7 @@ class RunRecord:
             if not values[name]:
                 del values[name]
         curve = ",\n".join(
-            f"  {json.dumps(name)}: {json.dumps([_short(number) for number in numbers])}"
+            f"  {json.dumps(name)}: {json.dumps([float(f'{number:.6g}') for number in numbers])}"
             for name, numbers in values.pop("curve").items()
         )
         rest = json.dumps(values, indent=1).removesuffix("\n}")
@@ -81,36 +81,6 @@ class RunRecord:
         raise ValueError(message)
 
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "configuration": dict,
-    "noise_rate": (int, float),
-    "curve": dict,
-    "seconds": (int, float),
-    "versions": dict,
-    "data": dict,
-    "candidates": dict,
-}
-
-
-def parse_record(values: Any) -> RunRecord:
-    """A record from the values of its file.
-
-    Raises:
-        TypeError, ValueError: A part is missing, unknown or of another type.
-    """
-    record = RunRecord(**values)
-    for name, kind in _KINDS.items():
-        if not isinstance(getattr(record, name), kind):
-            raise ValueError(f"{name}: got {str(getattr(record, name))[:40]!r}")
-    for name, numbers in record.curve.items():
-        if not isinstance(numbers, list):
-            raise ValueError(f"curve: expected a list for {name}, got {str(numbers)[:40]!r}")
-    if not all(isinstance(each, dict) for each in record.candidates.values()):
-        raise ValueError("candidates: expected numbers by name for each")
-    return record
-
-
 def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
     """The record of a finished run, or `None` if there is no readable one.
 
@@ -118,7 +88,7 @@ def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
         run: The run's folder.
     """
     try:
-        return parse_record(read_json(Path(run) / RECORD))
+        return read_fields(RunRecord, read_json(Path(run) / RECORD))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -152,7 +122,3 @@ def versions(device: torch.device | None = None) -> dict[str, str]:
         "system": platform.system(),
         **hardware,
     }
-
-
-def _short(number: float) -> float:
-    return float(f"{number:.6g}")

@@ -8,20 +8,20 @@ with the others, so each computes what it would have computed alone.
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import parse_augmentation
@@ -30,7 +30,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import anyone
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, StopRequest
-from labelproof.training.metrics import CHUNK, DivergedError, predict_logits
+from labelproof.training.metrics import DivergedError, predict_logits
 from labelproof.training.provenance import mark_data, note_data, refuse_other_data
 from labelproof.training.record import RunRecord, sizes, versions
 from labelproof.training.run_folder import History, RunFolder, owning
@@ -154,7 +154,7 @@ class ActiveRun:
                 yield from self._end_epoch()
             self.consistent = True
 
-    @functools.cached_property
+    @cached_property
     def mark(self) -> str:
         """The fingerprint of what is learned from."""
         return mark_data(self.job.configuration, self.examples)
@@ -295,24 +295,17 @@ class ActiveRun:
 
     def _predictions(self) -> dict[str, NDArray[np.generic]]:
         run, examples = self.run, self.run.examples
+        ask = partial(predict_logits, run.evaluated, precision=run.configuration.precision)
         crop = run.description.crop
         found: dict[str, NDArray[np.generic]] = {}
-        if run.images.has_test:
-            found["logits"] = self._logits(run.images.test_batches(CHUNK, crop=crop))
+        if "test" in examples.dataset.splits:
+            found["logits"] = ask(run.images.evaluated(crop=crop))
             found["labels"] = examples.dataset.test.labels.astype(np.int32)
         if len(examples.held):
-            batches = run.images.held_batches(run.held, CHUNK, crop=crop)
-            found["held_logits"] = self._logits(batches)
+            found["held_logits"] = ask(run.images.evaluated(run.held, crop=crop))
             found["held_labels"] = examples.given[examples.held].astype(np.int32)
             found["held"] = examples.held
         return found
-
-    def _logits(self, batches: Iterable[Tensor]) -> NDArray[np.float16]:
-        precision = self.run.configuration.precision
-        logits = predict_logits(self.run.evaluated, batches, precision=precision)
-        # Half precision tells classes apart; what is beyond its range is as sure as can be.
-        largest = np.finfo(np.float16).max
-        return np.clip(logits.numpy(), -largest, largest).astype(np.float16)
 
     def _kept(self) -> str:
         if self.folder is None or not self.folder.checkpoints.is_dir():

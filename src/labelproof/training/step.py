@@ -16,7 +16,7 @@ import torch
 import torch.distributed
 from torch import Tensor, nn
 
-from labelproof.losses import SparseRegularized
+from labelproof.losses import Loss, SparseRegularized
 from labelproof.losses.gradient import MeanAndGradient, has_gradient, mean_and_gradient
 from labelproof.losses.penalty import SPARSE
 from labelproof.models.network import MLP
@@ -123,8 +123,9 @@ class Step:
 
     def __call__(self, share: Share) -> None:
         """Do one step."""
-        if self.direct is not None and self.direct.ready:
-            self._step_directly(self.direct, share)
+        if self.direct is not None:
+            with torch.no_grad():
+                self.optimizers[0].move(self.direct(self.feed.fetch(share.local)))
         else:
             self._step_traced(share)
         if self.average is not None:
@@ -132,10 +133,6 @@ class Step:
                 torch._foreach_lerp_(  # pyright: ignore[reportPrivateImportUsage]
                     *self.average, 1 - self.decay
                 )
-
-    def _step_directly(self, direct: Direct, share: Share) -> None:
-        with torch.no_grad():
-            self.optimizers[0].move(direct(self.feed.fetch(share.local)))
 
     def _step_traced(self, share: Share) -> None:
         fetched, logits = self.predict(self.feed, self.networks, share.local, self.precision)
@@ -207,7 +204,7 @@ def make_direct(
     counted = bool((given >= 0).all()) and not bool((given == loss.ignore_index).any())
     if given.device.type != "cpu" or not has_gradient(loss) or not counted:
         return None
-    return Direct(network, layers, algorithm, optimizer, tally)
+    return Direct(layers, loss, optimizer, tally)
 
 
 class Direct:
@@ -219,34 +216,20 @@ class Direct:
     few lines: a step is 1.5 to 2 times as fast (`benchmarks/rows.py`).
 
     Args:
-        network: What learns.
-        layers: The linear ones of it.
-        algorithm: What is minimised.
+        layers: The linear ones of the network.
+        loss: What is minimised.
         optimizer: Of the network's parameters.
         tally: Takes note of the steps.
     """
 
-    def __init__(
-        self,
-        network: MLP,
-        layers: list[nn.Linear],
-        algorithm: Supervised,
-        optimizer: Optimizer,
-        tally: Tally,
-    ):
-        self.loss = algorithm.loss
+    def __init__(self, layers: list[nn.Linear], loss: Loss, optimizer: Optimizer, tally: Tally):
+        self.loss = loss
         self.tally = tally
         self.gradient = torch.zeros_like(optimizer.flat.values)
-        self._modules = list(network.modules())
         self._parameters = [each for layer in layers for each in (layer.weight, layer.bias)]
         views = optimizer.flat.like(self.gradient)
         places = {id(each): view for each, view in zip(optimizer.parameters, views, strict=True)}
         self._into = [places.get(id(each)) for each in self._parameters]
-
-    @property
-    def ready(self) -> bool:
-        """Whether none of the network's modules has hooks."""
-        return not any(_listened_to(module) for module in self._modules)
 
     def __call__(self, fetched: Fetched) -> Tensor:
         """The gradient of a batch, laid as the optimiser lays the parameters; under no_grad."""
@@ -306,16 +289,6 @@ def _pass_back(
             gradient = gradient.mm(parameters[2 * layer])
             # The state is after the ReLU, and not above zero where that let nothing through.
             gradient = _through_relu(gradient, states[layer], 0)
-
-
-def _listened_to(layer: nn.Module) -> bool:
-    """Whether a hook waits for the layer to be called."""
-    return bool(
-        layer._forward_hooks
-        or layer._forward_pre_hooks
-        or layer._backward_hooks
-        or layer._backward_pre_hooks
-    )
 
 
 WARM_UPS = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from labelproof.data.dataset import Dataset, Images
 from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
 from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
-from labelproof.training.batches import DeviceInputs, EpochPlan, Feed, Fetched, Labels
+from labelproof.training.batches import CHUNK, DeviceInputs, EpochPlan, Feed, Fetched, Labels
 from labelproof.training.execution import interrupts
 from labelproof.training.geometry import centre_box, choose_box
 
@@ -165,19 +165,22 @@ class _Decoder(data.Dataset[Any]):
                 box = centre_box(height, width, self.size)
             else:
                 box = choose_box(draws, height, width)
-            image = _resize(image, box, self.size)
+            image = resize_box(image, box, self.size)
         if image.shape != self.shape:
+            file = self.images.files[number] if isinstance(self.images, ImageFiles) else ""
+            named = f": {readable(file if isinstance(file, str) else file.name)}" if file else ""
             raise ValueError(
-                f"{_name(self.images, number)}: expected the first image's shape "
+                f"image {number}{named}: expected the first image's shape "
                 f"{_shape(self.shape)}, got {_shape(image.shape)}"
                 + ("" if self.size else "; bring all to one with --augmentation resized-crop:SIZE")
             )
         return image
 
 
-def _resize(
+def resize_box(
     image: NDArray[np.uint8], box: tuple[float, float, float, float], size: int
 ) -> NDArray[np.uint8]:
+    """Resize a box of an image `(H, W, C)` to a square, with Pillow's bilinear filter."""
     coloured = image.shape[2] == 3
     layers = [image] if coloured else image.transpose(2, 0, 1)
     resized = [
@@ -195,13 +198,6 @@ def _prepare_worker(_: int) -> None:
     # Ctrl-C reaches every process of the terminal; the parent decides. The loader itself sees to
     # one torch thread, and to an end when the parent is gone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _name(images: Images, number: int) -> str:
-    if not isinstance(images, ImageFiles):
-        return f"image {number}"
-    file = images.files[number]
-    return f"image {number}: {readable(file) if isinstance(file, str) else file.name}"
 
 
 def _shape(shape: tuple[int, ...]) -> str:
@@ -225,47 +221,51 @@ class StreamedSet(DeviceInputs):
         self, dataset: Dataset, device: torch.device, augmentation: Augmentation, *, workers: int
     ):
         super().__init__(dataset, device)
-        self.augmentation = augmentation
-        self.workers = workers
-        self._train = self._stream("train")
-        self._test = self._stream("test") if self.has_test else None
+        self.streams = {
+            name: StreamedImages(split.images, augmentation, workers=workers, device=device)
+            for name, split in dataset.splits.items()
+            if name in ("train", "test")
+        }
 
-    def test_batches(self, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """The test images in order, ready for a network; the crops are cut by the workers."""
-        if self._test is None:
-            return
-        yield from self._prepared(self._test.batches(range(len(self.dataset.test)), size))
-
-    def held_batches(self, held: Tensor, size: int, *, crop: int = 0) -> Iterator[Tensor]:
-        """Training images that are held out, as test images are given."""
-        yield from self._prepared(self._train.batches(held.cpu().numpy(), size))
-
-    def _prepared(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+    def evaluated(self, held: Tensor | None = None, *, crop: int = 0) -> Iterator[Tensor]:
+        """The test images, or the training images `held`; the crops are cut by the workers."""
+        if held is None:
+            batches = self.streams["test"].batches(range(len(self.dataset.test)), CHUNK)
+        else:
+            batches = self.streams["train"].batches(held.cpu().numpy(), CHUNK)
         for images in batches:
             on_device = images.to(self.device, non_blocking=True)
             yield prepare_images(on_device, mean=self.mean, std=self.std)
 
+    def feed(
+        self, augmentation: Augmentation, labels: Labels, size: int, dtype: torch.dtype
+    ) -> Feed:
+        """Gives a run its batches."""
+        return StreamedFeed(self, augmentation, labels, size, dtype)
+
     def close(self) -> None:
         """End the processes."""
-        self._train.close()
-        if self._test is not None:
-            self._test.close()
-
-    def _stream(self, split: str) -> StreamedImages:
-        images = self.dataset.splits[split].images
-        return StreamedImages(images, self.augmentation, workers=self.workers, device=self.device)
+        for stream in self.streams.values():
+            stream.close()
 
 
 class StreamedFeed(Feed):
     """Brings one batch after the other to a place on the device that stays the same."""
 
-    def __init__(self, images: StreamedSet, labels: Labels, size: int, dtype: torch.dtype):
-        super().__init__(images.augmentation, labels, dtype)
+    def __init__(
+        self,
+        images: StreamedSet,
+        augmentation: Augmentation,
+        labels: Labels,
+        size: int,
+        dtype: torch.dtype,
+    ):
+        super().__init__(augmentation, labels, dtype)
         self.images = images
-        device = images.device
-        self.pixels = torch.zeros((size, *images._train.shape), dtype=torch.uint8, device=device)
+        device, self.stream = images.device, images.streams["train"]
+        self.pixels = torch.zeros((size, *self.stream.shape), dtype=torch.uint8, device=device)
         self.indices = torch.zeros(size, dtype=torch.int64, device=device)
-        self.draws = torch.zeros(size, self.augmentation.num_draws, device=device)
+        self.draws = torch.zeros(size, augmentation.num_draws, device=device)
         self._arriving: Iterator[tuple[Tensor, Tensor, Tensor]] = iter(())
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
@@ -273,14 +273,13 @@ class StreamedFeed(Feed):
         done = sum(share.local for share in plan.steps[:start])
         sizes = [share.local for share in plan.steps[start:]]
         order, draws = plan.order[done:], plan.draws[done:]
-        images = self.images._train.batches(order.numpy(), sizes, draws=draws)
+        images = self.stream.batches(order.numpy(), sizes, draws=draws)
         self._arriving = zip(images, order.split(sizes), draws.split(sizes), strict=True)
 
     def stage(self) -> None:
         """Copy the next batch to its place."""
-        for mine, came in zip(
-            (self.pixels, self.indices, self.draws), next(self._arriving), strict=True
-        ):
+        places = (self.pixels, self.indices, self.draws)
+        for mine, came in zip(places, next(self._arriving), strict=True):
             mine[: len(came)].copy_(came, non_blocking=True)
 
     def fetch(self, size: int) -> Fetched:

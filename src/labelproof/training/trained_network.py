@@ -22,15 +22,15 @@ from labelproof.data.dataset import Images, Rows
 from labelproof.models.blend import BLEND, Blend
 from labelproof.models.text import format_network, is_factory, make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
-from labelproof.training.batches import standardize
+from labelproof.training.batches import CHUNK, standardize
 from labelproof.training.checkpoint import LaterFormatError, newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_device
 from labelproof.training.geometry import centre_box
-from labelproof.training.metrics import CHUNK, evaluating
+from labelproof.training.metrics import evaluating
 from labelproof.training.provenance import Description, read_description
 from labelproof.training.record import RunRecord, read_record
-from labelproof.training.streaming import StreamedImages
+from labelproof.training.streaming import StreamedImages, resize_box
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,8 @@ class TrainedNetwork:
     def logits(self, images: Images | Rows | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
         """The logits of `probabilities`, batch by batch."""
         if self.tabular:
-            yield from self._row_logits(images, batch_size)
+            for batch in self._rows(images).split(batch_size):
+                yield self._ask(batch)
             return
         if isinstance(images, Tensor):
             if images.dtype != torch.uint8:
@@ -107,7 +108,8 @@ class TrainedNetwork:
             for batch in stream.batches(range(len(images)), batch_size):
                 yield self._look(batch)
 
-    def _row_logits(self, rows: Any, batch_size: int) -> Iterator[Tensor]:
+    def _rows(self, rows: Any) -> Tensor:
+        """Rows in the network's numbers."""
         given = np.asarray(rows)
         (features,) = self.description.input_shape
         if given.ndim != 2 or given.shape[1] != features or given.dtype.kind != "f":
@@ -115,11 +117,7 @@ class TrainedNetwork:
                 f"rows: expected numbers of shape (N, {features}), as the run was trained on, got "
                 f"{given.dtype} of shape {given.shape}"
             )
-        mean, std = self.description.mean, self.description.std
-        with evaluating(self.network):
-            for start in range(0, len(given), batch_size):
-                batch = standardize(given[start : start + batch_size], mean=mean, std=std)
-                yield self.network(batch.to(self.device)).float().cpu()
+        return standardize(given, mean=self.description.mean, std=self.description.std)
 
     def fitted_probabilities(self, images: NDArray[np.uint8]) -> Tensor:
         """As `probabilities`, for a batch of outputs of `fit_image`."""
@@ -143,26 +141,24 @@ class TrainedNetwork:
             raise ValueError(f"image: expected ({channels}, H, W), got {image.shape}")
         if not self.description.crop and image.shape[1:] == (height, width):
             return image
-        picture = Image.fromarray(
-            image[0] if channels == 1 else np.ascontiguousarray(image.transpose(1, 2, 0))
-        )
-        bilinear = Image.Resampling.BILINEAR
-        if self.description.crop:
-            box = centre_box(image.shape[1], image.shape[2], self.description.crop)
-            fitted = picture.resize((width, height), bilinear, box=box, reducing_gap=2.0)
-        else:
-            fitted = ImageOps.fit(picture, (width, height), bilinear)
-        pixels = np.asarray(fitted)
-        return pixels[np.newaxis] if channels == 1 else pixels.transpose(2, 0, 1)
+        pixels = image.transpose(1, 2, 0)
+        if crop := self.description.crop:
+            box = centre_box(image.shape[1], image.shape[2], crop)
+            return resize_box(pixels, box, crop).transpose(2, 0, 1)
+        picture = Image.fromarray(image[0] if channels == 1 else np.ascontiguousarray(pixels))
+        fitted = np.asarray(ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR))
+        return fitted.reshape(height, width, channels).transpose(2, 0, 1)
 
     def _look(self, batch: Tensor) -> Tensor:
         """The logits of `(B, H, W, C)` uint8."""
         description = self.description
         mean = torch.tensor(description.mean, device=self.device)
         std = torch.tensor(description.std, device=self.device)
+        return self._ask(prepare_images(batch.to(self.device), mean=mean, std=std))
+
+    def _ask(self, inputs: Tensor) -> Tensor:
         with evaluating(self.network):
-            inputs = prepare_images(batch.to(self.device), mean=mean, std=std)
-            return self.network(inputs).float().cpu()
+            return self.network(inputs.to(self.device)).float().cpu()
 
     def _check(self, images: Images) -> None:
         channels, height, width = self.description.input_shape

@@ -24,10 +24,7 @@ from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import (
     DeviceInputs,
     EpochPlan,
-    Feed,
     Labels,
-    ResidentFeed,
-    ResidentInputs,
     Share,
     generator_for,
     plan_epoch,
@@ -40,9 +37,9 @@ from labelproof.training.execution import TYPES, Execution, resolve_precision
 from labelproof.training.kernels.convolution import default_convolution, use_convolution
 from labelproof.training.kernels.fusible import make_fusible
 from labelproof.training.metrics import (
-    CHUNK,
     DivergedError,
     Epoch,
+    Reading,
     Tally,
     count_predictions,
     epoch_metrics,
@@ -52,7 +49,6 @@ from labelproof.training.metrics import (
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
 from labelproof.training.step import GlobalChance, Recorder, Step, tuned
-from labelproof.training.streaming import StreamedFeed, StreamedSet
 
 
 def make_networks(
@@ -169,18 +165,16 @@ class Trainer:
         parts = self.algorithm.part_names(device, weighted=self.examples.weight is not None)
         self.tally = Tally(parts, dataset.num_classes, device)
         examples = self.examples
-        labels = Labels.on(device, examples.given, examples.clean, examples.weight)
-        self.feed: Feed
-        if isinstance(self.images, StreamedSet):
-            self.feed = StreamedFeed(
-                self.images, labels, configuration.batch_size, TYPES[precision]
-            )
-        else:
-            assert isinstance(self.images, ResidentInputs)  # noqa: S101
-            augmentation = parse_augmentation(configuration.augmentation)
-            self.feed = ResidentFeed(
-                self.images, augmentation, labels, len(examples.used), TYPES[precision]
-            )
+        given, clean, weight = (
+            None if array is None else torch.from_numpy(array).to(device)
+            for array in (examples.given, examples.clean, examples.weight)
+        )
+        assert given is not None  # noqa: S101
+        labels = Labels(given, given if clean is None else clean, weight)
+        augmentation = parse_augmentation(configuration.augmentation)
+        self.feed = self.images.feed(
+            augmentation, labels, configuration.batch_size, TYPES[precision]
+        )
         average = None
         if self.average is not None:
             mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
@@ -295,7 +289,7 @@ class Trainer:
                 self._evaluate()
             if self.execution.world_size > 1:
                 sum_tally(self.tally)
-            reading = self.tally.read()
+            reading = Reading(self.tally)
             self.algorithm.after_epoch(self.epoch)
             if self.execution.world_size > 1:
                 take_from_first(self.algorithm.buffers())
@@ -317,20 +311,19 @@ class Trainer:
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor that training changes, by name, as it lies in memory."""
-        found: dict[str, Tensor] = {}
         groups: dict[str, dict[str, Tensor]] = {
-            f"network{index}": network.state_dict() for index, network in enumerate(self.networks)
+            **{f"network{i}": each.state_dict() for i, each in enumerate(self.networks)},
+            "average": {} if self.average is None else self.average.state_dict(),
+            **{f"optimizer{i}": each.state for i, each in enumerate(self.optimizers)},
+            "feed": self.feed.state,
+            "tally": self.tally.state,
+            "algorithm": dict(self.algorithm.named_buffers()),
         }
-        if self.average is not None:
-            groups["average"] = self.average.state_dict()
-        for index, optimizer in enumerate(self.optimizers):
-            groups[f"optimizer{index}"] = optimizer.state
-        groups["feed"] = self.feed.state
-        groups["tally"] = self.tally.state
-        groups["algorithm"] = dict(self.algorithm.named_buffers())
-        for group, tensors in groups.items():
-            found |= {f"{group}.{name}": tensor.detach() for name, tensor in tensors.items()}
-        return found
+        return {
+            f"{group}.{name}": tensor.detach()
+            for group, tensors in groups.items()
+            for name, tensor in tensors.items()
+        }
 
     def checkpoint(self) -> Checkpoint:
         """Everything needed to resume, copied from the device.
@@ -342,15 +335,13 @@ class Trainer:
             torch.distributed.all_reduce(self.tally.sums)
             self._keep_sums_once()
         tensors = {name: tensor.to("cpu", copy=True) for name, tensor in self.tensors().items()}
-        values = {
-            "configuration": self.configuration.as_values(),
-            "epoch": self.epoch,
-            "step": self.step,
-        }
         tensors |= self._drawn()
         kept = [name for name in tensors if name.startswith(self._kept)]
         weights = {name.removeprefix(self._kept): tensors.pop(name) for name in kept}
-        return Checkpoint(weights, tensors, values)
+        place = {"epoch": self.epoch, "step": self.step}
+        return Checkpoint(
+            weights, tensors, {"configuration": self.configuration.as_values(), **place}
+        )
 
     @property
     def _kept(self) -> str:
@@ -435,11 +426,11 @@ class Trainer:
         )
         crop = self.description.crop
         if self.test_labels is not None:
-            counts = count(self.images.test_batches(CHUNK, crop=crop), self.test_labels)
+            counts = count(self.images.evaluated(crop=crop), self.test_labels)
             self.tally.correct.copy_(counts[0].sum())
         if len(self.held):
-            batches = self.images.held_batches(self.held, CHUNK, crop=crop)
-            self.tally.held.copy_(count(batches, self.held_labels))
+            held = self.images.evaluated(self.held, crop=crop)
+            self.tally.held.copy_(count(held, self.held_labels))
 
     def _on_stream(self) -> Any:
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)

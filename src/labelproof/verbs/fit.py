@@ -23,7 +23,7 @@ from labelproof.models.blend import BLEND
 from labelproof.models.pretrained import is_pretrained
 from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
-from labelproof.training.checkpoint import LaterFormatError, check_newest
+from labelproof.training.checkpoint import LaterFormatError, newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import StopRequest, choose_execution
@@ -455,7 +455,9 @@ def _check_whole(folder: Path) -> None:
     """Refuse a finished run whose files are damaged, which its record does not tell."""
     try:
         read_description(folder)
-        check_newest(folder / "checkpoint")
+        name, _, problems = newest_whole(folder / "checkpoint")
+        if problems or not name:
+            raise ValueError(problems[0] if problems else f"{folder}: there is no checkpoint")
         read_arrays(folder / PREDICTIONS, ["held"])
     except (ValueError, FileNotFoundError) as error:
         raise ValueError(
