@@ -23,7 +23,7 @@ from labelproof.training import (
     choose_examples,
     choose_execution,
 )
-from labelproof.training.distributed import launched, share_gradients, taking_part
+from labelproof.training.distributed import taking_part
 from labelproof.training.runner import train_runs
 
 
@@ -51,7 +51,6 @@ def train(job: Job, examples: Examples, execution: Execution, *, stop_after: int
             load=lambda _: examples,
             checkpoint_seconds=1e9,
             stop=stop,
-            wrap=share_gradients if launched() else None,
         )
         for event in events:
             # Only one process is told: the others have to hear of it from this one.

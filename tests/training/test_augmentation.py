@@ -17,7 +17,6 @@ from torch.testing import assert_close
 
 from labelproof.training.augmentation import (
     Augmentation,
-    augment_images,
     draw_augmentation,
     gather_images,
     jitter,
@@ -121,7 +120,9 @@ def test_a_batch_that_was_cut_before_is_finished_the_same(images: Tensor):
     whole = parse_augmentation("flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
     cut_too = parse_augmentation("resized-crop:5,flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
     index = torch.tensor([3, 1, 8])
-    ours = augment_images(images[index], drawn(cut_too, 20)[index], cut_too, mean=MEAN, std=STD)
+    ours = gather_images(
+        images[index], None, drawn(cut_too, 20)[index], cut_too, mean=MEAN, std=STD
+    )
     theirs = gather_images(images, index, drawn(whole, 20)[index], whole, mean=MEAN, std=STD)
     assert torch.equal(ours, theirs)
 
@@ -235,9 +236,9 @@ def test_what_is_refused_is_named():
     }.items():
         with pytest.raises(ValueError, match=f"^augmentation: .*{named}"):
             parse_augmentation(text)
-    for given_jitter in ((0.4, 0.4, 0.4), [0.4] * 4, 0.4):
+    for given_jitter in ((0.4, 0.4, 0.4), (0.4,) * 5):
         with pytest.raises(ValueError, match="jitter: expected four numbers"):
-            Augmentation(jitter=given_jitter)  # pyright: ignore[reportArgumentType]
+            Augmentation(jitter=given_jitter)
     with pytest.raises(TypeError, match="flip:"):
         Augmentation(flip=1)  # pyright: ignore[reportArgumentType]
 

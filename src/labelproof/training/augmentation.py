@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from labelproof.ranges import finite, flag, whole, within
+from labelproof.ranges import flag, whole, within
 from labelproof.text import parse_form
 from labelproof.training.geometry import (
     ATTEMPTS,
@@ -61,19 +61,21 @@ class Augmentation:
     jitter: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        strengths = self.jitter
-        if not isinstance(strengths, tuple) or len(strengths) != 4:
+        *strengths, hue = self.jitter
+        if len(strengths) != 3:
             raise ValueError(
                 "jitter: expected four numbers (brightness, contrast, saturation, hue), "
-                f"got {strengths!r}"
+                f"got {self.jitter!r}"
             )
-        hue = within("jitter's hue", strengths[3], 0, 0.5)
         checked = {
             "crop": whole("crop", self.crop, 0),
             "flip": flag("flip", self.flip),
             "rotation": within("rotation", self.rotation, 0, 180),
-            "resized_crop": whole("resized_crop", self.resized_crop, 0),
-            "jitter": (*(within("jitter", number, 0) for number in strengths[:3]), hue),
+            "resized_crop": whole("resized-crop", self.resized_crop, 0),
+            "jitter": (
+                *(within("jitter", number, 0) for number in strengths),
+                within("jitter's hue", hue, 0, 0.5),
+            ),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -134,13 +136,13 @@ def parse_augmentation(text: str) -> Augmentation:
         word = form.partition(":")[0]
         if word in given:
             raise ValueError(f"augmentation: expected {word} once, got it again in {text!r}")
-        given[word] = [finite(f"augmentation: {word}", value) for value in values.values()]
+        given[word] = list(values.values())
     try:
         return Augmentation(
-            crop=whole("crop", given.get("crop", [0])[0], 0),
+            crop=given.get("crop", [0])[0],  # pyright: ignore[reportArgumentType]
             flip="flip" in given,
             rotation=given.get("rotation", [0.0])[0],
-            resized_crop=whole("resized-crop", given.get("resized-crop", [0])[0], 0),
+            resized_crop=given.get("resized-crop", [0])[0],  # pyright: ignore[reportArgumentType]
             jitter=tuple(given.get("jitter", [0.0] * 4)),  # pyright: ignore[reportArgumentType]
         )
     except ValueError as error:
@@ -198,7 +200,7 @@ def draw_augmentation(augmentation: Augmentation, count: int, generator: torch.G
 
 def gather_images(
     images: Tensor,
-    index: Tensor,
+    index: Tensor | None,
     draws: Tensor,
     augmentation: Augmentation,
     *,
@@ -213,7 +215,8 @@ def gather_images(
 
     Args:
         images: All of them, `(N, H, W, C)`, uint8.
-        index: Which ones, `(B)`, int64.
+        index: Which ones, `(B)`, int64; `None` for a batch whose resized crops are cut already, as
+            `StreamedImages` gives it.
         draws: Their rows of `draw_augmentation`, `(B, K)`.
         augmentation: What the draws were made for.
         mean: Of each channel, scaled to 0..1: `(C)`, float32, on the images' device.
@@ -235,47 +238,25 @@ def gather_images(
         tensor([30., 20., 10.])
     """
     columns = augmentation.columns
-    if "resized_crop" not in columns:
-        pixels = _gather(images, index, draws, columns)
-        return _finish(pixels, draws, augmentation, mean, std, dtype)
-    boxes = choose_boxes(draws[:, columns["resized_crop"]], images.shape[1], images.shape[2])
-    cut = resample(images.index_select(0, index), boxes, augmentation.resized_crop)
-    return augment_images(cut, draws, augmentation, mean=mean, std=std, dtype=dtype)
-
-
-def augment_images(
-    images: Tensor,
-    draws: Tensor,
-    augmentation: Augmentation,
-    *,
-    mean: Tensor,
-    std: Tensor,
-    dtype: torch.dtype = torch.float32,
-) -> Tensor:
-    """Augment and normalise a batch whose resized crops, if any, are cut already.
-
-    Args:
-        images: The batch, `(B, H, W, C)`, uint8, as `StreamedImages` gives it.
-        draws: Its rows of `draw_augmentation`, `(B, K)`, with the columns of all steps.
-        augmentation: What the draws were made for.
-        mean: See `gather_images`.
-        std: See `gather_images`.
-        dtype: Of the result.
-
-    Returns:
-        `(B, C, H, W)` in the memory format channels last.
-
-    Example:
-        >>> images = torch.zeros(2, 4, 4, 1, dtype=torch.uint8)
-        >>> none, one = Augmentation(), torch.ones(1)
-        >>> augment_images(images, torch.empty(2, 0), none, mean=one, std=one).shape
-        torch.Size([2, 1, 4, 4])
-    """
-    columns = augmentation.columns
-    if columns.keys() & {"crop", "flip", "rotation"}:
-        index = torch.arange(images.shape[0], device=images.device)
-        images = _gather(images, index, draws, columns)
-    return _finish(images, draws, augmentation, mean, std, dtype)
+    if index is not None and "resized_crop" in columns:
+        boxes = choose_boxes(draws[:, columns["resized_crop"]], images.shape[1], images.shape[2])
+        images = resample(images.index_select(0, index), boxes, augmentation.resized_crop)
+        index = None
+    shift, mirror, turn = (
+        draws[:, columns[name]] if name in columns else None
+        for name in ("crop", "flip", "rotation")
+    )
+    if shift is not None or mirror is not None or turn is not None:
+        if index is None:
+            index = torch.arange(images.shape[0], device=images.device)
+        images = _move(images, index, shift=shift, mirror=mirror, turn=turn)
+    elif index is not None:
+        images = images.index_select(0, index)
+    if not any(augmentation.jitter):
+        return _normalise(images, 1 / (255 * std), mean / std, dtype)
+    factors = draws[:, columns["jitter"]]
+    coloured = jitter(images.to(torch.float32) / 255, factors, strengths=augmentation.jitter)
+    return _normalise(coloured, 1 / std, mean / std, dtype)
 
 
 def prepare_images(
@@ -311,14 +292,15 @@ def prepare_images(
     return _normalise(images, 1 / (255 * std), mean / std, dtype)
 
 
-def _gather(images: Tensor, index: Tensor, draws: Tensor, columns: dict[str, slice]) -> Tensor:
+def _move(
+    images: Tensor,
+    index: Tensor,
+    *,
+    shift: Tensor | None,
+    mirror: Tensor | None,
+    turn: Tensor | None,
+) -> Tensor:
     """Crop, flip and rotate, `(B, H, W, C)` uint8."""
-    shift, mirror, turn = (
-        draws[:, columns[name]] if name in columns else None
-        for name in ("crop", "flip", "rotation")
-    )
-    if shift is None and mirror is None and turn is None:
-        return images.index_select(0, index)
     _, height, width, channels = images.shape
     pixel, inside = trace_pixels(height, width, shift=shift, mirror=mirror, turn=turn)
     # A resident set may have more than 2**31 pixels, while one image does not.
@@ -326,21 +308,6 @@ def _gather(images: Tensor, index: Tensor, draws: Tensor, columns: dict[str, sli
     found = images.view(-1, channels).index_select(0, place.view(-1)).view(*place.shape, channels)
     # Black before normalising, as if the image had been padded in its file.
     return found if inside is None else found * inside.to(torch.uint8).unsqueeze(-1)
-
-
-def _finish(
-    images: Tensor,
-    draws: Tensor,
-    augmentation: Augmentation,
-    mean: Tensor,
-    std: Tensor,
-    dtype: torch.dtype,
-) -> Tensor:
-    if not any(augmentation.jitter):
-        return _normalise(images, 1 / (255 * std), mean / std, dtype)
-    factors = draws[:, augmentation.columns["jitter"]]
-    coloured = jitter(images.to(torch.float32) / 255, factors, strengths=augmentation.jitter)
-    return _normalise(coloured, 1 / std, mean / std, dtype)
 
 
 def _normalise(images: Tensor, scale: Tensor, offset: Tensor, dtype: torch.dtype) -> Tensor:
@@ -395,47 +362,27 @@ def jitter(images: Tensor, factors: Tensor, *, strengths: tuple[float, ...]) -> 
             f"images: colours can be changed where there are 1 or 3 channels, "
             f"got {images.shape[-1]}; leave jitter out of the augmentation"
         )
-    changes = (change_brightness, change_contrast, change_saturation, change_hue)
+    changes = (_change_brightness, _change_contrast, _change_saturation, _turn_hue)
     for position, (change, strength) in enumerate(zip(changes, strengths, strict=True)):
         if strength:
             images = change(images, factors[:, position].view(-1, 1, 1, 1))
     return images
 
 
-def change_brightness(images: Tensor, factor: Tensor) -> Tensor:
-    """Multiply all channels: 0 is black, 1 the image.
-
-    >>> change_brightness(torch.tensor([0.25, 0.75]), torch.tensor(2.0))
-    tensor([0.5000, 1.0000])
-    """
+def _change_brightness(images: Tensor, factor: Tensor) -> Tensor:
     return (images * factor).clamp(0, 1)
 
 
-def change_contrast(images: Tensor, factor: Tensor) -> Tensor:
-    """Move away from the image's mean grey, or towards it: 0 is that grey, 1 the image.
-
-    >>> pair = torch.tensor([0.25, 0.75]).view(1, 1, 2, 1)
-    >>> change_contrast(pair, torch.tensor(0.5)).flatten()
-    tensor([0.3750, 0.6250])
-    """
+def _change_contrast(images: Tensor, factor: Tensor) -> Tensor:
     return _blend(images, _grey(images).mean(dim=(1, 2), keepdim=True), factor)
 
 
-def change_saturation(images: Tensor, factor: Tensor) -> Tensor:
-    """Move each pixel away from its grey, or towards it: 0 is a grey image, 1 the image.
-
-    >>> change_saturation(torch.tensor([1.0, 0.0, 0.0]), torch.tensor(0.0))
-    tensor([0.2989, 0.2989, 0.2989])
-    """
+def _change_saturation(images: Tensor, factor: Tensor) -> Tensor:
     return _blend(images, _grey(images), factor)
 
 
-def change_hue(images: Tensor, turn: Tensor) -> Tensor:
-    """Turn hues by a part of the circle, keeping lightest and darkest channel as values.
-
-    >>> change_hue(torch.tensor([1.0, 0.0, 0.5]), torch.tensor(1 / 3))
-    tensor([0.5000, 1.0000, 0.0000])
-    """
+def _turn_hue(images: Tensor, turn: Tensor) -> Tensor:
+    """Turn hues by a part of the circle, keeping lightest and darkest channel as values."""
     if images.shape[-1] == 1:
         return images
     red, green, blue = images.unbind(-1)
@@ -449,7 +396,7 @@ def change_hue(images: Tensor, turn: Tensor) -> Tensor:
         (green - blue) / divisor,
         torch.where(highest == green, 2 + (blue - red) / divisor, 4 + (red - green) / divisor),
     )
-    hue = hue + 6 * (turn.squeeze(-1) if turn.ndim else turn)
+    hue = hue + 6 * turn.squeeze(-1)
     # Around the circle of sixths, a channel is full for two, empty for two, and linear between;
     # red, green and blue differ in where they start.
     channels: list[Tensor] = []

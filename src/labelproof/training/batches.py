@@ -125,13 +125,7 @@ class Labels(NamedTuple):
 
 
 class Feed(ABC):
-    """Gives a step its batch.
-
-    Args:
-        augmentation: Of the training images.
-        labels: Of all training examples.
-        dtype: In which the network takes its inputs.
-    """
+    """Gives a step its batch."""
 
     def __init__(self, augmentation: Augmentation, labels: Labels, dtype: torch.dtype):
         self.augmentation = augmentation
@@ -160,12 +154,7 @@ CHUNK = 500
 
 
 class DeviceInputs(ABC):
-    """A dataset's images, or the rows of a table, as a device gets at them.
-
-    Args:
-        dataset: Training and test inputs.
-        device: Where they go.
-    """
+    """A dataset's images, or the rows of a table, as a device gets at them."""
 
     resident: ClassVar[bool]
     """Whether all of them lie on the device, so that no step waits for the host."""
@@ -199,10 +188,6 @@ class ResidentInputs(DeviceInputs):
     """A dataset's images or rows that all lie on a device, shared by all runs there.
 
     Images are augmented and normalised batch by batch; rows are standardised once for all.
-
-    Args:
-        dataset: Training and test inputs, as arrays.
-        device: Where they go.
     """
 
     resident = True
@@ -235,14 +220,7 @@ class ResidentInputs(DeviceInputs):
 
 
 class ResidentFeed(Feed):
-    """Batches out of inputs that lie on the device.
-
-    Args:
-        inputs: All of them.
-        augmentation: Of images; rows have none.
-        labels: Of all training examples.
-        dtype: In which the network takes its inputs.
-    """
+    """Batches out of inputs that lie on the device."""
 
     def __init__(
         self,

@@ -126,18 +126,11 @@ def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Check
 def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
     """The newest whole checkpoint with its name, and what is wrong with those after it.
 
-    Args:
-        folder: Where the checkpoints are.
-
     Returns:
         An empty name and `None` if no checkpoint is whole.
 
     Raises:
         LaterFormatError: The checkpoint is of another version of labelproof.
-
-    Example:
-        >>> newest_whole(getfixture("tmp_path"))
-        ('', None, [])
     """
     problems: list[str] = []
     for name, path in sorted(_checkpoints(folder).items(), reverse=True):
@@ -199,15 +192,12 @@ def _checkpoints(folder: Path) -> dict[str, Path]:
 
 def _to_bytes(checkpoint: Checkpoint) -> bytes:
     """In memory, because safetensors' own writer hides the system's error."""
-    packed: dict[str, Tensor] = {}
-    taken: set[int] = set()
-    for prefix, named in ((_WEIGHTS, checkpoint.weights), (_STATE, checkpoint.state)):
-        for name, tensor in named.items():
-            own = tensor.detach().cpu().contiguous().resolve_neg()
-            if own.untyped_storage().data_ptr() in taken:  # the format has no shared memory
-                own = own.clone()
-            taken.add(own.untyped_storage().data_ptr())
-            packed[prefix + name] = own
+    # Cloned, because the format has no shared memory.
+    packed = {
+        prefix + name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for prefix, named in ((_WEIGHTS, checkpoint.weights), (_STATE, checkpoint.state))
+        for name, tensor in named.items()
+    }
     document = {"format": _FORMAT, "values": checkpoint.values}
     text = json.dumps(document | {"sha256": _digest(packed, document)})
     return save(packed, metadata={_KEY: text})

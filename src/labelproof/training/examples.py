@@ -105,11 +105,6 @@ def balanced_weights(
 ) -> NDArray[np.float32]:
     """Weights of a mean of 1 that make every class count the same, by the labels as they are given.
 
-    Args:
-        labels: Of all training examples, `(N)`.
-        used: Which of them are learned from.
-        num_classes: Number of classes.
-
     Example:
         >>> balanced_weights(np.array([0, 0, 0, 1]), np.arange(4), num_classes=2)
         array([0.6666667, 0.6666667, 0.6666667, 2.       ], dtype=float32)

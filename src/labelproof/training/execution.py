@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import torch
@@ -100,7 +100,6 @@ def choose_execution(
     device: str = "auto",
     *,
     compile: bool | None = None,
-    record: bool | None = None,
     workers: int | None = None,
 ) -> Execution:
     """Choose how to run on a device; on CUDA, compiled and recorded by default.
@@ -108,7 +107,6 @@ def choose_execution(
     Args:
         device: `auto`, or a device's name.
         compile: Whether to compile.
-        record: Whether to record steps as graphs.
         workers: Processes that decode images which do not lie in memory; one for each core, at most
             16, unless told otherwise.
     """
@@ -118,12 +116,10 @@ def choose_execution(
         os.environ.setdefault(_QUEUES, "32")
     chosen = choose_device(device)
     fast = chosen.type == "cuda"
-    if record and not fast:
-        raise ValueError(f"record: steps are recorded on CUDA only, got {chosen}")
     return Execution(
         chosen,
         compile=fast if compile is None else compile,
-        record=fast if record is None else record,
+        record=fast,
         workers=min(os.cpu_count() or 1, 16) if workers is None else whole("workers", workers, 0),
     )
 
@@ -171,12 +167,7 @@ class StopRequest:
                 self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # pyright: ignore[reportArgumentType]
 

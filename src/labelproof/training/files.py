@@ -38,11 +38,6 @@ def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
     A file that exists keeps its permissions, and a symbolic link keeps its target. A pipe, a device
     or an open file such as `/dev/stdout` is written to directly.
 
-    Args:
-        path: The file.
-        text: Its content.
-        make_parents: Whether missing parent folders are made.
-
     Raises:
         OSError: The file cannot be written; if the disk is full, the message names the file.
 
@@ -118,12 +113,6 @@ def read_json(path: Path) -> Any:
     Raises:
         OSError: The file cannot be read.
         ValueError: It is not JSON, not UTF-8, or nested too deeply.
-
-    Example:
-        >>> file = getfixture("tmp_path") / "model.json"
-        >>> _ = file.write_text('{"network": "cnn4"}')
-        >>> read_json(file)
-        {'network': 'cnn4'}
     """
     try:
         return json.loads(path.read_bytes())

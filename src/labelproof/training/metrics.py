@@ -43,13 +43,7 @@ class Counted(NamedTuple):
 
 
 class Tally:
-    """Sums over an epoch's examples, the number of steps, and the first step that went wrong.
-
-    Args:
-        parts: Names of the parts of the loss.
-        num_classes: Number of classes.
-        device: Where the steps run.
-    """
+    """Sums over an epoch's examples, the number of steps, and the first step that went wrong."""
 
     def __init__(self, parts: Sequence[str], num_classes: int, device: torch.device):
         self.names = ("train_loss", *parts, *MEMORY, *SEEN)
@@ -74,14 +68,7 @@ class Tally:
     def add(
         self, loss: Tensor, parts: Mapping[str, Tensor], logits: Tensor, fetched: Fetched
     ) -> None:
-        """Add one step.
-
-        Args:
-            loss: Its loss, a mean over the networks.
-            parts: Those of the loss.
-            logits: What the first network says, `(B, C)`.
-            fetched: The examples.
-        """
+        """Add one step."""
         means = torch.stack([loss, *parts.values()])
         counts, kind = count_fitted(logits.argmax(dim=1), fetched), self.sums.dtype
         self.sums += torch.cat([means.to(kind) * len(logits), counts.to(kind)])
@@ -164,11 +151,6 @@ def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[s
 
 def epoch_metrics(epoch: Epoch, counted: Counted, examples: Examples) -> dict[str, float]:
     """An epoch's line in the log.
-
-    Args:
-        epoch: The epoch.
-        counted: What the tally summed up.
-        examples: Where the labels came from.
 
     Returns:
         Means over the examples as they passed, accuracies in percent, the schedules, and, where

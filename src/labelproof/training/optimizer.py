@@ -73,9 +73,6 @@ def adamw(
 class FlatParameters:
     """A network's trainable parameters, laid side by side in one tensor.
 
-    Args:
-        network: Its parameters become views of the tensor; their names, shapes and values stay.
-
     Example:
         >>> network = nn.Linear(2, 1)
         >>> flat = FlatParameters(network)

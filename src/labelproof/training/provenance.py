@@ -213,10 +213,6 @@ class OtherDataError(ValueError):
 def mark_data(configuration: Configuration, examples: Examples) -> str:
     """The fingerprint of what a run learns from.
 
-    Args:
-        configuration: Of the run.
-        examples: Its examples.
-
     Example:
         >>> from labelproof.data import load_digits
         >>> from labelproof.training.examples import choose_examples
@@ -281,17 +277,8 @@ def note_data(folder: Path, fingerprint: str) -> None:
 def read_note(folder: Path) -> str | None:
     """The fingerprint that `note_data` noted; `None` where an earlier version noted nothing.
 
-    Args:
-        folder: The run's.
-
     Raises:
         ValueError: The note is damaged.
-
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> note_data(folder, "27d1")
-        >>> read_note(folder)
-        '27d1'
     """
     path = folder / BEGUN_ON
     try:

@@ -82,11 +82,7 @@ class RunRecord:
 
 
 def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
-    """The record of a finished run, or `None` if there is no readable one.
-
-    Args:
-        run: The run's folder.
-    """
+    """The record of a finished run, or `None` if there is no readable one."""
     try:
         return read_fields(RunRecord, read_json(Path(run) / RECORD))
     except (OSError, ValueError, TypeError):
@@ -105,11 +101,7 @@ def sizes(dataset: Dataset) -> dict[str, int]:
 
 
 def versions(device: torch.device | None = None) -> dict[str, str]:
-    """What decides a number besides the configuration: software and machine.
-
-    Args:
-        device: Where the run was; a CUDA device is named.
-    """
+    """What decides a number besides the configuration: software and machine."""
     hardware = {}
     if device is not None and device.type == "cuda":
         hardware = {"device": torch.cuda.get_device_name(device), "cuda": str(torch.version.cuda)}

@@ -81,11 +81,7 @@ class History:
 
 
 class RunFolder:
-    """The files of one run.
-
-    Args:
-        path: The folder; made when something is written.
-    """
+    """The files of one run."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -110,11 +106,6 @@ class RunFolder:
         self, run: Trainer, *, on_problem: Callable[[str], None], writes: bool = True
     ) -> History:
         """Restore a run from its last checkpoint, if there is one, and return its history.
-
-        Args:
-            run: It is changed in place.
-            on_problem: Called with a sentence for each damaged checkpoint.
-            writes: Whether this process is the one that writes.
 
         Raises:
             OtherConfigurationError: The checkpoint is of another configuration.

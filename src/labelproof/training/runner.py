@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import parse_augmentation
@@ -72,26 +71,17 @@ class Event:
 _LARGEST_COPY = 8 << 30
 """On the CPU a resident set is a copy of the array, in the order the network reads it."""
 
-_SHARE_OF_CHECKPOINTS = 0.01
-"""Of a run's time."""
-
 
 class ActiveRun:
-    """A job being trained: its run, its folder, and epochs whose sums the device still computes.
-
-    Args:
-        job: What is to be done.
-        execution: On which device, and how.
-        checkpoint_seconds: Time between two checkpoints.
-    """
+    """A job being trained: its run, its folder, and epochs whose sums the device still computes."""
 
     def __init__(self, job: Job, execution: Execution, checkpoint_seconds: float):
         self.job = job
         self.execution = execution
         self.checkpoint_seconds = checkpoint_seconds
         self.wait = checkpoint_seconds
-        self.writes = job.folder is not None and execution.rank == 0
         self.folder = RunFolder(job.folder) if job.folder is not None else None
+        self.writer = self.folder if execution.rank == 0 else None
         self.held = ExitStack()
         self.history = History()
         self.pending: deque[Any] = deque()
@@ -103,20 +93,14 @@ class ActiveRun:
         self,
         load: Callable[[Configuration], Examples],
         resident: dict[str, DeviceInputs],
-        wrap: Callable[[nn.Module], nn.Module] | None,
     ) -> Iterator[Event]:
         """Load, prepare, and restore the last checkpoint.
-
-        Args:
-            load: Gives the examples of a configuration.
-            resident: Images that lie on the device already, by the data's name; it is added to.
-            wrap: See `Trainer`.
 
         Raises:
             OtherDataError: The folder holds a run on other data.
         """
-        if self.folder is not None and self.writes:
-            self.held.enter_context(owning(self.folder.path))
+        if self.writer is not None:
+            self.held.enter_context(owning(self.writer.path))
         self.examples = examples = load(self.job.configuration)
         if self.folder is not None:
             refuse_other_data(self.folder.path, lambda: self.mark)
@@ -126,20 +110,19 @@ class ActiveRun:
             resident[data] = images
         else:
             self.held.callback(images.close)
-        self.run = Trainer(self.job.configuration, examples, images, self.execution, wrap=wrap)
+        self.run = Trainer(self.job.configuration, examples, images, self.execution)
         self.held.callback(self.run.release)
         self.run.prepare()
         notices: list[str] = []
         if self.folder is not None:
-            self.history = self.folder.resume(
-                self.run, on_problem=notices.append, writes=self.writes
-            )
-            if self.writes and not self.history.metrics and self.run.step == 0:
-                self.folder.start(self.run.description)
-            if self.writes:
-                # Not before: what cannot be trained at all must not stand in a folder's way. And
-                # not after, since from here on there may be a checkpoint.
-                note_data(self.folder.path, self.mark)
+            writes = self.writer is not None
+            self.history = self.folder.resume(self.run, on_problem=notices.append, writes=writes)
+        if self.writer is not None:
+            if not self.history.metrics and self.run.step == 0:
+                self.writer.start(self.run.description)
+            # Not before: what cannot be trained at all must not stand in a folder's way. And not
+            # after, since from here on there may be a checkpoint.
+            note_data(self.writer.path, self.mark)
         for notice in notices:
             yield Event(self.job, "notice", notice)
         yield Event(self.job, "started", self.run.epoch)
@@ -236,7 +219,10 @@ class ActiveRun:
 
     def _fail(self, error: DivergedError) -> Event:
         self.close()
-        return Event(self.job, "failed", DivergedError(f"{error}{self._kept()}"))
+        kept = ""
+        if self.folder is not None and self.folder.checkpoints.is_dir():
+            kept = f"; the last good state is kept in {self.folder.checkpoints}"
+        return Event(self.job, "failed", DivergedError(f"{error}{kept}"))
 
     def _bring(self, dataset: Dataset) -> DeviceInputs:
         """The images, on the device where they fit and from their files where they do not."""
@@ -259,19 +245,19 @@ class ActiveRun:
             }
             self.history.metrics.append(metrics)
             self.history.timing.append(timing)
-            if self.folder is not None and self.writes:
-                self.folder.add(metrics, timing)
+            if self.writer is not None:
+                self.writer.add(metrics, timing)
             yield Event(self.job, "epoch", metrics | timing)
 
     def _save(self) -> None:
         begun = time.perf_counter()
         self.history.begun = begun - self.clock if self.run.step else 0.0
         # In the middle of an epoch all processes have something to give to a checkpoint.
-        if self.folder is not None and (self.writes or self.run.step):
+        if self.writer is not None or (self.folder is not None and self.run.step):
             checkpoint = self.run.checkpoint()
             self.run.refuse_unsound()
-            if self.writes:
-                self.folder.save(checkpoint, self.history)
+            if self.writer is not None:
+                self.writer.save(checkpoint, self.history)
         self.saved = time.perf_counter()
         self.wait = time_to_next(self.checkpoint_seconds, self.saved - begun)
 
@@ -287,9 +273,9 @@ class ActiveRun:
             versions=versions(self.execution.device),
             data=sizes(run.examples.dataset) | {"fingerprint": self.mark},
         )
-        if self.folder is not None and self.writes:
+        if self.writer is not None:
             self._save()
-            self.folder.finish(record, self._predictions())
+            self.writer.finish(record, self._predictions())
         self.close()
         yield Event(self.job, "finished", record)
 
@@ -307,11 +293,6 @@ class ActiveRun:
             found["held"] = examples.held
         return found
 
-    def _kept(self) -> str:
-        if self.folder is None or not self.folder.checkpoints.is_dir():
-            return ""
-        return f"; the last good state is kept in {self.folder.checkpoints}"
-
 
 def time_to_next(wanted: float, taken: float) -> float:
     """Seconds to the next checkpoint: longer than wanted where one takes long itself.
@@ -319,25 +300,18 @@ def time_to_next(wanted: float, taken: float) -> float:
     On a GPU a checkpoint of a large network takes more than half a second, in which the device and
     all runs beside it wait. It may take one hundredth of the time; 0 asks for one after
     every epoch and gets it.
-
-    Args:
-        wanted: Seconds between two checkpoints.
-        taken: Seconds that the last one took.
-
-    >>> time_to_next(30, 0.01), time_to_next(30, 0.6), time_to_next(0, 0.6)
-    (30, 60.0, 0)
     """
-    return max(wanted, taken / _SHARE_OF_CHECKPOINTS) if wanted else wanted
+    return max(wanted, 100 * taken) if wanted else wanted
 
 
 def fits(dataset: Dataset, device: torch.device) -> bool:
     """Whether a dataset's images are all in memory and leave half of the device free."""
-    splits = [dataset.splits[name].images for name in ("train", "test") if name in dataset.splits]
     size = 0
-    for images in splits:
-        if not isinstance(images, np.ndarray):
-            return False
-        size += images.nbytes
+    for name, split in dataset.splits.items():
+        if name in ("train", "test"):
+            if not isinstance(split.images, np.ndarray):
+                return False
+            size += split.images.nbytes
     if device.type != "cuda":
         return size <= _LARGEST_COPY
     return 2 * size <= torch.cuda.mem_get_info(device)[0]
@@ -359,7 +333,6 @@ def train_runs(
     checkpoint_seconds: float = 30.0,
     stop: StopRequest | None = None,
     give_up: Callable[[Event], bool] | None = None,
-    wrap: Callable[[nn.Module], nn.Module] | None = None,
 ) -> Iterator[Event]:
     """Train all jobs, and yield events as they happen.
 
@@ -372,7 +345,6 @@ def train_runs(
         stop: Checked between steps; when set, every run is saved.
         give_up: Called with each epoch's event; if it returns true, the run is abandoned and
             the next one starts.
-        wrap: See `Trainer`.
 
     Raises:
         DeviceMemoryError: The device's memory is too small.
@@ -397,7 +369,7 @@ def train_runs(
                 if job is not None:
                     run = ActiveRun(job, execution, checkpoint_seconds)
                     active.append(run)
-                    yield from run.start(load, resident, wrap)
+                    yield from run.start(load, resident)
             for run in [] if stopping else active:
                 hopeless = False
                 for event in () if run.over else run.advance():

@@ -184,15 +184,7 @@ _through_relu = torch.ops.aten.threshold_backward.default
 def make_direct(
     network: nn.Module, algorithm: Algorithm, optimizer: Optimizer, feed: Feed, tally: Tally
 ) -> Direct | None:
-    """The direct way for a run in float32 on the CPU; `None` where its gradient has to be traced.
-
-    Args:
-        network: What learns.
-        algorithm: What is minimised.
-        optimizer: Of the network's parameters.
-        feed: Gives the batches.
-        tally: Takes note of the steps.
-    """
+    """For a run in float32 on the CPU; `None` where its gradient has to be traced."""
     if type(network) is not MLP or type(algorithm) is not Supervised:
         return None
     layers = [each for each in network.modules() if isinstance(each, nn.Linear)]
@@ -214,12 +206,6 @@ class Direct:
     hundred units, making it and walking back through it is half of a step. Where the network is
     linear layers with ReLU between and the loss sees one label's probability, both gradients are a
     few lines: a step is 1.5 to 2 times as fast (`benchmarks/rows.py`).
-
-    Args:
-        layers: The linear ones of the network.
-        loss: What is minimised.
-        optimizer: Of the network's parameters.
-        tally: Takes note of the steps.
     """
 
     def __init__(self, layers: list[nn.Linear], loss: Loss, optimizer: Optimizer, tally: Tally):
@@ -367,10 +353,6 @@ class GlobalChance:
 
     Dropout takes no generator. The global state is lent to a run for the length of a step and put
     back, so that runs side by side do not move each other's, nor the program's.
-
-    Args:
-        device: Where the network runs.
-        used: Whether anything draws; if not, nothing is done.
 
     Example:
         >>> chance = GlobalChance(torch.device("cpu"), used=True)

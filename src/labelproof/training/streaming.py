@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from labelproof.data.dataset import Dataset, Images
 from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
-from labelproof.training.augmentation import Augmentation, augment_images, prepare_images
+from labelproof.training.augmentation import Augmentation, gather_images, prepare_images
 from labelproof.training.batches import CHUNK, DeviceInputs, EpochPlan, Feed, Fetched, Labels
 from labelproof.training.execution import interrupts
 from labelproof.training.geometry import centre_box, choose_box
@@ -31,7 +31,7 @@ class StreamedImages:
     order and draws are sent to them. They start without what this process has, so a GPU in use here
     does not matter, and end when it ends. An array needs no decoding and no processes.
 
-    What comes out is what `augment_images` takes for training and `prepare_images` for evaluation.
+    What comes out is what `gather_images` takes for training and `prepare_images` for evaluation.
 
     Args:
         images: A lazy source, which must be possible to send to other processes, or an array
@@ -206,14 +206,7 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 class StreamedSet(DeviceInputs):
-    """A dataset whose images are copied to the device batch by batch.
-
-    Args:
-        dataset: Its images are decoded lazily, or are too many for the device.
-        device: Where the batches go.
-        augmentation: Of the training images; with a resized crop all are brought to its size.
-        workers: Processes that decode.
-    """
+    """A dataset whose images are copied to the device batch by batch."""
 
     resident = False
 
@@ -285,8 +278,9 @@ class StreamedFeed(Feed):
     def fetch(self, size: int) -> Fetched:
         """The `size` examples that were staged."""
         indices = self.indices[:size]
-        inputs = augment_images(
+        inputs = gather_images(
             self.pixels[:size],
+            None,
             self.draws[:size],
             self.augmentation,
             mean=self.images.mean,

@@ -97,8 +97,6 @@ class TrainedNetwork:
                 yield self._ask(batch)
             return
         if isinstance(images, Tensor):
-            if images.dtype != torch.uint8:
-                raise ValueError(f"images: expected uint8 pixels, got {images.dtype}")
             images = images.cpu().numpy()
         if not len(images):
             return

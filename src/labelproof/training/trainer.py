@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
@@ -31,7 +31,7 @@ from labelproof.training.batches import (
 )
 from labelproof.training.checkpoint import Checkpoint, can_draw_on, refuse_misfit
 from labelproof.training.configuration import Configuration
-from labelproof.training.distributed import sum_tally, take_from_first
+from labelproof.training.distributed import share_gradients, sum_tally, take_from_first
 from labelproof.training.examples import Examples
 from labelproof.training.execution import TYPES, Execution, resolve_precision
 from labelproof.training.kernels.convolution import default_convolution, use_convolution
@@ -54,14 +54,7 @@ from labelproof.training.step import GlobalChance, Recorder, Step, tuned
 def make_networks(
     configuration: Configuration, description: Description, execution: Execution, count: int
 ) -> list[nn.Module]:
-    """Networks with initial weights of their own, on the device, in the form that is fastest there.
-
-    Args:
-        configuration: Its network, seed and precision are read.
-        description: Shapes of inputs and outputs.
-        execution: The device, and which convolutions to use.
-        count: How many; they differ in their weights.
-    """
+    """Networks that differ in their initial weights, in the form that is fastest on the device."""
     device = execution.device
     convolution = execution.convolution or default_convolution(device, configuration.precision)
     networks = []
@@ -95,7 +88,6 @@ class Trainer:
         examples: The examples.
         images: The same on the device.
         execution: Device and options.
-        wrap: Turns each network into one that sums gradients over processes.
         loss: Replaces the configuration's loss, if it cannot be written as text.
     """
 
@@ -106,7 +98,6 @@ class Trainer:
         images: DeviceInputs,
         execution: Execution,
         *,
-        wrap: Callable[[nn.Module], nn.Module] | None = None,
         loss: Loss | None = None,
     ):
         if len(examples.used) < 2:
@@ -128,21 +119,19 @@ class Trainer:
         if self.stream is not None:  # copies of other runs to the device may not be done
             self.stream.wait_stream(torch.cuda.current_stream(device))
         with self._on_stream():
-            self._build(precision, wrap, loss or parse_loss(configuration.loss))
+            self._build(precision, loss or parse_loss(configuration.loss))
         self._plan: EpochPlan | None = None
 
-    def _build(
-        self, precision: str, wrap: Callable[[nn.Module], nn.Module] | None, loss: Loss
-    ) -> None:
-        configuration, execution = self.configuration, self.execution
-        device, dataset = execution.device, self.examples.dataset
+    def _build(self, precision: str, loss: Loss) -> None:
+        configuration, execution, examples = self.configuration, self.execution, self.examples
+        device, dataset = execution.device, examples.dataset
         self.description = describe(configuration, dataset)
         self.algorithm = make_algorithm(
             configuration.algorithm,
             loss,
             num_classes=dataset.num_classes,
             num_examples=len(dataset.train),
-            noise_rate=self.examples.noise_rate if self.examples.clean is not None else None,
+            noise_rate=examples.noise_rate if examples.clean is not None else None,
             epochs=configuration.epochs,
         )
         if device.type == "mps":  # which has no float64
@@ -157,32 +146,35 @@ class Trainer:
             Optimizer(configuration, network, scaled=precision == "fp16")
             for network in self.networks
         ]
-        if self.examples.weight is not None and not self.algorithm.takes_weights:
+        if examples.weight is not None and not self.algorithm.takes_weights:
             raise ValueError(
                 f"weight: examples that count differently are for the algorithm supervised, "
                 f"got {configuration.algorithm}"
             )
-        parts = self.algorithm.part_names(device, weighted=self.examples.weight is not None)
+        parts = self.algorithm.part_names(device, weighted=examples.weight is not None)
         self.tally = Tally(parts, dataset.num_classes, device)
-        examples = self.examples
-        given, clean, weight = (
-            None if array is None else torch.from_numpy(array).to(device)
-            for array in (examples.given, examples.clean, examples.weight)
-        )
-        assert given is not None  # noqa: S101
-        labels = Labels(given, given if clean is None else clean, weight)
-        augmentation = parse_augmentation(configuration.augmentation)
+
+        def bring(array: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(array).to(device)
+
+        given = bring(examples.given)
+        clean = given if examples.clean is None else bring(examples.clean)
+        labels = Labels(given, clean, None if examples.weight is None else bring(examples.weight))
         self.feed = self.images.feed(
-            augmentation, labels, configuration.batch_size, TYPES[precision]
+            parse_augmentation(configuration.augmentation),
+            labels,
+            configuration.batch_size,
+            TYPES[precision],
         )
         average = None
         if self.average is not None:
             mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
             names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
             average = [mine[name] for name in names], [theirs[name] for name in names]
+        shared = execution.world_size > 1
         make_step = partial(
             Step,
-            [wrap(network) if wrap else network for network in self.networks],
+            [share_gradients(each) for each in self.networks] if shared else self.networks,
             self.algorithm,
             self.optimizers,
             self.feed,
@@ -190,7 +182,7 @@ class Trainer:
             precision=precision,
             average=average,
             decay=configuration.average,
-            shared=wrap is not None,
+            shared=shared,
         )
         # The last batch of an epoch has another size, for which nothing is compiled.
         self.plain = make_step()
@@ -198,11 +190,9 @@ class Trainer:
         # This package's own networks draw no random numbers.
         ours = all(isinstance(network, Network) for network in self.networks)
         self.chance = GlobalChance(device, used=not ours)
-        self.test_labels = (
-            torch.from_numpy(dataset.test.labels).to(device) if "test" in dataset.splits else None
-        )
-        self.held = torch.from_numpy(self.examples.held).to(device)
-        self.held_labels = labels.given[self.held]
+        self.test_labels = bring(dataset.test.labels) if "test" in dataset.splits else None
+        self.held = bring(examples.held)
+        self.held_labels = given[self.held]
         self.recorder = None
         # All recorded steps would share the draws of dropout.
         modules = (module for network in self.networks for module in network.modules())

@@ -22,7 +22,7 @@ from labelproof.fitting.recipe import LARGE, look_at, network_for, small_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
-from labelproof.training.distributed import share_gradients, taking_part
+from labelproof.training.distributed import taking_part
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import Execution, StopRequest, choose_execution
 from labelproof.training.provenance import mark_data, note_places, refuse_other_data
@@ -139,7 +139,6 @@ class TrainPlan:
                 load=lambda _: self.examples,
                 checkpoint_seconds=checkpoint_seconds,
                 stop=stop,
-                wrap=share_gradients if taken.world_size > 1 else None,
             )
             if taken.rank == 0:
                 events = _noting(events, self.folder, notes)

@@ -109,12 +109,7 @@ class Algorithm(nn.Module, ABC):
         )
 
     def part_names(self, device: torch.device, *, weighted: bool = False) -> list[str]:
-        """What the parts of `objectives` are called, by asking about two made-up examples.
-
-        Args:
-            device: Where the algorithm is; nothing of it is changed.
-            weighted: Whether examples count differently.
-        """
+        """What the parts of `objectives` are called, by asking about two made-up examples."""
         two = torch.arange(2, device=device)
         logits = (torch.zeros(2, self.num_classes, device=device),) * self.num_networks
         kept = {name: buffer.clone() for name, buffer in self.named_buffers()}
@@ -136,11 +131,7 @@ class Algorithm(nn.Module, ABC):
         """Work between two epochs, where values may be read; called when `epoch` has ended."""
 
     def use_generator(self, generator: torch.Generator | None) -> None:
-        """Take every draw from `generator`, those of negative learning inside the loss too.
-
-        Args:
-            generator: On the device of the logits; `None` for torch's own.
-        """
+        """Take every draw from `generator`, those of negative learning inside the loss too."""
         self.generator = generator
         for module in self.modules():
             if isinstance(module, NegativeLearning):

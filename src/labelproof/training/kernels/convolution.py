@@ -321,9 +321,8 @@ _LEAST_FILLED = 1 / 3  # Share of the tiles' outputs that a map must have: the r
 class WinogradConv2d(nn.Conv2d):
     """`torch.nn.Conv2d` that multiplies a quarter as often on the CPU.
 
-    Whatever it has no fast way for goes to `torch.nn.Conv2d`: strides, dilation, groups, other
-    kernel sizes, other devices and precisions, autocast, compiled graphs, few or small images.
-    Gradients of gradients are not supported.
+    It is for 3x3 kernels of stride 1. Other devices and precisions, autocast, compiled graphs, few
+    or small images go to `torch.nn.Conv2d`. Gradients of gradients are not supported.
     Unlike there, an infinite pixel makes the whole 4x4 tile of outputs around it infinite or NaN.
 
     Example:
@@ -333,7 +332,7 @@ class WinogradConv2d(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         """Outputs, `(N, K, H', W')`."""
-        if not (fits_layer(self) and _is_faster(self, input)):
+        if not _is_faster(self, input):
             return super().forward(input)
         return _Convolution.apply(input, self.weight, self.bias, _padding(self))
 
@@ -371,18 +370,13 @@ def fits_layer(layer: nn.Conv2d) -> bool:
 
 def _is_faster(layer: nn.Conv2d, images: Tensor) -> bool:
     """By the shapes alone, so that a run that resumes computes as before."""
-    weight = layer.weight
     if (
         images.ndim != 4
         or images.device.type != "cpu"
-        or weight.device.type != "cpu"
-        or images.dtype not in (torch.float32, torch.float64)
-        or weight.dtype != images.dtype
+        or not images.dtype == layer.weight.dtype == torch.float32
         or images.shape[1] != layer.in_channels  # torch has the message
         or torch.is_autocast_enabled("cpu")
         or torch.compiler.is_compiling()
-        # Inside torch.func the tensor is a wrapper whose memory cannot be viewed as tiles.
-        or torch._C._functorch.is_functorch_wrapped_tensor(images)  # pyright: ignore
     ):
         return False
     height, width = (
