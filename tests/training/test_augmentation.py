@@ -106,16 +106,6 @@ def test_the_seed_decides_the_draws():
             assert not torch.equal(draws, drawn(augmentation, 50, seed=2))
 
 
-def test_without_rotation_every_pixel_is_that_of_single_images(images: Tensor):
-    augmentation = Augmentation(crop=4, flip=True)
-    draws = drawn(augmentation, len(images))
-    ours = gather_images(images, torch.arange(len(images)), draws, augmentation, mean=MEAN, std=STD)
-    for number, (down, right, mirror) in enumerate(draws.int().tolist()):
-        padded = np.pad(images[number].numpy(), ((4, 4), (4, 4), (0, 0)))
-        window = padded[down + 4 : down + 13, right + 4 : right + 15]
-        assert_close(ours[number], normalised(window[:, ::-1] if mirror else window))
-
-
 def test_a_batch_that_was_cut_before_is_finished_the_same(images: Tensor):
     whole = parse_augmentation("flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
     cut_too = parse_augmentation("resized-crop:5,flip,rotation:15,jitter:0.4:0.4:0.4:0.2")

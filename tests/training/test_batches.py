@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from small_runs import small_digits
 
 from labelproof.data.dataset import Dataset, Split
+from labelproof.seeds import derive_seed
 from labelproof.training.augmentation import (
     Augmentation,
     parse_augmentation,
@@ -162,3 +163,18 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     assert torch.equal(fetched.weight, torch.linspace(0, 2, 90)[fetched.indices])
     with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
         ResidentFeed(rows, parse_augmentation("flip"), labels)
+
+
+def test_seeds_purposes_and_epochs_do_not_meet() -> None:
+    derived = {
+        derive_seed(seed, purpose, epoch)
+        for seed in range(20)
+        for purpose in ("order", "augmentation", "loss", "network 0", "network 1", "")
+        for epoch in range(50)
+    }
+    assert len(derived) == 20 * 6 * 50
+
+
+def test_the_derivation_is_pinned() -> None:
+    # Another one would make every record of an earlier version a record of other draws.
+    assert derive_seed(1, "order", 3) == 6344472847082523721

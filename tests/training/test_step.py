@@ -1,4 +1,4 @@
-"""A step whose gradient is written down moves the weights as one whose gradient is traced."""
+"""A step: its tally, its random numbers, and gradients that are written down, not traced."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 import torch
 from small_runs import CPU, small, small_digits, small_run, train_epoch
 
-from labelproof.training.batches import ResidentInputs
+from labelproof.training.batches import Fetched, ResidentInputs
 from labelproof.training.examples import choose_examples
+from labelproof.training.metrics import Reading, Tally
 from labelproof.training.optimizer import Optimizer
-from labelproof.training.step import make_direct
+from labelproof.training.step import GlobalChance, make_direct
 from labelproof.training.trainer import Trainer
 
 MLP = "mlp(hidden=16,depth=2)"
@@ -57,6 +58,7 @@ def test_two_epochs_come_to_what_traced_ones_do(changes: dict[str, Any]) -> None
     traced.plain.direct = None
     for _ in range(2):
         found, expected = train_epoch(direct), train_epoch(traced)
+        assert found == pytest.approx(expected, rel=1e-4, abs=0.6)
         assert found["train_loss"] == pytest.approx(expected["train_loss"], rel=1e-4)
     theirs = traced.evaluated.state_dict()
     for name, tensor in direct.evaluated.state_dict().items():
@@ -99,3 +101,39 @@ def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced(
     assert len(found) == len(list(network.parameters())) - len(frozen)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_runs_that_borrow_the_global_numbers_do_not_move_each_others() -> None:
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    first, second = (GlobalChance(torch.device("cpu"), used=True) for _ in range(2))
+    first.seed(1)
+    second.seed(2)
+    drawn: dict[int, list[torch.Tensor]] = {1: [], 2: []}
+    for _ in range(3):
+        for number, chance in ((1, first), (2, second)):
+            with chance.lent():
+                drawn[number].append(torch.rand(4))
+    assert torch.equal(torch.get_rng_state(), before)
+    for number, found in drawn.items():
+        alone = torch.Generator().manual_seed(number)
+        for each in found:
+            assert torch.equal(each, torch.rand(4, generator=alone))
+
+
+def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> None:
+    logits = torch.eye(3)[[0, 1, 2, 0]]
+    given, clean = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 2, 1])
+    fetched = Fetched(torch.zeros(4), torch.arange(4), given, clean)
+    for bad in (torch.nan, torch.inf, -torch.inf):
+        tally = Tally(["part"], 3, CPU.device)
+        for value in (1.0, 2.0, bad, 3.0, torch.nan):
+            tally.add(torch.tensor(value), {"part": torch.tensor(0.5)}, logits, fetched)
+        counted = Reading(tally).wait()
+        assert (counted.diverged, int(tally.count)) == (2, 5)
+        sums = counted.sums
+        del sums["train_loss"]
+        assert list(sums.values()) == [10, 5, 5, 5, 10, 10]
+        assert list(sums)[1:] == [
+            *("clean_fitted", "wrong_fitted", "wrong_corrected", "clean_seen", "wrong_seen")
+        ]
