@@ -15,15 +15,9 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.base import FormulaLoss, LossSettings, PointwiseLoss
 from labelproof.losses.batch import Outputs
-from labelproof.losses.numerics import (
-    complement,
-    log_mixed,
-    of_label,
-    others_of_label,
-    sum_of_others,
-)
+from labelproof.losses.numerics import complement, log_mixed, others, own
 from labelproof.ranges import within
 
 
@@ -96,7 +90,7 @@ class AsymmetricExponential(PointwiseLoss):
         return (log_probability.exp() / -self.a).exp()
 
 
-class AsymmetricSquaredError(Loss):
+class AsymmetricSquaredError(FormulaLoss):
     r"""Asymmetric mean squared error, $\|a e_y - u\|^2 / k$ of $k$ classes.
 
     Args:
@@ -112,17 +106,9 @@ class AsymmetricSquaredError(Loss):
         super().__init__(**settings)
         self.a = within("a", a, 1, 1e3)
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
         log_probabilities = outputs.log_probabilities
-        others = others_of_label(log_probabilities.exp().square(), target)
-        return (self._own(of_label(log_probabilities, target)) + others) / outputs.num_classes
-
-    def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
-        log_probabilities = outputs.log_probabilities
-        others = sum_of_others(log_probabilities.exp().square())
-        return (self._own(log_probabilities) + others) / outputs.num_classes
-
-    def _own(self, log_probability: Tensor) -> Tensor:
-        return (complement(log_probability) + (self.a - 1)).square()
+        rest = others(log_probabilities.exp().square(), labels)
+        missing = complement(own(log_probabilities, labels)) + (self.a - 1)
+        return (missing.square() + rest) / outputs.num_classes

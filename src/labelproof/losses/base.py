@@ -25,7 +25,7 @@ from labelproof.losses.batch import (
     replace_ignored,
 )
 from labelproof.losses.gradient import LabelForm, mean_with_gradient
-from labelproof.losses.numerics import of_label
+from labelproof.losses.numerics import of_label, own
 from labelproof.ranges import flag, whole
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def hyperparameters(kind: type[Loss]) -> dict[str, Any]:
 class Loss(nn.Module):
     """A loss over `(logits, target)` that takes what `torch.nn.CrossEntropyLoss` takes.
 
-    A subclass says what one example costs for its own label (`values`) and for every label
-    (`label_values`). Checking, class weights, ignored targets, probability targets and the
+    A subclass says what an example costs for every label (`label_values`) and, where it need not
+    compute all of them for one, for its own label (`index_values`). Checking, class weights, ignored targets, probability targets and the
     reduction are done here. Losses add and scale: `10 * a + 0.1 * b` is a loss.
     """
 
@@ -124,12 +124,9 @@ class Loss(nn.Module):
         """Value of the loss for every label an example could have had, `(N, C, ...)`."""
         raise NotImplementedError(f"{type(self).__name__}: define label_values(self, outputs)")
 
-    @abstractmethod
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value of the loss for the integer labels given, `(N, ...)`."""
-        raise NotImplementedError(
-            f"{type(self).__name__}: define index_values(self, outputs, target)"
-        )
+        return of_label(self.label_values(outputs), target)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value of the loss for the labels given, unweighted and unreduced, `(N, ...)`.
@@ -293,7 +290,24 @@ class Loss(nn.Module):
         return NotImplemented
 
 
-class PointwiseLoss(Loss):
+class FormulaLoss(Loss):
+    """A loss with one formula for the labels given and for every label."""
+
+    @abstractmethod
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels `(N, 1, ...)`, or without them for every label, `(N, C, ...)`."""
+        raise NotImplementedError(f"{type(self).__name__}: define formula(self, outputs, labels)")
+
+    def label_values(self, outputs: Outputs) -> Tensor:
+        """Value for every label an example could have had, `(N, C, ...)`."""
+        return self.formula(outputs, None)
+
+    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """Value for the integer labels given, `(N, ...)`."""
+        return self.formula(outputs, target.unsqueeze(1)).squeeze(1)
+
+
+class PointwiseLoss(FormulaLoss):
     """A loss that sees only the probability of the label: L(u, y) = l(log u_y)."""
 
     def __init_subclass__(cls, **options: Any):
@@ -345,13 +359,9 @@ class PointwiseLoss(Loss):
         """
         return None
 
-    def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
-        return self.each_pointwise(outputs.log_probabilities)
-
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
-        return self.each_pointwise(of_label(outputs.log_probabilities, target))
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """`pointwise` of the log-probabilities."""
+        return self.each_pointwise(own(outputs.log_probabilities, labels))
 
 
 def sees_label_alone(loss: object) -> TypeIs[PointwiseLoss]:
@@ -370,7 +380,7 @@ def sees_label_alone(loss: object) -> TypeIs[PointwiseLoss]:
 def _inherits(kind: type[PointwiseLoss]) -> bool:
     """Whether a class computes its values as the class that defines `label_alone` does."""
     home = next(each for each in kind.__mro__ if "label_alone" in vars(each))
-    rules = ("forward", "reduce_batch", "values", "index_values")
+    rules = ("forward", "reduce_batch", "values", "index_values", "formula")
     return all(getattr(kind, rule) is getattr(home, rule) for rule in rules)
 
 

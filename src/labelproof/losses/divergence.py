@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.base import FormulaLoss, LossSettings, PointwiseLoss
 from labelproof.losses.batch import Outputs
-from labelproof.losses.numerics import LOG_ZERO, complement, log_mixed, of_label
+from labelproof.losses.numerics import LOG_ZERO, complement, log_mixed, own
 from labelproof.ranges import within
 
 
@@ -49,7 +49,7 @@ class JensenShannon(PointwiseLoss):
         return terms / (-rest * math.log(rest)) + complement(own)
 
 
-class BiTempered(Loss):
+class BiTempered(FormulaLoss):
     r"""Bi-tempered logistic loss: a bounded logarithm of a softmax with heavy tails.
 
     With $\log_t x = (x^{1-t} - 1) / (1 - t)$ and the tempered softmax $u$ of $t_2$ it is
@@ -73,23 +73,12 @@ class BiTempered(Loss):
         super().__init__(**settings)
         self.t1, self.t2 = within("t1", t1, 0, 1), within("t2", t2, 1, 4)
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
         tempered = tempered_log_softmax(outputs.logits, self.t2)
-        return self._own(of_label(tempered, target)) - self._shared(tempered)
-
-    def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
-        tempered = tempered_log_softmax(outputs.logits, self.t2)
-        return self._own(tempered) - self._shared(tempered).unsqueeze(1)
-
-    def _own(self, log_probability: Tensor) -> Tensor:
-        rest = 1 - self.t1
-        return complement(rest * log_probability) / rest if rest else -log_probability
-
-    def _shared(self, log_probabilities: Tensor) -> Tensor:
-        power = 2 - self.t1
-        return (1 - (power * log_probabilities).exp().sum(dim=1)) / power
+        rest, power, label = 1 - self.t1, 2 - self.t1, own(tempered, labels)
+        distance = complement(rest * label) / rest if rest else -label
+        return distance - (1 - (power * tempered).exp().sum(dim=1, keepdim=True)) / power
 
 
 _STEPS = 6

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.base import FormulaLoss, LossSettings, PointwiseLoss
 from labelproof.losses.batch import Outputs
 from labelproof.losses.cross_entropy import CrossEntropy, Focal
-from labelproof.losses.numerics import check_clamp, clamp_log_probability, log_mixed, of_label
+from labelproof.losses.numerics import check_clamp, clamp_log_probability, log_mixed, own
 from labelproof.ranges import within
 
 
-class _Epsilon(Loss):
+class _Epsilon(FormulaLoss):
     def __init__(
         self, base: PointwiseLoss, m: float, clamp: float | None, **settings: Unpack[LossSettings]
     ):
@@ -32,18 +32,15 @@ class _Epsilon(Loss):
         self.m = within("m", m, 0, 1e30)
         self.clamp = check_clamp(clamp)
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
-        top = outputs.logits.argmax(dim=1)
-        return self._of(of_label(outputs.log_probabilities, target), target == top)
-
-    def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
-        top = outputs.logits.argmax(dim=1, keepdim=True)
-        largest = torch.zeros_like(outputs.logits, dtype=torch.bool).scatter(1, top, True)
-        return self._of(outputs.log_probabilities, largest)
-
-    def _of(self, log_probability: Tensor, largest: Tensor) -> Tensor:
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
+        log_probability = own(outputs.log_probabilities, labels)
+        largest = outputs.logits.argmax(dim=1, keepdim=True)
+        if labels is None:
+            none = torch.zeros_like(log_probability, dtype=torch.bool)
+            largest = none.scatter(1, largest, True)
+        else:
+            largest = labels == largest
         # Elsewhere 1, whose logarithm has a finite gradient: log 0 would bring a NaN along.
         raised = log_mixed(torch.where(largest, log_probability, 0), self.m)
         shrunk = log_probability - math.log1p(self.m)

@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from labelproof.losses.base import Loss, LossSettings
 from labelproof.losses.batch import Outputs, is_probabilities, may_read
-from labelproof.losses.numerics import check_clamp, of_label, sum_of_others
+from labelproof.losses.numerics import check_clamp, others
 from labelproof.ranges import flag, whole
 
 
@@ -53,7 +53,7 @@ class NegativeLearning(Loss):
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
         if self.expected:
-            return of_label(self.label_values(outputs), target)
+            return super().index_values(outputs, target)
         penalties = -log_complements(outputs.log_probabilities, self.clamp)
         drawn = draw_complementary(
             target, outputs.num_classes, samples=self.samples, generator=self.generator
@@ -63,7 +63,7 @@ class NegativeLearning(Loss):
     def label_values(self, outputs: Outputs) -> Tensor:
         """Expected value for every label an example could have had, `(N, C, ...)`."""
         penalties = -log_complements(outputs.log_probabilities, self.clamp)
-        return sum_of_others(penalties) / (outputs.num_classes - 1)
+        return others(penalties, None) / (outputs.num_classes - 1)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given; class probabilities need the expected form."""
@@ -118,9 +118,9 @@ def log_complements(log_probabilities: Tensor, clamp: float | None = None) -> Te
     if log_probabilities.shape[1] < 2:
         raise ValueError("logits: negative learning needs at least 2 classes, got 1")
     largest = log_probabilities.argmax(dim=1, keepdim=True)
-    others = log_probabilities.scatter(1, largest, -math.inf)
-    # The largest is -inf in `others`, so its exp is a harmless 0 and no NaN reaches the gradient.
-    result = torch.log1p(-others.exp()).scatter(1, largest, _log_sum(others))
+    rest = log_probabilities.scatter(1, largest, -math.inf)
+    # The largest is -inf in `rest`, so its exp is a harmless 0 and no NaN reaches the gradient.
+    result = torch.log1p(-rest.exp()).scatter(1, largest, _log_sum(rest))
     return result if clamp is None else result.clamp_min(math.log(clamp))
 
 

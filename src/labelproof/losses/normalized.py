@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from labelproof.losses.algebra import as_loss
-from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
+from labelproof.losses.base import FormulaLoss, LossSettings, PointwiseLoss
 from labelproof.losses.batch import Outputs, may_read
 from labelproof.losses.cross_entropy import CrossEntropy, Focal
-from labelproof.losses.numerics import others_of_label, sum_of_others
+from labelproof.losses.numerics import others, own
 
 
-class Normalized(Loss):
+class Normalized(FormulaLoss):
     r"""A loss divided by its sum over all labels, $L(u, y) / \sum_{i=1}^k L(u, i)$.
 
     Over the labels it sums to 1 by definition, so it satisfies the symmetric condition and is
@@ -44,23 +44,15 @@ class Normalized(Loss):
         super().__init__(**base.settings)
         self.base = base
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
-        values = self._values(outputs)
-        return _share(values.gather(1, target.unsqueeze(1)), values).squeeze(1)
-
-    def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
-        values = self._values(outputs)
-        return _share(values, values)
-
-    def _values(self, outputs: Outputs) -> Tensor:
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
         if outputs.num_classes < 2:
             raise ValueError("logits: a normalised loss needs at least 2 classes, got 1")
-        return self.base.label_values(outputs)
+        values = self.base.label_values(outputs)
+        return _share(own(values, labels), values)
 
 
-def _share(own: Tensor, values: Tensor) -> Tensor:
+def _share(part: Tensor, values: Tensor) -> Tensor:
     """What labels have of the sum over all labels, also where one of probability 0 costs infinity.
 
     There the limit is taken: such labels have the whole sum, in equal parts, and the others none of
@@ -69,36 +61,28 @@ def _share(own: Tensor, values: Tensor) -> Tensor:
     total = values.sum(dim=1, keepdim=True)
     # One look at a number for each example spares the usual batch three passes over all classes.
     if may_read(total) and math.isfinite(total.detach().sum()):
-        return own / total
-    infinite = own == math.inf
-    parts = 1 / (values == math.inf).sum(dim=1, keepdim=True).clamp_min(1).to(own.dtype)
-    return torch.where(infinite, parts, torch.where(infinite, 0, own) / total)
+        return part / total
+    infinite = part == math.inf
+    equal = 1 / (values == math.inf).sum(dim=1, keepdim=True).clamp_min(1).to(part.dtype)
+    return torch.where(infinite, equal, torch.where(infinite, 0, part) / total)
 
 
 _LOG_FLOOR = math.log(1e-7)
 """Floor of the probabilities, as in the authors' code; below it there is no gradient."""
 
 
-class _NormalizedNegative(Loss):
+class _NormalizedNegative(FormulaLoss):
     def __init__(self, active: PointwiseLoss, **settings: Unpack[LossSettings]):
         super().__init__(**settings)
         self._active = active
         self._highest = float(active.pointwise(torch.tensor(_LOG_FLOOR, dtype=torch.float64)))
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
-        values = self._turned(outputs)
-        return others_of_label(values, target) / values.sum(dim=1)
-
-    def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
-        values = self._turned(outputs)
-        return sum_of_others(values) / values.sum(dim=1, keepdim=True)
-
-    def _turned(self, outputs: Outputs) -> Tensor:
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
         clamped = outputs.log_probabilities.clamp_min(_LOG_FLOOR)
         # At the floor rounding may leave less than 0.
-        return (self._highest - self._active.pointwise(clamped)).clamp_min(0)
+        values = (self._highest - self._active.pointwise(clamped)).clamp_min(0)
+        return others(values, labels) / values.sum(dim=1, keepdim=True)
 
 
 class NormalizedNegativeCrossEntropy(_NormalizedNegative):

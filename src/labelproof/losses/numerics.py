@@ -47,26 +47,24 @@ def log_mixed(log_probability: Tensor, share: float) -> Tensor:
     return torch.where(log_probability > _LOG_HALF, near_one, small)
 
 
-def others_of_label(values: Tensor, target: Tensor) -> Tensor:
-    """Sum of `(N, C, ...)` over all classes but the label, so that no digits cancel.
+def own(values: Tensor, labels: Tensor | None) -> Tensor:
+    """Of values `(N, C, ...)` those of the labels `(N, 1, ...)`, or all of them without labels."""
+    return values if labels is None else values.gather(1, labels)
 
-    >>> others_of_label(torch.tensor([[1e9, 1.0, 2.0]]), torch.tensor([0]))
-    tensor([3.])
+
+def others(values: Tensor, labels: Tensor | None) -> Tensor:
+    """For each of the labels `(N, 1, ...)`, or for every class, the sum over all other classes.
+
+    The total minus the own value would lose every small value beside a large one. So a label's is
+    left out of the sum; and for every class the largest is taken out before the sum and put back
+    where it belongs.
+
+    >>> values = torch.tensor([[1e9, 1.0, 2.0]])
+    >>> others(values, torch.tensor([[0]])), others(values, None)
+    (tensor([[3.]]), tensor([[3.0000e+00, 1.0000e+09, 1.0000e+09]]))
     """
-    return values.scatter(1, target.unsqueeze(1), 0).sum(dim=1)
-
-
-def sum_of_others(values: Tensor) -> Tensor:
-    """For each class on axis 1, the sum of the values of all others.
-
-    The total minus the own value would lose every small value beside a large one, so the largest is
-    taken out before the sum and put back where it belongs.
-
-    Example:
-        >>> import torch
-        >>> sum_of_others(torch.tensor([[1e9, 1.0, 2.0]]))
-        tensor([[3.0000e+00, 1.0000e+09, 1.0000e+09]])
-    """
+    if labels is not None:
+        return values.scatter(1, labels, 0).sum(dim=1, keepdim=True)
     largest = values.argmax(dim=1, keepdim=True)
     small = values.scatter(1, largest, 0)
     top = values.gather(1, largest).expand_as(values).scatter(1, largest, 0)

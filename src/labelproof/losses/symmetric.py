@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 from labelproof.losses.base import LossSettings, PointwiseLoss
 from labelproof.losses.batch import Outputs
-from labelproof.losses.numerics import check_clamp, of_label, others_of_label, sum_of_others
+from labelproof.losses.numerics import check_clamp, others, own
 from labelproof.ranges import finite, within
 
 LOG_ZERO = math.log(1e-4)
@@ -65,21 +65,14 @@ class ReverseCrossEntropy(PointwiseLoss):
         """The mean over a batch."""
         return -self.log_zero * (1 + F.nll_loss(logits.softmax(dim=1), target))
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
         if self.clamp is None:
-            return super().index_values(outputs, target)
+            return super().formula(outputs, labels)
         # The reference sums the clamped probabilities of the other classes, which is more than
         # 1 - u_y by up to clamp * C; summed without the label, so that no digits cancel.
         clamped = outputs.log_probabilities.exp().clamp_min(self.clamp)
-        return -self.log_zero * others_of_label(clamped, target)
-
-    def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
-        if self.clamp is None:
-            return super().label_values(outputs)
-        clamped = outputs.log_probabilities.exp().clamp_min(self.clamp)
-        return -self.log_zero * sum_of_others(clamped)
+        return -self.log_zero * others(clamped, labels)
 
 
 class SymmetricCrossEntropy(PointwiseLoss):
@@ -131,12 +124,7 @@ class SymmetricCrossEntropy(PointwiseLoss):
         value = (self.beta * value).sub_(log_probability, alpha=self.alpha)
         return value, (self.beta * slope).sub_(self.alpha)
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
-        reverse = self._reverse.index_values(outputs, target)
-        return self.beta * reverse - self.alpha * of_label(outputs.log_probabilities, target)
-
-    def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
-        reverse = self._reverse.label_values(outputs)
-        return self.beta * reverse - self.alpha * outputs.log_probabilities
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
+        reverse = self._reverse.formula(outputs, labels)
+        return self.beta * reverse - self.alpha * own(outputs.log_probabilities, labels)
