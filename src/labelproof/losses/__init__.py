@@ -12,15 +12,13 @@ from labelproof.losses.batch import Outputs
 from labelproof.losses.cross_entropy import (
     CrossEntropy,
     Focal,
+    GeneralizedCrossEntropy,
+    MeanAbsoluteError,
     PartiallyHuberizedCrossEntropy,
     TaylorCrossEntropy,
 )
 from labelproof.losses.divergence import BiTempered, JensenShannon
 from labelproof.losses.epsilon import EpsilonCrossEntropy, EpsilonFocal
-from labelproof.losses.generalized import (
-    GeneralizedCrossEntropy,
-    MeanAbsoluteError,
-)
 from labelproof.losses.names import LOSSES
 from labelproof.losses.negative import NegativeLearning, draw_complementary
 from labelproof.losses.normalized import (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import cast
 
 import torch
@@ -50,15 +52,15 @@ class WeightedSum(Loss):
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
-        return _total([number * loss.index_values(outputs, target) for number, loss in self.terms])
+        return reduce(add, [each * loss.index_values(outputs, target) for each, loss in self.terms])
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
-        return _total([number * loss.label_values(outputs) for number, loss in self.terms])
+        return reduce(add, [each * loss.label_values(outputs) for each, loss in self.terms])
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given, each part by its own rule."""
-        return _total([number * loss.values(outputs, target) for number, loss in self.terms])
+        return reduce(add, [each * loss.values(outputs, target) for each, loss in self.terms])
 
     def extra_repr(self) -> str:
         """Coefficients, for printing."""
@@ -83,13 +85,6 @@ def added(left: Loss, right: object) -> WeightedSum:
 
 def _terms(loss: Loss) -> list[tuple[float, Loss]]:
     return loss.terms if isinstance(loss, WeightedSum) else [(1.0, loss)]
-
-
-def _total(values: list[Tensor]) -> Tensor:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total
 
 
 def _check_agreement(losses: Sequence[Loss]) -> None:

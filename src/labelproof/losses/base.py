@@ -18,11 +18,10 @@ from labelproof.losses.batch import (
     Reduction,
     admit,
     check_class_weight,
-    check_reduction,
-    fit_weight,
     is_probabilities,
     reduce_values,
     replace_ignored,
+    weigh_classes,
 )
 from labelproof.losses.gradient import LabelForm, mean_with_gradient
 from labelproof.losses.numerics import of_label, own
@@ -90,8 +89,9 @@ class Loss(nn.Module):
     """A loss over `(logits, target)` that takes what `torch.nn.CrossEntropyLoss` takes.
 
     A subclass says what an example costs for every label (`label_values`) and, where it need not
-    compute all of them for one, for its own label (`index_values`). Checking, class weights, ignored targets, probability targets and the
-    reduction are done here. Losses add and scale: `10 * a + 0.1 * b` is a loss.
+    compute all of them for one, for its own label (`index_values`). Checking, class weights,
+    ignored targets, probability targets and the reduction are done here. Losses add and scale:
+    `10 * a + 0.1 * b` is a loss.
     """
 
     reduction: Reduction
@@ -108,7 +108,8 @@ class Loss(nn.Module):
             )
         refuse_unknown(settings, type(self).__name__, beside="its own hyperparameters")
         reduction = settings.get("reduction", "mean")
-        check_reduction(reduction)
+        if reduction not in ("none", "mean", "sum"):
+            raise ValueError(f"reduction: expected 'none', 'mean' or 'sum', got {reduction!r}")
         self.reduction = reduction
         self.ignore_index = whole("ignore_index", settings.get("ignore_index", -100))
         self.check = flag("check", settings.get("check", False))
@@ -152,15 +153,12 @@ class Loss(nn.Module):
             A scalar, or one value per example when the reduction is `"none"`.
         """
         single = isinstance(input, Tensor) and input.ndim == 1
-        logits, target, counted = self._admit(input, target)
+        logits, target, counted = self.admit(input, target)
         result = self.reduce_batch(Outputs(logits, counted=counted), target)
         return result.squeeze(0) if single and self.reduction == "none" else result
 
-    def admit(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def admit(self, logits: Tensor, target: Tensor) -> Admitted:
         """The door: check a batch against this loss's settings and give both a batch axis."""
-        return self._admit(logits, target)[:2]
-
-    def _admit(self, logits: Tensor, target: Tensor) -> Admitted:
         admitted = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
         logits, target, _ = admitted
         if self.ignore_index >= 0 and is_probabilities(target):  # torch refuses it, too
@@ -207,8 +205,7 @@ class Loss(nn.Module):
         if self.class_weight is None or not is_probabilities(target):
             return target
         # Torch weighs inside the sum over classes here, so the weight joins the target.
-        shape = (1, -1) + (1,) * (target.ndim - 2)
-        return target * fit_weight(self.class_weight, target).view(shape)
+        return weigh_classes(target, self.class_weight)
 
     def reduce(
         self, values: Tensor, target: Tensor, *, weigh: bool = True, counted: bool = False
@@ -232,7 +229,7 @@ class Loss(nn.Module):
         tensor([1.3863, 1.3863])
         """
         single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target, counted = self._admit(logits, target)
+        logits, target, counted = self.admit(logits, target)
         values = self.values(Outputs(logits, counted=counted), target)
         if not counted and not is_probabilities(target):
             values = torch.where(target != self.ignore_index, values, 0)

@@ -6,7 +6,7 @@ integer targets without the class axis, or class probabilities of the logits' ow
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -94,7 +94,7 @@ def admit_logits(logits: Tensor, *, check: bool = False) -> None:
     # No examples are a batch like any other, such as the last of a filtered loader; torch takes it.
     if logits.shape[class_axis(logits)] == 0:
         raise ValueError(f"logits: expected at least one class, got shape {tuple(logits.shape)}")
-    if check and may_read(logits, check=True):
+    if check and _has_values(logits):
         bad = ~torch.isfinite(logits.detach())
         if bool(bad.any()):
             place = tuple(bad.nonzero()[0].tolist())
@@ -127,7 +127,7 @@ def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None
             f"shape {tuple(logits.shape)}, got {tuple(target.shape)}; for class indices give an "
             "integer tensor"
         )
-    if check and may_read(target, check=True):
+    if check and _has_values(target):
         totals = target.sum(dim=class_axis(logits))
         if bool((target < 0).any()) or not torch.allclose(
             totals, torch.ones_like(totals), atol=1e-3
@@ -156,15 +156,12 @@ def _has_values(tensor: Tensor) -> bool:
     """Whether a tensor is what it looks like, and not a stand-in for one in a graph to be."""
     return (
         not torch.compiler.is_compiling()
-        and type(tensor) in _PLAIN  # no fake tensor, nor another subclass
+        and type(tensor) in (Tensor, torch.nn.Parameter)  # no fake tensor, nor another subclass
         # `make_fx` and `FakeTensorMode` see every operation, and some of them only shapes.
         and torch._C._len_torch_dispatch_stack() == 0
         # Inside torch.func the tensor is a wrapper, and stands for many values at once.
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
     )
-
-
-_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def _check_range(target: Tensor, num_classes: int, ignore_index: int) -> bool:
@@ -223,12 +220,6 @@ class Outputs:
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 
 
-def check_reduction(reduction: str) -> None:
-    """Refuse a reduction that is none of the three."""
-    if reduction not in get_args(Reduction):
-        raise ValueError(f"reduction: expected 'none', 'mean' or 'sum', got {reduction!r}")
-
-
 def fit_weight(class_weight: Tensor, values: Tensor) -> Tensor:
     """The class weights in the values' precision, and with them on `meta`.
 
@@ -238,10 +229,14 @@ def fit_weight(class_weight: Tensor, values: Tensor) -> Tensor:
     return class_weight.to(device, values.dtype)
 
 
+def weigh_classes(target: Tensor, class_weight: Tensor) -> Tensor:
+    """Class probabilities `(N, C, ...)` times the class weights."""
+    shape = (1, -1) + (1,) * (target.ndim - 2)
+    return target * fit_weight(class_weight, target).view(shape)
+
+
 def replace_ignored(target: Tensor, ignore_index: int) -> Tensor:
-    """Point ignored targets at class 0, so that a gather is safe; `reduce_values` drops them."""
-    if is_probabilities(target):
-        return target
+    """Point ignored labels at class 0, so that a gather is safe; `reduce_values` drops them."""
     return torch.where(target == ignore_index, 0, target)
 
 
@@ -261,14 +256,10 @@ def reduce_values(
     counts, since all are ignored or the batch is empty, the mean is 0, not torch's NaN, so that one
     such batch does not end a run.
     """
-    if counted and class_weight is None:
-        if reduction == "none":
-            return values
-        return values.mean() if reduction == "mean" else values.sum()
-    if is_probabilities(target):
-        if class_weight is not None and weigh:
-            shape = (1, -1) + (1,) * (target.ndim - 2)
-            values = values * (target * fit_weight(class_weight, values).view(shape)).sum(dim=1)
+    soft = is_probabilities(target)
+    if soft and class_weight is not None and weigh:
+        values = values * weigh_classes(target.to(values.dtype), class_weight).sum(dim=1)
+    if soft or (counted and class_weight is None):
         if reduction == "none":
             return values
         # The sum of no values is 0, and their mean NaN.

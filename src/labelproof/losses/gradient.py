@@ -150,22 +150,20 @@ def _of_form(
     if weight is not None:
         weight = weight.to(logits.dtype).unsqueeze(1)
         share = weight * share
+    norm = None
     if how is None:
         log_probabilities = torch.log_softmax(logits, dim=1)
         values, slope = base.value_and_slope(log_probabilities.gather(1, target))
         slope = slope * share
         gradient = log_probabilities.exp().mul_(-slope).scatter_add_(1, target, slope)
-        return MeanAndGradient(_mean(values, weight), gradient, log_probabilities, None)
-    sharpened = _sharpen(logits, how)
-    log_probabilities = sharpened.log_probabilities
-    values, slope = base.value_and_slope(log_probabilities.gather(1, target))
-    values = torch.add(values, sharpened.norm, alpha=how.weight)
-    gradient = _logits_gradient(sharpened, target, slope * share, how.weight * share, how)
-    return MeanAndGradient(_mean(values, weight), gradient, log_probabilities, sharpened.norm)
-
-
-def _mean(values: Tensor, weight: Tensor | None) -> Tensor:
-    return (values if weight is None else values * weight).mean()
+    else:
+        sharpened = _sharpen(logits, how)
+        log_probabilities, norm = sharpened.log_probabilities, sharpened.norm
+        values, slope = base.value_and_slope(log_probabilities.gather(1, target))
+        values = torch.add(values, norm, alpha=how.weight)
+        gradient = _logits_gradient(sharpened, target, slope * share, how.weight * share, how)
+    mean = (values if weight is None else values * weight).mean()
+    return MeanAndGradient(mean, gradient, log_probabilities, norm)
 
 
 class _Sharpened(NamedTuple):

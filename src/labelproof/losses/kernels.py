@@ -16,6 +16,8 @@ them along, and the second needs one pass. Under a clamp $c$, $R$ counts $\max(u
 gradient comes from the classes with $u_i \ge c$ alone.
 """
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -59,66 +61,47 @@ def label_and_norm(
 
 class _LabelAndNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, given, target, temperature, p, normalize, clamp):
-        logits = given.contiguous()
-        rows, classes = logits.shape
+    def forward(ctx, logits, target, temperature, p, normalize, clamp):
         # A row each: log u_y, R, the largest s, 1/(n tau), the part of R that has a gradient, the
         # sums of z^ u and of z^ u^p, 1/n, the logarithm of the sum of exp(s - largest).
-        saved = torch.empty((9, rows), dtype=torch.float32, device=logits.device)
-        block = min(1 << (classes - 1).bit_length(), _LARGEST_BLOCK)
-        with torch.cuda.device(logits.device):
-            forward[(rows,)](
-                logits,
-                target,
-                temperature,
-                saved,
-                rows,
-                classes,
-                p,
-                0.0 if clamp is None else clamp,
-                NORMALIZE=normalize,
-                CLAMP=clamp is not None,
-                BLOCK=block,
-                num_warps=_warps(block),
-                enable_fp_fusion=False,  # the largest logit minus itself must be 0, not a rounding
-            )
-        ctx.save_for_backward(given, target, temperature, saved)
-        ctx.settings = (p, normalize, clamp, block)
+        saved = torch.empty((9, len(logits)), dtype=torch.float32, device=logits.device)
+        ctx.how = {"p": p, "normalize": normalize, "clamp": clamp}
+        _launch(forward, logits.contiguous(), target, temperature, saved, **ctx.how)
+        ctx.save_for_backward(logits, target, temperature, saved)
         return saved[0], saved[1]
 
     @staticmethod
     def backward(ctx, *gradients):
-        given, target, temperature, saved = ctx.saved_tensors
-        p, normalize, clamp, block = ctx.settings
+        logits, target, temperature, saved = ctx.saved_tensors
         if torch.is_grad_enabled():  # a gradient of the gradient is asked for
-            how = {"temperature": temperature, "p": p, "normalize": normalize, "clamp": clamp}
-            return traced_gradient(given, target, gradients, **how), None, None, None, None, None
-        logits = given.contiguous()
-        rows, classes = logits.shape
-        gradient = torch.empty_like(logits)
-        with torch.cuda.device(logits.device):
-            backward[(rows,)](
-                logits,
-                target,
-                saved,
-                gradients[0].float().contiguous(),
-                gradients[1].float().contiguous(),
-                gradient,
-                rows,
-                classes,
-                p,
-                0.0 if clamp is None else clamp,
-                NORMALIZE=normalize,
-                CLAMP=clamp is not None,
-                BLOCK=block,
-                num_warps=_warps(block),
-                enable_fp_fusion=False,  # the largest logit minus itself must be 0, not a rounding
-            )
+            traced = traced_gradient(logits, target, gradients, temperature=temperature, **ctx.how)
+            return traced, None, None, None, None, None
+        kept = logits.contiguous()
+        gradient = torch.empty_like(kept)
+        incoming = (each.float().contiguous() for each in gradients)
+        _launch(backward, kept, target, saved, *incoming, gradient, **ctx.how)
         return gradient, None, None, None, None, None
 
 
-def _warps(block: int) -> int:
-    return 1 if block <= 128 else 4 if block <= 2048 else 16
+def _launch(
+    kernel: Any, logits: Tensor, *tensors: Tensor, p: float, normalize: bool, clamp: float | None
+) -> None:
+    rows, classes = logits.shape
+    block = min(1 << (classes - 1).bit_length(), _LARGEST_BLOCK)
+    with torch.cuda.device(logits.device):
+        kernel[(rows,)](
+            logits,
+            *tensors,
+            rows,
+            classes,
+            p,
+            0.0 if clamp is None else clamp,
+            NORMALIZE=normalize,
+            CLAMP=clamp is not None,
+            BLOCK=block,
+            num_warps=1 if block <= 128 else 4 if block <= 2048 else 16,
+            enable_fp_fusion=False,  # the largest logit minus itself must be 0, not a rounding
+        )
 
 
 @triton.jit

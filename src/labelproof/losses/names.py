@@ -25,46 +25,37 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from labelproof.losses.asymmetric import (
-    AsymmetricExponential,
-    AsymmetricGeneralizedCrossEntropy,
-    AsymmetricSquaredError,
-    AsymmetricUnhinged,
+from labelproof.losses import (
+    asymmetric,
+    cross_entropy,
+    divergence,
+    epsilon,
+    negative,
+    normalized,
+    symmetric,
 )
 from labelproof.losses.base import Loss, LossSettings, hyperparameters
-from labelproof.losses.cross_entropy import (
-    CrossEntropy,
-    Focal,
-    PartiallyHuberizedCrossEntropy,
-    TaylorCrossEntropy,
-)
-from labelproof.losses.divergence import BiTempered, JensenShannon
-from labelproof.losses.epsilon import EpsilonCrossEntropy, EpsilonFocal
-from labelproof.losses.generalized import GeneralizedCrossEntropy, MeanAbsoluteError
-from labelproof.losses.negative import NegativeLearning
-from labelproof.losses.normalized import NormalizedNegativeCrossEntropy, NormalizedNegativeFocal
-from labelproof.losses.symmetric import ReverseCrossEntropy, SymmetricCrossEntropy
 
 LOSSES: Mapping[str, type[Loss]] = {
-    "ce": CrossEntropy,
-    "fl": Focal,
-    "mae": MeanAbsoluteError,
-    "rce": ReverseCrossEntropy,
-    "gce": GeneralizedCrossEntropy,
-    "sce": SymmetricCrossEntropy,
-    "phuber": PartiallyHuberizedCrossEntropy,
-    "nl": NegativeLearning,
-    "agce": AsymmetricGeneralizedCrossEntropy,
-    "aul": AsymmetricUnhinged,
-    "ael": AsymmetricExponential,
-    "amse": AsymmetricSquaredError,
-    "negce": NormalizedNegativeCrossEntropy,
-    "negfl": NormalizedNegativeFocal,
-    "epsce": EpsilonCrossEntropy,
-    "epsfl": EpsilonFocal,
-    "js": JensenShannon,
-    "taylor": TaylorCrossEntropy,
-    "bitempered": BiTempered,
+    "ce": cross_entropy.CrossEntropy,
+    "fl": cross_entropy.Focal,
+    "mae": cross_entropy.MeanAbsoluteError,
+    "rce": symmetric.ReverseCrossEntropy,
+    "gce": cross_entropy.GeneralizedCrossEntropy,
+    "sce": symmetric.SymmetricCrossEntropy,
+    "phuber": cross_entropy.PartiallyHuberizedCrossEntropy,
+    "nl": negative.NegativeLearning,
+    "agce": asymmetric.AsymmetricGeneralizedCrossEntropy,
+    "aul": asymmetric.AsymmetricUnhinged,
+    "ael": asymmetric.AsymmetricExponential,
+    "amse": asymmetric.AsymmetricSquaredError,
+    "negce": normalized.NormalizedNegativeCrossEntropy,
+    "negfl": normalized.NormalizedNegativeFocal,
+    "epsce": epsilon.EpsilonCrossEntropy,
+    "epsfl": epsilon.EpsilonFocal,
+    "js": divergence.JensenShannon,
+    "taylor": cross_entropy.TaylorCrossEntropy,
+    "bitempered": divergence.BiTempered,
 }
 """Every elementary loss by the name it is written with; `n` before a name normalises it."""
 
@@ -97,7 +88,7 @@ they are set to where the text does not say."""
 def loss_arguments(family: type[Loss]) -> dict[str, Any]:
     """The arguments a loss is written with, and their defaults.
 
-    >>> loss_arguments(SymmetricCrossEntropy)["alpha"]
+    >>> loss_arguments(symmetric.SymmetricCrossEntropy)["alpha"]
     0.1
     """
     return {

@@ -153,20 +153,13 @@ def smoothing_vector(
     >>> smoothing_vector(5, 0.2)
     tensor([0.8000, 0.0500, 0.0500, 0.0500, 0.0500])
     """
-    return _spread(num_classes, within("smoothing", smoothing, 0, 1), dtype, device)
+    return spread(num_classes, within("smoothing", smoothing, 0, 1), dtype, device)
 
 
-def smoothing_values(outputs: Tensor, smoothing: float) -> Tensor:
-    """As `smoothing_vector`, for the outputs `(N, C, ...)` and of a share that was checked before.
-
-    Made where it is used: a copy from the host cannot be recorded in a CUDA graph.
-    """
-    return _spread(outputs.shape[1], smoothing, outputs.dtype, outputs.device)
-
-
-def _spread(
+def spread(
     num_classes: int, smoothing: float, dtype: torch.dtype, device: torch.device | str
 ) -> Tensor:
+    """As `smoothing_vector`, of a share that was checked before."""
     if num_classes < 2:
         raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
     # Without putting a number of the host's in a place: that cannot be recorded in a CUDA graph.
@@ -197,7 +190,8 @@ def permutation_penalty(
     """
     p, cusp = within("p", p, 0, 1, open_low=True), within("cusp", cusp, 0)
     if not isinstance(vector, Tensor):
-        vector = smoothing_values(probabilities, within("vector", vector, 0, 1))
+        share = within("vector", vector, 0, 1)
+        vector = spread(probabilities.shape[1], share, probabilities.dtype, probabilities.device)
     return shift_penalty(probabilities, vector, p=p, cusp=cusp)
 
 

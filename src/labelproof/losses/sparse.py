@@ -32,8 +32,8 @@ from labelproof.losses.penalty import (
     power_sum,
     sharpen,
     shift_penalty,
-    smoothing_values,
     sparse_rate,
+    spread,
     write_vector,
 )
 from labelproof.ranges import flag, within
@@ -122,8 +122,7 @@ class SparseRegularized(Loss):
         self.clamp = check_clamp(clamp)
         self.temperature_schedule = as_schedule("temperature", temperature)
         self.weight_schedule = as_schedule("weight", weight)
-        self.smoothing, fixed = check_vector(vector)
-        self.vector = fixed
+        self.smoothing, self.vector = check_vector(vector)
         # Tensors, so that a new epoch neither recompiles nor re-records a CUDA graph; float64, so
         # that the schedule is exact in a float64 loss. No buffers, as class weights are none.
         valueless = torch.get_default_device().type == "meta"
@@ -147,9 +146,8 @@ class SparseRegularized(Loss):
         """Move the weight and the temperature to `epoch`, counted from 0; fractions are taken."""
         epoch = within("epoch", epoch, 0)
         weight = within(f"weight at epoch {epoch:g}", self.weight_schedule(epoch), 0)
-        temperature = _check_temperature(
-            f"temperature at epoch {epoch:g}", self.temperature_schedule(epoch)
-        )
+        name, temperature = f"temperature at epoch {epoch:g}", self.temperature_schedule(epoch)
+        temperature = within(name, temperature, SMALLEST_TEMPERATURE)
         self.epoch = epoch
         # Once more as numbers: working a schedule out at every step would be felt in a small one.
         self._numbers = (weight, temperature)
@@ -174,10 +172,8 @@ class SparseRegularized(Loss):
             >>> bool(parts.total == parts.base + 2 * parts.penalty)
             True
         """
-        if isinstance(self.base, Loss):
-            base, penalty, sharpened = self._evaluate_own(self.base, logits, target)
-        else:
-            base, penalty, sharpened = self._evaluate_foreign(logits, target)
+        evaluate = self._evaluate_own if isinstance(self.base, Loss) else self._evaluate_foreign
+        base, penalty, sharpened = evaluate(logits, target)
         if logits.ndim == 1:
             target = target.unsqueeze(0)
         rate = sparse_rate(sharpened.log_probabilities)
@@ -193,9 +189,8 @@ class SparseRegularized(Loss):
 
     def label_form(self) -> LabelForm | None:
         """The base and how its output is sharpened, where the base sees its label alone."""
-        if type(self) is not SparseRegularized or not self._one_hot:
-            return None
-        if not sees_label_alone(self.base):
+        plain = type(self) is SparseRegularized and self._one_hot
+        if not (plain and sees_label_alone(self.base)):
             return None
         weight, temperature = self._numbers
         how = Sharpening(temperature, self.p, self.normalize, self.clamp, weight)
@@ -252,14 +247,13 @@ class SparseRegularized(Loss):
     def _total(self, base: Tensor, penalty: Tensor) -> Tensor:
         return base + _scalar(self._weight, penalty) * penalty
 
-    def _evaluate_own(
-        self, base: Loss, logits: Tensor, target: Tensor
-    ) -> tuple[Tensor, Tensor, Outputs]:
+    def _evaluate_own(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Outputs]:
         single = isinstance(logits, Tensor) and logits.ndim == 1
-        logits, target = self.admit(logits, target)
+        logits, target, _ = self.admit(logits, target)
         sharpened = self._sharpen(Outputs(logits))
         # Not by the base's own settings, which are no longer these once one has been changed.
-        value = self.reduce(base.values(sharpened, self.weigh(target)), target, weigh=False)
+        value = self._own_base().values(sharpened, self.weigh(target))
+        value = self.reduce(value, target, weigh=False)
         penalty = self.reduce(self._penalty(sharpened), target)
         if single and self.reduction == "none":
             value, penalty = value.squeeze(0), penalty.squeeze(0)
@@ -295,10 +289,10 @@ class SparseRegularized(Loss):
     def _penalty(self, sharpened: Outputs) -> Tensor:
         if self._one_hot:
             return power_sum(sharpened.log_probabilities, self.p, self.clamp)
-        outputs = sharpened.log_probabilities.exp()
-        vector = self.vector
+        outputs, vector = sharpened.log_probabilities.exp(), self.vector
         if vector is None:
-            vector = smoothing_values(outputs, self.smoothing)
+            # Made where it is used: a copy from the host cannot be recorded in a CUDA graph.
+            vector = spread(outputs.shape[1], self.smoothing, outputs.dtype, outputs.device)
         return shift_penalty(outputs, vector, p=self.p)
 
     @property
@@ -339,16 +333,6 @@ def _unknown(name: str) -> str:
     if name in LossSettings.__annotations__:
         hint = f"; give it to the base, such as SparseRegularized(CrossEntropy({name}=...))"
     return f"SparseRegularized: unexpected argument {name!r}{hint}"
-
-
-def _check_temperature(name: str, value: float) -> float:
-    temperature = within(name, value, 0, open_low=True)
-    if temperature < SMALLEST_TEMPERATURE:
-        raise ValueError(
-            f"{name}: expected at least {SMALLEST_TEMPERATURE:g}, below which the gradient is past "
-            f"what float32 holds, got {temperature:g}; give the schedule a minimum"
-        )
-    return temperature
 
 
 def _scalar(value: Tensor, like: Tensor) -> Tensor:

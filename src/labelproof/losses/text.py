@@ -11,9 +11,12 @@ any sum. Nothing is evaluated: names come from a table, values are numbers, `tru
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import mul
 from typing import Any
 
+from torch import nn
 from typing_extensions import Unpack
 
 from labelproof.losses.algebra import LogitClip, WeightedSum
@@ -33,7 +36,10 @@ from labelproof.losses.sparse import SparseRegularized
 from labelproof.losses.symmetric import LOG_ZERO
 from labelproof.ranges import suggest
 from labelproof.schedules import Constant, Exponential, exponential
-from labelproof.text import Call, Group, Node, Sum, TextError, format_value, parse_sum
+from labelproof.text import Call, Group, Node, TextError, format_value, parse_sum
+
+UNBOUNDED = exponential(1, growth=1)
+"""Has the bounds of a schedule that is given none."""
 
 
 class LossSyntaxError(TextError):
@@ -80,20 +86,17 @@ def parse_loss(
 
 class _Builder:
     def __init__(self, text: str, losses: Mapping[str, type[Loss]], settings: LossSettings):
-        self.text, self.losses, self.settings = text, losses, settings
+        self.text, self.settings = text, settings
         # A name without a version means the current code.
         current = {key.partition(VERSION)[0]: family for key, family in losses.items()}
         self.families = {**losses, **current}
 
     def build(self, node: Node) -> Loss:
-        if isinstance(node, Sum):
-            return self.build_sum(node)
+        if isinstance(node, Call):
+            return self.build_call(node)
         if isinstance(node, Group):
             inner = self.build(node.inner)
             return Normalized(inner) if node.normalized else inner
-        return self.build_call(node)
-
-    def build_sum(self, node: Sum) -> Loss:
         total: Loss | None = None
         suffixes: set[str] = set()
         for term in node.terms:
@@ -103,12 +106,14 @@ class _Builder:
                     number = {"sr": "lambda0", "clip": "delta"}[name]
                     problem = f"{name!r} comes once, after a sum, without a factor but {number}"
                     raise LossSyntaxError(problem, self.text, term.position)
-                total = self.build_suffix(name, total, term.factor)
                 suffixes.add(name)
+                given = self.arguments(term.factor, SUFFIXES[name])
+                make = partial(_sparse if name == "sr" else _clip, total, SUFFIXES[name] | given)
+                total = self.guarded(term.position, make)
                 continue
             loss = self.build(term.factor)
             if term.coefficient is not None:
-                loss = self.guarded(term.position, lambda c=term.coefficient, loss=loss: c * loss)
+                loss = self.guarded(term.position, partial(mul, term.coefficient, loss))
             total = loss if total is None else total + loss
         assert total is not None  # noqa: S101 (the grammar has at least one term)
         return total
@@ -117,7 +122,7 @@ class _Builder:
         family, normalized = self.find(call)
         given = self.arguments(call, loss_arguments(family))
         keywords = {SPOKEN.get(key, key): value for key, value in given.items()}
-        loss = self.guarded(call.position, lambda: family(**keywords, **self.settings))
+        loss = self.guarded(call.position, partial(family, **keywords, **self.settings))
         return Normalized(loss) if normalized else loss
 
     def find(self, call: Call) -> tuple[type[Loss], bool]:
@@ -149,51 +154,6 @@ class _Builder:
             near = near or "; one from a file of your own is known by --loss-file"
         return LossSyntaxError(f"unknown loss {name!r}{near}", *place)
 
-    def build_suffix(self, name: str, base: Loss, call: Call) -> Loss:
-        values = SUFFIXES[name] | self.arguments(call, SUFFIXES[name])
-        if name == "clip":
-            return self.guarded(call.position, lambda: LogitClip(base, **values))
-        return self.build_sparse(base, values, call)
-
-    def build_sparse(self, base: Loss, values: Mapping[str, Any], call: Call) -> Loss:
-        weight = self.guarded(
-            call.position,
-            lambda: exponential(
-                values["lambda0"],
-                growth=values["rho"],
-                every=values["r"],
-                maximum=1e30 if values["lambda_max"] is None else values["lambda_max"],
-            ),
-            {"initial": "lambda0", "growth": "rho", "every": "r", "maximum": "lambda_max"},
-        )
-        temperature = self.guarded(
-            call.position,
-            lambda: exponential(
-                values["tau"],
-                growth=values["tau_rho"],
-                every=values["r"],
-                minimum=values["tau_min"],
-            ),
-            {"initial": "tau", "growth": "tau_rho", "every": "r", "minimum": "tau_min"},
-        )
-        return self.guarded(
-            call.position,
-            lambda: SparseRegularized(
-                base,
-                temperature=temperature(0) if values["tau_rho"] == 1 else temperature,
-                p=values["p"],
-                weight=weight,
-                normalize=values["normalize"],
-                clamp=values["clamp"],
-                vector=values["smoothing"] or None,
-            ),
-            {
-                "vector": "smoothing",
-                "temperature at epoch 0": "tau",
-                "weight at epoch 0": "lambda0",
-            },
-        )
-
     def arguments(self, call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
         for argument in call.arguments:
             if argument.name not in known:
@@ -203,20 +163,53 @@ class _Builder:
                 raise LossSyntaxError(problem, self.text, argument.position)
         return {argument.name: argument.value for argument in call.arguments}
 
-    def guarded(self, position: int, make: Any, written: Mapping[str, str] = WRITTEN) -> Any:
-        """Turn a constructor's complaint about a value into one that points into the text.
-
-        Args:
-            position: Where.
-            make: Makes it.
-            written: What its arguments are called there.
-        """
+    def guarded(self, position: int, make: Callable[[], Loss]) -> Loss:
+        """Turn a constructor's complaint about a value into one that points into the text."""
         try:
             return make()
         except (TypeError, ValueError) as error:
-            name, colon, problem = str(error).partition(":")
-            problem = f"{written.get(name, name)}{colon}{problem}"
-            raise LossSyntaxError(problem, self.text, position) from error
+            raise LossSyntaxError(_renamed(error, _WRITTEN), self.text, position) from error
+
+
+_WRITTEN = {
+    **WRITTEN,
+    "vector": "smoothing",
+    "temperature at epoch 0": "tau",
+    "weight at epoch 0": "lambda0",
+}
+
+
+def _renamed(error: Exception, written: Mapping[str, str]) -> str:
+    """An error's message with the argument's name as it stands in the text."""
+    name, colon, problem = str(error).partition(":")
+    return f"{written.get(name, name)}{colon}{problem}"
+
+
+def _clip(base: Loss, values: Mapping[str, Any]) -> Loss:
+    return LogitClip(base, **values)
+
+
+def _sparse(base: Loss, values: Mapping[str, Any]) -> Loss:
+    highest = UNBOUNDED.maximum if values["lambda_max"] is None else values["lambda_max"]
+    values = {**values, "lambda_max": highest}
+    weight = _schedule(values, initial="lambda0", growth="rho", every="r", maximum="lambda_max")
+    temperature = _schedule(values, initial="tau", growth="tau_rho", every="r", minimum="tau_min")
+    return SparseRegularized(
+        base,
+        temperature(0) if temperature.growth == 1 else temperature,
+        values["p"],
+        weight,
+        values["normalize"],
+        clamp=values["clamp"],
+        vector=values["smoothing"] or None,
+    )
+
+
+def _schedule(values: Mapping[str, Any], **written: str) -> Exponential:
+    try:
+        return exponential(**{argument: values[name] for argument, name in written.items()})
+    except (TypeError, ValueError) as error:
+        raise type(error)(_renamed(error, written)) from error
 
 
 def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -> str:
@@ -233,54 +226,48 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -
         >>> format_loss(parse_loss("10*nce + mae + sr(p=0.01)"))
         '10*nce+mae+sr(tau=0.5,p=0.01,lambda0=1.2,rho=1.03,r=1,normalize=true)'
     """
-    losses = known_losses() if losses is None else losses
+    known = known_losses() if losses is None else losses
+    return _format(loss, {family: key for key, family in reversed([*known.items()])})
+
+
+def _format(loss: nn.Module, names: Mapping[type[nn.Module], str]) -> str:
     if isinstance(loss, WeightedSum):
         return "+".join(
-            _format_term(number, part, first=index == 0, losses=losses)
+            _format_term(number, part, first=index == 0, names=names)
             for index, (number, part) in enumerate(loss.terms)
         )
     if isinstance(loss, SparseRegularized | LogitClip):
-        if not isinstance(loss.base, Loss):
-            raise ValueError(f"loss: {type(loss.base).__name__} has no text form")
-        base = format_loss(loss.base, losses=losses)
+        base = _format(loss.base, names)
         if type(loss) in _suffixes(loss.base):
             base = f"({base})"
         if isinstance(loss, LogitClip):
             return f"{base}+clip(delta={format_value(loss.delta)})"
         return f"{base}+sr({_format_sparse(loss)})"
     if isinstance(loss, Normalized):
-        base = _unwrapped(loss.base)
-        for key, family in losses.items():
-            if type(base) is family:
-                return f"n{key}{_format_arguments(base)}"
-        return f"normalized({format_loss(base, losses=losses)})"
-    for key, family in losses.items():
-        if type(loss) is family:
-            return f"{key}{_format_arguments(loss)}"
-    raise ValueError(f"loss: {type(loss).__name__} has no text form")
+        base = loss.base
+        while isinstance(base, WeightedSum) and base.coefficients == [1.0]:
+            ((_, base),) = base.terms  # `1*loss` is written as the loss itself
+        inner = _format(base, names)
+        return f"n{inner}" if type(base) in names else f"normalized({inner})"
+    if not isinstance(loss, Loss) or type(loss) not in names:
+        raise ValueError(f"loss: {type(loss).__name__} has no text form")
+    return f"{names[type(loss)]}{_format_arguments(loss)}"
 
 
-def _suffixes(loss: Loss) -> set[type[Loss]]:
+def _suffixes(loss: nn.Module) -> set[type[nn.Module]]:
     """The kinds of `+sr` and `+clip` that a loss is written with outside of parentheses."""
     if isinstance(loss, WeightedSum):
         number, first = loss.terms[0]
         return _suffixes(first) if number == 1 else set()
-    if isinstance(loss, SparseRegularized | LogitClip) and isinstance(loss.base, Loss):
+    if isinstance(loss, SparseRegularized | LogitClip):
         return {type(loss), *_suffixes(loss.base)}
     return set()
 
 
-def _unwrapped(loss: Loss) -> Loss:
-    """`1*loss` is written as the loss itself, so it is treated as it."""
-    while isinstance(loss, WeightedSum) and loss.coefficients == [1.0]:
-        ((_, loss),) = loss.terms
-    return loss
-
-
 def _format_term(
-    number: float, part: Loss, *, first: bool, losses: Mapping[str, type[Loss]]
+    number: float, part: Loss, *, first: bool, names: Mapping[type[nn.Module], str]
 ) -> str:
-    text = format_loss(part, losses=losses)
+    text = _format(part, names)
     # A suffix in the middle of a sum would take the terms before it along.
     if isinstance(part, SparseRegularized | LogitClip) and not (first and number == 1):
         text = f"({text})"
@@ -302,38 +289,35 @@ def _format_sparse(loss: SparseRegularized) -> str:
     # Read back, one that does not grow is a constant, so it is written as one.
     if isinstance(temperature, Exponential) and temperature.growth == 1:
         temperature = Constant(temperature(0))
-    if isinstance(weight, Constant):
-        every = temperature.every if isinstance(temperature, Exponential) else 1
-        weight = exponential(weight.value, growth=1, every=every)
-    plain = isinstance(weight, Exponential) and weight == exponential(
-        weight.initial, growth=weight.growth, every=weight.every, maximum=weight.maximum
+    grows = [each.every for each in (weight, temperature) if isinstance(each, Exponential)]
+    weight, temperature = (
+        exponential(each.value, growth=1, every=grows[0] if grows else 1)
+        if isinstance(each, Constant)
+        else each
+        for each in (weight, temperature)
     )
-    if not plain or loss.vector is not None:
+    if (
+        not (isinstance(weight, Exponential) and isinstance(temperature, Exponential))
+        or weight.every != temperature.every
+        or weight.minimum != UNBOUNDED.minimum
+        or temperature.maximum != UNBOUNDED.maximum
+        or loss.vector is not None
+    ):
         raise ValueError("loss: only the paper's schedules and vectors have a text form")
-    assert isinstance(weight, Exponential)  # noqa: S101 (for the type checker)
-    values: dict[str, Any] = {
+    values = {
+        "tau": temperature.initial,
         "p": loss.p,
         "lambda0": weight.initial,
         "rho": weight.growth,
         "r": weight.every,
         "normalize": loss.normalize,
     }
-    if weight.maximum != exponential(1, growth=1).maximum:
-        values["lambda_max"] = weight.maximum
-    if isinstance(temperature, Constant):
-        values = {"tau": temperature.value, **values}
-    elif (
-        isinstance(temperature, Exponential)
-        and temperature.every == weight.every
-        and temperature.maximum == exponential(1, growth=1).maximum
-    ):
-        values = {"tau": temperature.initial, **values, "tau_rho": temperature.growth}
-        if temperature.minimum:
-            values["tau_min"] = temperature.minimum
-    else:
-        raise ValueError("loss: only the paper's schedules and vectors have a text form")
-    if loss.clamp is not None:
-        values["clamp"] = loss.clamp
-    if loss.smoothing:
-        values["smoothing"] = loss.smoothing
+    options = {
+        "lambda_max": (weight.maximum, UNBOUNDED.maximum),
+        "tau_rho": (temperature.growth, 1),
+        "tau_min": (temperature.minimum, UNBOUNDED.minimum),
+        "clamp": (loss.clamp, None),
+        "smoothing": (loss.smoothing, 0),
+    }
+    values |= {name: value for name, (value, off) in options.items() if value != off}
     return ",".join(f"{name}={format_value(value)}" for name, value in values.items())
