@@ -122,10 +122,10 @@ def test_a_schedule_that_leaves_its_range_is_refused(options: dict, message: str
 
 def test_a_temperature_that_float32_has_no_gradient_for_is_refused():
     loss = SparseRegularized(CrossEntropy(), temperature=exponential(1, growth=0.5))
-    with pytest.raises(ValueError, match=r"^temperature at epoch 50: expected .* a minimum$"):
+    with pytest.raises(ValueError, match=r"^temperature at epoch 50: expected .*1e-12"):
         loss.set_epoch(50)
     assert (loss.epoch, loss.temperature) == (0, 1)
-    with pytest.raises(ValueError, match="temperature at epoch 0: expected at least 1e-12"):
+    with pytest.raises(ValueError, match="temperature at epoch 0: expected .*1e-12"):
         SparseRegularized(CrossEntropy(), temperature=1e-20)
 
 

@@ -32,7 +32,6 @@ from labelproof.training.execution import StopRequest, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.version import __version__
 
-Load = Callable[[Configuration], Examples]
 PATIENCE = 60.0  # seconds that a run may take to save itself, perhaps in the middle of compiling
 GONE = 30.0  # seconds without a machine to train on; Ray ends a program after 60 without its head
 SPARE = 2  # runs that wait for a place, so that one is taken again as soon as it is free
@@ -57,7 +56,7 @@ def share_of_gpu(at_once: int) -> float:
 
 @dataclass(frozen=True)
 class RayEngine:
-    """Trains on the workers of a Ray cluster; see `Engine`.
+    """Trains on the workers of a Ray cluster.
 
     Attributes:
         address: `auto` or `HOST:PORT` of a cluster that this machine is part of; `None` starts a
@@ -98,97 +97,104 @@ class RayEngine:
     def opened(self) -> Iterator[torch.device]:
         """Connected for the length of the block; gives the kind of device that runs get there."""
         with connected(self.address) as ray:
-            yield torch.device("cuda" if self._gpus(ray) else "cpu")
+            yield torch.device("cuda" if "GPU" in self._needs(ray) else "cpu")
 
     def train(
-        self, jobs: Iterable[Job], *, load: Load, stop: StopRequest | None = None
+        self,
+        jobs: Iterable[Job],
+        *,
+        load: Callable[[Configuration], Examples],
+        stop: StopRequest | None = None,
     ) -> Iterator[Event]:
-        """See `Engine`. Jobs are asked for as others end, a few more than there is room for."""
+        """As `train_runs`; jobs are asked for as others end, a few more than there is room for."""
         with connected(self.address) as ray:
-            yield from _Tasks(ray, self, self._gpus(ray)).train(jobs, load, stop)
+            tasks, waiting, more = _Tasks(ray, self, self._needs(ray)), iter(jobs), True
+            try:
+                while (more or tasks.running) and not (stop is not None and stop.wanted):
+                    room = tasks.room()
+                    wanted = more and 0 < room > len(tasks.running) - SPARE
+                    if wanted:
+                        # One by one: what comes next may depend on what came out so far.
+                        job = next(waiting, None)
+                        more = job is not None
+                        if job is not None:
+                            tasks.submit(job, load(job.configuration))
+                    yield from tasks.events(0.0 if wanted else 0.2)
+                yield from tasks.end()
+            except (Exception, GeneratorExit) as error:
+                # Whatever went wrong with one run, or in the program, the others' work is kept.
+                with suppress(ray.exceptions.RayError):
+                    list(tasks.end())
+                if isinstance(error, ray.exceptions.RayError):
+                    raise _gone(str(error).partition("\n")[0]) from error
+                raise
+            finally:
+                with suppress(ray.exceptions.RayError):
+                    tasks.queue.shutdown()
 
-    def _gpus(self, ray: Any) -> float:
-        """The part of a GPU that each run takes; refuse what would wait for ever."""
+    def _needs(self, ray: Any) -> dict[str, float]:
+        """What each run takes of a machine; refuse what would wait for ever."""
         there = ray.cluster_resources()
-        for name, wanted in (("CPU", self.cpus_per_run), ("GPU", int(self.device == "cuda"))):
+        needs: dict[str, float] = {"CPU": self.cpus_per_run}
+        if self.device == "cuda" or (self.device == "auto" and there.get("GPU")):
+            needs["GPU"] = self.gpus_per_run
+        for name, wanted in needs.items():
             if wanted > (has := there.get(name, 0)):
-                raise ValueError(f"--engine ray: expected {wanted} {name}, the cluster has {has:g}")
-        return self.gpus_per_run if there.get("GPU") and self.device != "cpu" else 0.0
+                raise ValueError(
+                    f"--engine ray: expected {wanted:g} {name}, the cluster has {has:g}"
+                )
+        return needs
 
 
 @dataclass
-class _Task:
+class _Run:
     job: Job
-    started: bool = False
-    epochs: int = 0
+    epochs: int = -1  # that were told of; -1 before its start
+
+    def tell(self, kind: str, value: Any) -> Iterator[Event]:
+        """An event, unless another worker has told of it before it was lost."""
+        epochs = {"started": 0, "epoch": 1 + value["epoch"] if kind == "epoch" else 0}.get(kind)
+        if epochs is not None and epochs <= self.epochs:
+            return
+        if self.epochs < 0 and kind != "started":
+            yield Event(self.job, "started", 0)  # what ends has begun, for whoever counts
+        self.epochs = max(self.epochs, value if kind == "started" else epochs or 0)
+        yield Event(self.job, kind, value)
 
 
 class _Tasks:
-    def __init__(self, ray: Any, engine: RayEngine, gpus: float):
+    def __init__(self, ray: Any, engine: RayEngine, needs: dict[str, float]):
         from ray.util.queue import Queue
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        self.ray, self.engine, self.gpus = ray, engine, gpus
+        self.ray, self.engine, self.needs = ray, engine, needs
         context = ray.get_runtime_context()
         here = NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
         self.queue: Any = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
-        host, _, port = context.gcs_address.rpartition(":")
-        self.head = host.strip("[]"), int(port)
+        self.head = context.gcs_address
         self.gone_since: float | None = None
-        self.tasks: list[_Task] = []
-        self.running: dict[Any, _Task] = {}
+        self.runs: list[_Run] = []
+        self.running: dict[Any, _Run] = {}
         self.datasets: dict[str, Any] = {}
         files = os.environ.get(LOSS_FILES)
         self.remote = ray.remote(
-            num_cpus=engine.cpus_per_run,
-            num_gpus=gpus,
+            num_cpus=needs["CPU"],
+            num_gpus=needs.get("GPU", 0),
             max_retries=engine.retries,
             retry_exceptions=[WorkerLostError],
             # A cluster's workers were started without this program's environment.
             runtime_env={"env_vars": {LOSS_FILES: files}} if files else None,
         )(_train)
 
-    def train(self, jobs: Iterable[Job], load: Load, stop: StopRequest | None) -> Iterator[Event]:
-        waiting, more = iter(jobs), True
-        try:
-            while (more or self.running) and not (stop is not None and stop.wanted):
-                room = self._room()
-                wanted = more and 0 < room > len(self.running) - SPARE
-                if wanted:
-                    # Asked for one by one: what comes next may depend on what came out so far.
-                    job = next(waiting, None)
-                    more = job is not None
-                    if job is not None:
-                        self._submit(job, load(job.configuration))
-                yield from self._look(0.0 if wanted else 0.2)
-            yield from self._end()
-        except (Exception, GeneratorExit) as error:
-            # Whatever went wrong with one run, or in the program, the others' work is kept.
-            lost = self.ray.exceptions.RayError
-            with suppress(lost):
-                for _ in self._end():
-                    pass
-            if isinstance(error, lost):
-                raise _gone(str(error).partition("\n")[0]) from error
-            raise
-        finally:
-            with suppress(self.ray.exceptions.RayError):
-                self.queue.shutdown()
-
-    def _room(self) -> float:
-        """How many runs the machines can train at a time, which come and go.
-
-        Raises ConnectionError where there has been none for a while.
-        """
+    def room(self) -> float:
+        """How many runs the machines can train at a time; an error where none is left for long."""
         there: dict[str, float] = {}
-        reason = f"{self.head[0]}:{self.head[1]} does not answer"
+        reason = f"{self.head} does not answer"
         with suppress(OSError):  # Ray itself would wait for a head that is gone until it exits
-            socket.create_connection(self.head, timeout=5).close()
+            _knock(self.head)
             there = self.ray.cluster_resources()
             reason = f"it has {there.get('CPU', 0):g} CPU and {there.get('GPU', 0):g} GPU left"
-        room = there.get("CPU", 0) // self.engine.cpus_per_run
-        if self.gpus:
-            room = min(room, there.get("GPU", 0) // self.gpus)
+        room = min(there.get(name, 0) // need for name, need in self.needs.items())
         if room:
             self.gone_since = None
         elif self.gone_since is None:
@@ -197,57 +203,44 @@ class _Tasks:
             raise _gone(reason)
         return room
 
-    def _submit(self, job: Job, examples: Examples) -> None:
+    def submit(self, job: Job, examples: Examples) -> None:
         data = job.configuration.data
         if data not in self.datasets:
             self.datasets[data] = self.ray.put(examples.dataset)
-        labels = {name: value for name, value in vars(examples).items() if name != "dataset"}
+        labels: Any = replace(examples, dataset=None)  # pyright: ignore[reportArgumentType]
         # A worker may be in another place.
         placed = replace(job, folder=None if job.folder is None else job.folder.resolve())
-        tell = self.queue, len(self.tasks)
-        means = "cuda" if self.gpus else "cpu", self.engine, __version__
-        self.tasks.append(_Task(job))
+        tell = self.queue, len(self.runs)
+        means = "cuda" if "GPU" in self.needs else "cpu", self.engine, __version__
+        self.runs.append(_Run(job))
         reference = self.remote.remote(placed, self.datasets[data], labels, tell, means)
-        self.running[reference] = self.tasks[-1]
+        self.running[reference] = self.runs[-1]
 
-    def _look(self, seconds: float, *, ending: bool = False) -> Iterator[Event]:
-        """Pass on what tasks have told, and the end of those that have ended."""
+    def events(self, seconds: float, *, ending: bool = False) -> Iterator[Event]:
+        """What tasks have told, and the end of those that have ended."""
         ended, _ = self.ray.wait([*self.running], timeout=seconds) if self.running else ([], [])
         for number, kind, value in self.queue.get_nowait_batch(self.queue.qsize()):
-            task = self.tasks[number]
-            if kind == "epoch" and value["epoch"] < task.epochs:
-                continue  # another worker has told of it before it was lost
-            if kind == "started" and task.started:
-                continue
-            if kind != "notice":
-                task.epochs = value if kind == "started" else value["epoch"] + 1
-            yield from self._tell(task, kind, value)
+            yield from self.runs[number].tell(kind, value)
         for reference in ended:
-            task, errors = self.running.pop(reference), self.ray.exceptions
+            run = self.running.pop(reference)
             try:
                 kind, value = self.ray.get(reference)
-            except errors.RayError as error:
+            except self.ray.exceptions.RayError as error:
                 said = str(error).partition("\n")[0]
                 cause = getattr(error, "cause", None) or WorkerLostError(f"worker lost: {said}")
                 if not ending and not isinstance(cause, WorkerLostError):
                     raise cause from error
-                kind, value = ("stopped", (task.epochs, 0)) if ending else ("failed", cause)
-            if task.started or kind != "stopped":
-                yield from self._tell(task, kind, value)
+                kind, value = ("stopped", (run.epochs, 0)) if ending else ("failed", cause)
+            if run.epochs >= 0 or kind != "stopped":
+                yield from run.tell(kind, value)
 
-    def _tell(self, task: _Task, kind: str, value: Any) -> Iterator[Event]:
-        if not task.started and kind != "started":
-            yield Event(task.job, "started", 0)  # what ends has begun, for whoever counts
-        task.started = True
-        yield Event(task.job, kind, value)
-
-    def _end(self) -> Iterator[Event]:
+    def end(self) -> Iterator[Event]:
         """Have every run save where it stands, and wait until it has."""
         for reference in self.running:
             self.ray.cancel(reference)  # an interrupt in the worker
         until = time.monotonic() + (PATIENCE if self.gone_since is None else 5)
         while self.running and time.monotonic() < until:
-            yield from self._look(0.2, ending=True)
+            yield from self.events(0.2, ending=True)
         for reference in self.running:
             self.ray.cancel(reference, force=True)
 
@@ -259,8 +252,14 @@ def _gone(reason: str) -> ConnectionError:
     )
 
 
+def _knock(address: str) -> None:
+    """Raise an OSError where no one listens: Ray itself would ask for minutes."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+
+
 def _train(
-    job: Job, dataset: Any, labels: dict[str, Any], tell: tuple[Any, int], means: tuple[Any, ...]
+    job: Job, dataset: Any, labels: Examples, tell: tuple[Any, int], means: tuple[Any, ...]
 ) -> tuple[str, Any]:
     """What a worker does; its arrays are read-only, as they come from Ray's object store."""
     (queue, number), (device, engine, version) = tell, means
@@ -269,19 +268,17 @@ def _train(
             f"labelproof: expected the version {version} of the program that gave the job, got "
             f"{__version__} on {platform.node()}; results of two versions may differ"
         )
-    examples = Examples(dataset=dataset, **labels)
+    examples = replace(labels, dataset=dataset)
     # Sums may depend on the number of threads in their last digit.
     torch.set_num_threads(engine.cpus_per_run)
     kind, value = "stopped", (0, 0)
     with warnings.catch_warnings(), StopRequest() as stop:
         # All workers of a machine share the arrays in memory, and none writes to them.
         warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+        execution = choose_execution(device, workers=engine.cpus_per_run)
+        seconds = engine.checkpoint_seconds
         for event in train_runs(
-            [job],
-            choose_execution(device, workers=engine.cpus_per_run),
-            load=lambda _: examples,
-            checkpoint_seconds=engine.checkpoint_seconds,
-            stop=stop,
+            [job], execution, load=lambda _: examples, checkpoint_seconds=seconds, stop=stop
         ):
             kind, value = event.kind, event.value
             if kind in ("started", "epoch", "notice") and not stop.wanted:
@@ -300,14 +297,24 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     with patch.dict(os.environ, {} if address else PRIVATE):
         import ray
 
-        ours, quiet = not ray.is_initialized(), {"log_to_driver": False, "logging_level": "error"}
+        ours = not ray.is_initialized()
         main = threading.current_thread() is threading.main_thread()
         handler = signal.getsignal(signal.SIGTERM) if main else None
+        options |= {"log_to_driver": False, "logging_level": "error"}
         if ours and address is None:
             # By this word a cluster that RAY_ADDRESS names is left alone.
-            ray.init("local", include_dashboard=False, **quiet, **options)
+            ray.init("local", include_dashboard=False, **options)
         elif ours and address is not None:
-            _join(ray, address, **quiet, **options)
+            try:
+                if ":" in address:
+                    _knock(address)
+                ray.init(address, **options)
+            except (RuntimeError, OSError) as error:
+                raise ConnectionError(
+                    f"--address: no Ray cluster lets this program in at {address!r} ({error}); "
+                    "start one with 'ray start --head', and run this on one of its machines. Where "
+                    "it asks for a token, HOST:PORT also needs RAY_AUTH_MODE=token"
+                ) from error
         if handler is not None:
             # Ray's own handler exits at once; it must not take the place of a `StopRequest`.
             signal.signal(signal.SIGTERM, handler)
@@ -316,17 +323,3 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     finally:
         if ours:
             ray.shutdown()
-
-
-def _join(ray: Any, address: str, **options: Any) -> None:
-    try:
-        host, _, port = address.rpartition(":")
-        if host:  # Ray itself would ask for minutes where no one is
-            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-        ray.init(address, **options)
-    except (RuntimeError, OSError) as error:
-        raise ConnectionError(
-            f"--address: no Ray cluster lets this program in at {address!r} ({error}); start one "
-            "with 'ray start --head', and run this on one of its machines. Where it asks for a "
-            "token, HOST:PORT also needs RAY_AUTH_MODE=token"
-        ) from error

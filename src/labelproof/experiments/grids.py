@@ -32,16 +32,8 @@ LATER_ROWS = (
 """What the table beyond compares, where a dataset has published settings for it."""
 
 HUMAN_ROWS = (
-    "CE",
-    "CE+SR",
-    "GCE",
-    "ANL-CE",
-    "JAL-CE",
-    "CE_eps+MAE",
-    "ELR",
-    SPARSE_WEIGHTS,
-    LIMITED_WEIGHTS,
-    JOINT_SPARSE,
+    *("CE", "CE+SR", "GCE", "ANL-CE", "JAL-CE", "CE_eps+MAE", "ELR"),
+    *(SPARSE_WEIGHTS, LIMITED_WEIGHTS, JOINT_SPARSE),
 )
 """What is trained on human labels."""
 
@@ -159,8 +151,7 @@ def choose_rows(table: str, dataset: str, methods: Sequence[str] = ()) -> list[s
     choose(f"dataset of {table}", dataset, grid.datasets)
     rows = grid.rows(dataset)
     # The settings of a row depend on its name, so that a name in another case must not be a loss.
-    losses = [name for setting in _settings(dataset) for name in PAPER_LOSSES[setting]]
-    named = [*rows, *losses, *PAPER_ALGORITHMS]
+    named = [*rows, *_paper_losses(dataset), *PAPER_ALGORITHMS]
     names = {_plain(name): name for name in reversed(named)}
     return list(dict.fromkeys(names.get(_plain(method), method) for method in methods)) or [*rows]
 
@@ -169,8 +160,9 @@ def _plain(name: str) -> str:
     return "".join(name.casefold().split())
 
 
-def _settings(dataset: str) -> list[str]:
-    return [name for name in PAPER_LOSSES if name.split("-")[0] == dataset]
+def _paper_losses(dataset: str) -> list[str]:
+    settings = [name for name in PAPER_LOSSES if name.split("-")[0] == dataset]
+    return [name for setting in settings for name in PAPER_LOSSES[setting]]
 
 
 def _published_rows(table: str, dataset: str) -> list[str]:
@@ -182,7 +174,7 @@ def _noisy(kind: str, dataset: str, method: str, rate: str) -> Configuration:
 
 
 def _later_rows(dataset: str) -> list[str]:
-    known = {name for setting in _settings(dataset) for name in PAPER_LOSSES[setting]}
+    known = _paper_losses(dataset)
     return [
         name for name in LATER_ROWS if name in known or dataset in PAPER_ALGORITHMS.get(name, {})
     ]
@@ -234,15 +226,11 @@ def _sweep(
         )
     first = PAPER_LOSSES[dataset].get(base, base)
     # The column comes last, so that no argument takes its place.
-    swept = {**settings, **_arguments(arguments), name: column}
+    given = dict(pair.split("=", 1) for pair in arguments.strip("()").split(",") if "=" in pair)
+    swept = {**settings, **given, name: column}
     written = ",".join(f"{key}={value}" for key, value in swept.items())
     loss = format_loss(parse_loss(f"{first}+sr({written})"))
     return paper_configuration(dataset, loss, noise=paper_noise(dataset, "symmetric", 0.6))
-
-
-def _arguments(text: str) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in text.strip("()").split(",") if pair]
-    return {key: value for key, _, value in pairs}
 
 
 # The paper's sweeps have a constant weight, and at a temperature of 1 without the regulariser they
