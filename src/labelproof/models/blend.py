@@ -8,6 +8,7 @@ in float64, since ridge regression on a kernel has large coefficients of both si
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,13 @@ FARTHEST = 5.0
 """In standard deviations: a feature farther from its mean counts as this far."""
 
 
-class Blend(nn.Module):
+class _OfTensors(nn.Module):
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Tensor: ...  # what is registered by its name
+
+
+class Blend(_OfTensors):
     """Classifiers whose weighted mean predicts.
 
     Args:
@@ -42,13 +49,6 @@ class Blend(nn.Module):
         >>> Blend(tensors)(torch.tensor([[3.0, 1.0]])).softmax(dim=1).round(decimals=3)
         tensor([[0.8810, 0.1190]])
     """
-
-    mean: Tensor
-    std: Tensor
-    weights: Tensor
-    temperatures: Tensor
-    prior: Tensor
-    temperature: Tensor
 
     def __init__(self, tensors: Mapping[str, Tensor]):
         super().__init__()
@@ -104,7 +104,7 @@ def _calibrate(table: Tensor, temperature: Tensor) -> Tensor:
     return _as_probabilities((table.log() / temperature).softmax(dim=-1))
 
 
-class _Member(nn.Module):
+class _Member(_OfTensors):
     """A classifier in one variant or more; gives numbers `(V, N, C)` that are not negative."""
 
     names: tuple[str, ...]
@@ -119,8 +119,6 @@ class _Linear(_Member):
     """Logistic regression: `slopes`, `(V, F, C)`, and `intercepts`, `(V, 1, C)`."""
 
     names = ("slopes", "intercepts")
-    slopes: Tensor
-    intercepts: Tensor
 
     @override
     def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
@@ -131,9 +129,6 @@ class _Kernel(_Member):
     """Regression on a Gaussian kernel to `points` of some `sharpness`, and on the features."""
 
     names = ("points", "sharpness", "coefficients")
-    points: Tensor
-    sharpness: Tensor
-    coefficients: Tensor
 
     @override
     def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
@@ -170,12 +165,6 @@ class _Trees(_Member):
     """
 
     names = ("feature", "threshold", "left", "right", "roots", "value")
-    feature: Tensor
-    threshold: Tensor
-    left: Tensor
-    right: Tensor
-    roots: Tensor
-    value: Tensor
 
     def __init__(self, tensors: Mapping[str, Tensor]):
         super().__init__(tensors)
@@ -219,9 +208,6 @@ class _Boosting(_Trees):
     """
 
     names = (*_Trees.names, "baseline", "stages", "spread")
-    baseline: Tensor
-    stages: Tensor
-    spread: Tensor
 
     @override
     def forward(self, rows: Tensor, ready: Tensor) -> Tensor:

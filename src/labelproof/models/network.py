@@ -220,7 +220,38 @@ class MLP(Network):
         initialize(self, generator)
 
 
-class FourLayerCNN(Network):
+class _PlainCNN(Network):
+    def __init__(
+        self,
+        num_classes: int,
+        image_shape: Sequence[int],
+        stages: Sequence[Sequence[int]],
+        hidden: int,
+        generator: torch.Generator | None,
+    ):
+        """Stages of convolutions with so many filters and a pooling each, then two linear layers."""
+        super().__init__()
+        num_classes, hidden = whole("num_classes", num_classes, 1), whole("hidden", hidden, 1)
+        shrink = 2 ** len(stages)
+        channels, rows, columns = image_sizes("image_shape", image_shape, smallest=shrink)
+        layers: list[nn.Module] = []
+        with global_state_kept():
+            for stage in stages:
+                for filters in stage:
+                    # No bias: the batch norm would subtract it again, and one that starts at zero
+                    # stays there.
+                    layers.append(nn.Conv2d(channels, filters, 3, padding=1, bias=False))
+                    layers += [nn.BatchNorm2d(filters), nn.ReLU()]
+                    channels = filters
+                layers.append(nn.MaxPool2d(2))
+            inputs = channels * (rows // shrink) * (columns // shrink)
+            layers += [nn.Flatten(), nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden), nn.ReLU()]
+            self.body = nn.Sequential(*layers)
+            self.head = nn.Linear(hidden, num_classes)
+        initialize(self, generator)
+
+
+class FourLayerCNN(_PlainCNN):
     """The paper's network for MNIST: two convolutions with pooling, two linear layers.
 
     Args:
@@ -245,23 +276,11 @@ class FourLayerCNN(Network):
         hidden: int = 128,
         generator: torch.Generator | None = None,
     ):
-        super().__init__()
-        num_classes, hidden = whole("num_classes", num_classes, 1), whole("hidden", hidden, 1)
         width = whole("width", width, 1)
-        channels, rows, columns = image_sizes("image_shape", image_shape, smallest=4)
-        with global_state_kept():
-            self.body = nn.Sequential(
-                *_convolution(channels, width),
-                nn.MaxPool2d(2),
-                *_convolution(width, 2 * width),
-                nn.MaxPool2d(2),
-                *_penultimate(2 * width * (rows // 4) * (columns // 4), hidden),
-            )
-            self.head = nn.Linear(hidden, num_classes)
-        initialize(self, generator)
+        super().__init__(num_classes, image_shape, [(width,), (2 * width,)], hidden, generator)
 
 
-class EightLayerCNN(Network):
+class EightLayerCNN(_PlainCNN):
     """The paper's network for CIFAR-10: three pairs of convolutions, two linear layers.
 
     Args:
@@ -287,32 +306,6 @@ class EightLayerCNN(Network):
         hidden: int = 256,
         generator: torch.Generator | None = None,
     ):
-        super().__init__()
-        num_classes, hidden = whole("num_classes", num_classes, 1), whole("hidden", hidden, 1)
         width = whole("width", width, 1)
-        channels, rows, columns = image_sizes("image_shape", image_shape, smallest=8)
-        last = width * 196 // 64
-        with global_state_kept():
-            self.body = nn.Sequential(
-                *_pair(channels, width),
-                *_pair(width, 2 * width),
-                *_pair(2 * width, last),
-                *_penultimate(last * (rows // 8) * (columns // 8), hidden),
-            )
-            self.head = nn.Linear(hidden, num_classes)
-        initialize(self, generator)
-
-
-def _pair(channels: int, filters: int) -> list[nn.Module]:
-    first, second = _convolution(channels, filters), _convolution(filters, filters)
-    return [*first, *second, nn.MaxPool2d(2)]
-
-
-def _convolution(channels: int, filters: int) -> list[nn.Module]:
-    # No bias: the batch norm would subtract it again, and one that starts at zero stays there.
-    convolution = nn.Conv2d(channels, filters, kernel_size=3, padding=1, bias=False)
-    return [convolution, nn.BatchNorm2d(filters), nn.ReLU()]
-
-
-def _penultimate(inputs: int, hidden: int) -> list[nn.Module]:
-    return [nn.Flatten(), nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden), nn.ReLU()]
+        pairs = [(filters, filters) for filters in (width, 2 * width, width * 196 // 64)]
+        super().__init__(num_classes, image_shape, pairs, hidden, generator)
