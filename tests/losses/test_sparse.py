@@ -125,7 +125,7 @@ def test_a_temperature_that_float32_has_no_gradient_for_is_refused():
     with pytest.raises(ValueError, match=r"^temperature at epoch 50: expected .*1e-12"):
         loss.set_epoch(50)
     assert (loss.epoch, loss.temperature) == (0, 1)
-    with pytest.raises(ValueError, match="temperature at epoch 0: expected .*1e-12"):
+    with pytest.raises(ValueError, match=r"temperature at epoch 0: expected .*1e-12"):
         SparseRegularized(CrossEntropy(), temperature=1e-20)
 
 

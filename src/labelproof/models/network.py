@@ -229,7 +229,7 @@ class _PlainCNN(Network):
         hidden: int,
         generator: torch.Generator | None,
     ):
-        """Stages of convolutions with so many filters and a pooling each, then two linear layers."""
+        """Stages of convolutions of so many filters with a pooling each, then two linear layers."""
         super().__init__()
         num_classes, hidden = whole("num_classes", num_classes, 1), whole("hidden", hidden, 1)
         shrink = 2 ** len(stages)
