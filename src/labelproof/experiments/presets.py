@@ -426,6 +426,12 @@ def paper_method(configuration: Configuration) -> str:
     return configuration.loss
 
 
+def _setting(dataset: str, noise: str) -> str:
+    if dataset != "cifar100":
+        return dataset
+    return f"cifar100-{'asymmetric' if noise.startswith('asymmetric') else 'symmetric'}"
+
+
 def _row_algorithms(dataset: str, noise: str) -> dict[str, str]:
     """The algorithm of every method that is one, on a dataset with this noise."""
     kind = noise.partition(":")[0].removesuffix("-reference")
@@ -438,12 +444,10 @@ def _row_algorithms(dataset: str, noise: str) -> dict[str, str]:
 
 def _row_losses(dataset: str, noise: str) -> dict[str, str]:
     """The loss of every method on a dataset with this noise."""
+    setting = _setting(dataset, noise)
     kind, _, rest = noise.partition(":")
     kind = kind.removesuffix("-reference")
     keys = (f"{kind}:{rest.partition(':')[0]}", kind)
-    setting = dataset
-    if dataset == "cifar100":
-        setting += "-asymmetric" if kind == "asymmetric" else "-symmetric"
     rows = dict(PAPER_LOSSES.get(setting, {}))
     for method, by_noise in NOISE_LOSSES.get(setting, {}).items():
         rows[method] = next((by_noise[key] for key in keys if key in by_noise), rows[method])
