@@ -218,3 +218,12 @@ def batch(
     logits = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
     label = torch.randint(shape[1], (shape[0], *shape[2:]), generator=generator)
     return logits.to(dtype), label
+
+
+def value_and_gradient(
+    loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, target: Tensor
+) -> tuple[Tensor, Tensor]:
+    """What a loss gives, and the gradient of its sum."""
+    logits = logits.detach().clone().requires_grad_()
+    value = loss(logits, target)
+    return value.detach(), torch.autograd.grad(value.sum(), logits)[0]

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from losses.catalogue import PLAIN, batch, sparse
+from losses.catalogue import PLAIN, batch, sparse, value_and_gradient
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
-from labelproof import Loss, NegativeLearning, SparseRegularized, parse_loss
+from labelproof import Loss, NegativeLearning, SparseRegularized, as_loss, parse_loss
 
 CROSS_ENTROPY = PLAIN[0]
 # One of each base class; a sum is one graph if each of its parts is.
@@ -23,15 +24,6 @@ def fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
     yield
     torch.compiler.reset()
-
-
-def value_and_gradient(
-    loss: Callable[..., Tensor], logits: Tensor, target: Tensor
-) -> tuple[Tensor, Tensor]:
-    logits = logits.clone().requires_grad_()
-    value = loss(logits, target)
-    (slope,) = torch.autograd.grad(value, logits)
-    return value.detach(), slope
 
 
 def compiled(loss: Loss) -> Callable[..., Tensor]:
@@ -100,3 +92,19 @@ def test_the_default_backend_gives_the_eager_values():
     with torch.compiler.set_stance("fail_on_recompile"):
         loss.set_epoch(9)
         compare(graph, loss, logits, label)
+
+
+LOSSES = [
+    *map(parse_loss, ("ce", "ce+sr", "10*nce+mae+sr", "nl(expected=true)", "bitempered+clip")),
+    SparseRegularized(nn.CrossEntropyLoss()),
+    as_loss(nn.CrossEntropyLoss()),
+]
+
+
+def test_operations_are_taken_down():
+    logits, label = batch(dtype=torch.float32)
+    other, other_label = batch(seed=1, dtype=torch.float32)
+    for loss in LOSSES:
+        for mode in ("real", "symbolic"):
+            graph = make_fx(loss, tracing_mode=mode)(logits, label)
+            assert_close(graph(other, other_label), loss(other, other_label))

@@ -5,13 +5,22 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
-from losses.catalogue import DISTINCT, EVERY_KIND, NUM_CLASSES, PLAIN, VARIANTS, Case, batch, sparse
+from losses.catalogue import (
+    DISTINCT,
+    EVERY_KIND,
+    NUM_CLASSES,
+    PLAIN,
+    VARIANTS,
+    Case,
+    batch,
+    sparse,
+    value_and_gradient,
+)
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -21,25 +30,16 @@ HALF_PRECISIONS = (torch.bfloat16, torch.float16)
 class_weight = torch.tensor([0.5, 2.0, 0.0, 1.0, 3.0], dtype=torch.float64)
 
 
-@contextmanager
-def named(case: Case) -> Iterator[None]:
-    """Put the loss's name before what goes wrong with it."""
-    try:
-        yield
-    except AssertionError as error:
-        raise AssertionError(f"{case.name}: {error}") from error
-
-
 def for_each(cases: list[Case], check: Callable[[Case], None]) -> None:
     for case in cases:
-        with named(case):
+        try:
             check(case)
+        except AssertionError as error:
+            raise AssertionError(f"{case.name}: {error}") from error
 
 
 def gradient(loss: Loss, logits: Tensor, target: Tensor) -> Tensor:
-    logits = logits.clone().requires_grad_()
-    (result,) = torch.autograd.grad(loss(logits, target).sum(), logits)
-    return result
+    return value_and_gradient(loss, logits, target)[1]
 
 
 def test_value_is_the_formula():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from losses.catalogue import batch
+from losses.catalogue import batch, value_and_gradient
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -36,12 +36,6 @@ def sharp_outputs(logits: Tensor) -> tuple[Tensor, Tensor]:
     """The default sharpened logits, and the penalty of each example."""
     sharp = sharpen(logits, temperature=0.5)
     return sharp, lp_norm(torch.log_softmax(sharp, dim=1), p=0.1)
-
-
-def value_and_gradient(loss: nn.Module, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    given = logits.clone().requires_grad_()
-    value = loss(given, target)
-    return value.detach(), torch.autograd.grad(value.sum(), given)[0]
 
 
 def reduced(values: Tensor, reduction: Reduction) -> Tensor:

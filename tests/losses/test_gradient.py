@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
 import torch
+from losses.catalogue import NUM_CLASSES, batch, value_and_gradient
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.testing import assert_close
 
-from labelproof import CrossEntropy, Loss, SparseRegularized, parse_loss
+from labelproof import CrossEntropy, Loss, SparseRegularized, parse_loss, sharpen
 from labelproof.losses import Outputs, PointwiseLoss
 from labelproof.losses.gradient import has_gradient, mean_and_gradient
 
 BASES = [
-    "ce",
-    "gce",
-    "gce(q=0.3,clamp=0.01)",
-    "gce(q=0.001)",
-    "fl",
-    "mae",
-    "phuber",
-    "rce(A=-4)",
-    "sce",
-    "js",
+    *("ce", "gce", "gce(q=0.3,clamp=0.01)", "gce(q=0.001)", "fl"),
+    *("mae", "phuber", "rce(A=-4)", "sce", "js"),
 ]
 REGULARIZED = [
     *(f"{base}+sr(lambda0=2)" for base in BASES),
@@ -37,35 +31,27 @@ REGULARIZED = [
 ]
 
 
-def batch(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+def examples(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
     draws = torch.Generator().manual_seed(5)
     logits = 3 * torch.randn(13, 7, generator=draws, dtype=torch.float64)
     logits[4] = 0
     return logits.to(dtype), torch.randint(7, (13,), generator=draws)
 
 
-def mean_and_slope(loss: Loss, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    logits = logits.detach().clone().requires_grad_()
-    value = loss(logits, target)
-    return value.detach(), torch.autograd.grad(value, logits)[0]
-
-
 def traced(loss: Loss, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The same by torch's own operations, which each example's value comes from."""
-    logits = logits.detach().clone().requires_grad_()
-    value = loss.per_example(logits, target).mean()
-    return value.detach(), torch.autograd.grad(value, logits)[0]
+    return value_and_gradient(lambda *given: loss.per_example(*given).mean(), logits, target)
 
 
 def test_it_is_what_torch_traces():
-    logits, target = batch()
+    logits, target = examples()
     weight = torch.linspace(0, 2, 13, dtype=torch.float64)
     for text in (*BASES, *REGULARIZED):
         loss = parse_loss(text)
         loss.set_epoch(3)
         assert has_gradient(loss), text
         expected = traced(loss, logits, target)
-        assert_close(mean_and_slope(loss, logits, target), expected, rtol=1e-11, atol=1e-12)
+        assert_close(value_and_gradient(loss, logits, target), expected, rtol=1e-11, atol=1e-12)
         found = mean_and_gradient(loss, logits, target)
         assert_close((found.mean, found.gradient), expected, rtol=1e-11, atol=1e-12)
         given = logits.clone().requires_grad_()
@@ -92,9 +78,9 @@ def test_a_slope_is_the_derivative():
 def test_fewer_bits_are_as_near_as_torch():
     loss = parse_loss("gce(q=0.7)+sr")
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
-        logits, target = batch(dtype)
+        logits, target = examples(dtype)
         exact, exact_gradient = traced(loss, logits.double(), target)
-        value, gradient = mean_and_slope(loss, logits, target)
+        value, gradient = value_and_gradient(loss, logits, target)
         assert (value.dtype, gradient.dtype) == (torch.float32, dtype)
         assert abs(value - exact) < 1e-4
         yardstick = (traced(loss, logits, target)[1] - exact_gradient).norm()
@@ -103,8 +89,8 @@ def test_fewer_bits_are_as_near_as_torch():
 
 def test_the_graph_is_that_of_its_epoch_and_can_be_walked_twice():
     loss = parse_loss("ce+sr(tau=1,tau_rho=0.5,lambda0=1.2,rho=1.5)")
-    logits, target = batch()
-    _, expected = mean_and_slope(loss, logits, target)
+    logits, target = examples()
+    _, expected = value_and_gradient(loss, logits, target)
     value = loss(logits.requires_grad_(), target)
     loss.set_epoch(9)
     for _ in range(2):
@@ -115,7 +101,7 @@ def test_the_graph_is_that_of_its_epoch_and_can_be_walked_twice():
 
 
 def test_a_gradient_of_the_gradient_is_there():
-    logits, target = batch()
+    logits, target = examples()
     logits = logits[:3].requires_grad_()
     for text in ("ce", "mae", "gce", "sce", "ce+sr(p=0.3,clamp=0.001)", "gce+sr(normalize=false)"):
         loss = parse_loss(text)
@@ -127,8 +113,8 @@ def test_a_gradient_of_the_gradient_is_there():
 @pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # torch's own use
 def test_transforms_of_functions_see_through():
     loss = parse_loss("ce+sr")
-    logits, target = batch()
-    _, expected = mean_and_slope(loss, logits, target)
+    logits, target = examples()
+    _, expected = value_and_gradient(loss, logits, target)
     assert_close(torch.func.grad(lambda given: loss(given, target))(logits), expected)
     tangent = torch.ones_like(logits).cumsum(dim=1)
     with forward_ad.dual_level():
@@ -142,7 +128,7 @@ def test_extremes_stay_finite():
     for normalize in ("true", "false"):
         loss = parse_loss(f"ce+sr(normalize={normalize})")
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
-            value, gradient = mean_and_slope(loss, rows.to(dtype), torch.tensor([1, 0, 2]))
+            value, gradient = value_and_gradient(loss, rows.to(dtype), torch.tensor([1, 0, 2]))
             assert value.isfinite()
             assert gradient.isfinite().all()
 
@@ -168,17 +154,17 @@ class SquaredBatch(CrossEntropy):
 
 
 def test_an_override_counts_alone_and_under_sparse_regularization():
-    logits, target = batch()
-    plain = mean_and_slope(CrossEntropy(), logits, target)
+    logits, target = examples()
+    plain = value_and_gradient(CrossEntropy(), logits, target)
     base = SparseRegularized(CrossEntropy(), weight=2).parts(logits, target).base
     for family in (Doubled, DoubledForALabel, DoubledValues):
-        value, gradient = mean_and_slope(family(), logits, target)
+        value, gradient = value_and_gradient(family(), logits, target)
         assert_close((value, gradient), (2 * plain[0], 2 * plain[1]), msg=family.__name__)
         loss = SparseRegularized(family(), weight=2)
         parts = loss.parts(given := logits.clone().requires_grad_(), target)
         assert_close(parts.base, 2 * base)
         expected = parts.total, *torch.autograd.grad(parts.total, given)
-        assert_close(mean_and_slope(loss, logits, target), expected, msg=family.__name__)
+        assert_close(value_and_gradient(loss, logits, target), expected, msg=family.__name__)
 
 
 def test_parameters_of_a_loss_are_trained():
@@ -190,7 +176,7 @@ def test_parameters_of_a_loss_are_trained():
         def pointwise(self, log_probability: Tensor) -> Tensor:
             return self.scale * super().pointwise(log_probability)
 
-    logits, target = batch()
+    logits, target = examples()
     base = Learned()
     loss = SparseRegularized(base)
     loss(logits.requires_grad_(), target).backward()
@@ -210,3 +196,55 @@ def test_a_loss_with_rules_of_its_own_is_not_known():
         *(SparseRegularized(kind()) for kind in (SquaredBatch, DoubledForALabel)),
     ):
         assert not has_gradient(loss), loss
+
+
+def masked(logits: Tensor, *classes: int) -> Tensor:
+    """A copy in which these classes cannot be: their logits are minus infinity."""
+    copy = logits.clone()
+    copy[:, list(classes)] = -math.inf
+    return copy
+
+
+def test_with_masked_classes_it_is_the_loss_of_the_others():
+    logits, label = batch(5, 4)
+    wider = torch.cat([logits, torch.full((5, 2), -math.inf)], dim=1)
+    for text in ("ce+sr", "gce(q=0.7)+sr", "10*mae+ce+sr", "ce+sr(p=1)"):
+        loss = parse_loss(text, reduction="none")
+        values, gradient = value_and_gradient(loss, wider, label)
+        assert_close((values, gradient[:, :4]), value_and_gradient(loss, logits, label))
+
+
+def test_every_way_to_the_gradient_gives_the_same_with_a_masked_class():
+    logits, label = batch(4, NUM_CLASSES)
+    given = masked(logits, 3)
+    for text in ("ce+sr", "ce+sr(clamp=0.01)", "gce(q=0.7)+sr", "ce+sr(normalize=false)"):
+        loss = parse_loss(text, reduction="none")
+        for first in (1, 3):  # a label that is masked, too
+            label = torch.where(label == 3, 2, label)
+            label[0] = first
+            values, gradient = value_and_gradient(loss, given, label)
+            # A single pixel goes through torch's own operations.
+            pixel = value_and_gradient(loss, given.unsqueeze(2), label.unsqueeze(1))
+            assert_close((pixel[0].squeeze(1), pixel[1].squeeze(2)), (values, gradient))
+            found = mean_and_gradient(parse_loss(text), given, label)
+            assert_close((found.mean, found.gradient), (values.mean(), gradient / 4))
+
+
+def test_zeros_that_are_left_are_not_divided_by_zero_and_nan_stays_nan():
+    given = torch.tensor([[0.0, 0.0, -math.inf]])
+    assert_close(sharpen(given, temperature=0.5), given)
+    assert parse_loss("ce+sr")(given, torch.tensor([0])).isfinite()
+    given = torch.tensor([[0.0, math.nan, 1.0], [0.0, -math.inf, 1.0]])
+    values = parse_loss("ce+sr", reduction="none")(given, torch.tensor([0, 0]))
+    assert values.isnan().tolist() == [True, False]
+    assert parse_loss("nce")(given, torch.tensor([0, 0])).isnan()
+
+
+def test_a_normalized_loss_with_a_masked_class_is_the_limit():
+    logits, label = batch(4, NUM_CLASSES)
+    near = logits.clone()
+    near[:, 3] = -1e12
+    for text in ("nce", "nfl", "nsce"):
+        loss = parse_loss(text, reduction="none")
+        for target in (label % 3, torch.full_like(label, 3)):
+            assert_close(loss(masked(logits, 3), target), loss(near, target), rtol=0, atol=1e-9)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
+from losses.catalogue import value_and_gradient
 from torch.testing import assert_close
 
 from labelproof import (
@@ -40,24 +43,19 @@ def test_value_and_gradient_keep_their_digits(text: str):
     loss = parse_loss(text, reduction="none")
     # Of a sure output torch's log-softmax itself has seven digits of 1, and no more.
     for given, rounding in ((logits, 0.0), (many, 0.0), (sure, 1e-6)):
-        results = []
-        for each in (given, given.double()):
-            outputs = each.clone().requires_grad_()
-            values = loss(outputs, torch.zeros(len(given), dtype=torch.long))
-            (slope,) = torch.autograd.grad(values.sum(), outputs)
-            results.append((values.detach().double(), slope[:, 0].double()))
+        label = torch.zeros(len(given), dtype=torch.long)
+        exact, exact_slope = value_and_gradient(loss, given.double(), label)
+        values, slope = value_and_gradient(loss, given, label)
         # A logarithm of -30 has an ulp of 2e-6, and so has its exponential.
-        assert_close(results[0], results[1], rtol=5e-6, atol=rounding)
+        assert_close(values.double(), exact, rtol=5e-6, atol=rounding)
+        assert_close(slope[:, 0].double(), exact_slope[:, 0], rtol=5e-6, atol=rounding)
 
 
 def equals_cross_entropy(loss: Loss) -> None:
-    label = torch.tensor([0, 2])
-    results = []
-    for candidate in (loss, CrossEntropy()):
-        logits = ordinary.clone().requires_grad_()
-        value = candidate(logits, label)
-        results.append((value.detach(), torch.autograd.grad(value, logits)[0]))
-    assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
+    found, expected = (
+        value_and_gradient(each, ordinary, torch.tensor([0, 2])) for each in (loss, CrossEntropy())
+    )
+    assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_tiny_exponents_and_huge_bounds_are_cross_entropy():
@@ -69,26 +67,18 @@ def test_tiny_exponents_and_huge_bounds_are_cross_entropy():
         PartiallyHuberizedCrossEntropy(1e39)
 
 
-def of_each(loss: Loss, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Values and the gradient of their sum, relative to its own size."""
-    given = logits.clone().requires_grad_()
-    values = loss(given, torch.arange(len(logits)) % logits.shape[1])
-    (slope,) = torch.autograd.grad(values.sum(), given)
-    return values.detach().double(), slope.double()
-
-
-@pytest.mark.parametrize("text", REGULARIZED)
-@pytest.mark.parametrize("size", [1e18, 1e20, 1e30])
-def test_directions_are_told_apart_where_squares_are_past_the_floats(text: str, size: float):
-    loss = parse_loss(text, reduction="none")
-    # An ordinary example and one with a masked class stand beside the large ones.
-    logits = torch.cat([ordinary * size, ordinary])
-    logits[1, 2] = logits[3, 1] = -float("inf")
-    values, slope = of_each(loss, logits)
-    exact, exact_slope = of_each(loss, logits.double())
-    assert_close(values, exact, rtol=1e-5, atol=0)
-    assert_close(slope[:2] * size, exact_slope[:2] * size, rtol=1e-3, atol=1e-4)
-    assert_close(slope[2:], exact_slope[2:], rtol=1e-4, atol=1e-5)
+def test_directions_are_told_apart_where_squares_are_past_the_floats():
+    label = torch.arange(4) % 3
+    for text, size in itertools.product(REGULARIZED, (1e18, 1e20, 1e30)):
+        loss = parse_loss(text, reduction="none")
+        # An ordinary example and one with a masked class stand beside the large ones.
+        logits = torch.cat([ordinary * size, ordinary])
+        logits[1, 2] = logits[3, 1] = -float("inf")
+        values, slope = (each.double() for each in value_and_gradient(loss, logits, label))
+        exact, exact_slope = value_and_gradient(loss, logits.double(), label)
+        assert_close(values, exact, rtol=1e-5, atol=0)
+        assert_close(slope[:2] * size, exact_slope[:2] * size, rtol=1e-3, atol=1e-4)
+        assert_close(slope[2:], exact_slope[2:], rtol=1e-4, atol=1e-5)
 
 
 def test_the_gradient_without_a_graph_knows_large_logits():

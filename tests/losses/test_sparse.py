@@ -1,12 +1,18 @@
-"""Sparse regularization as an object: its parts, its schedules, and what it keeps when moved."""
+"""Sparse regularization: its parts, its schedules, its vectors, and what it keeps when moved."""
 
 from __future__ import annotations
 
 import io
+import itertools
+from math import nan
+from typing import Any
 
 import pytest
 import torch
-from losses.catalogue import batch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from losses.catalogue import batch, value_and_gradient
+from torch import Tensor
 from torch.testing import assert_close
 
 from labelproof import (
@@ -18,9 +24,9 @@ from labelproof import (
     linear,
     lp_norm,
     sharpen,
+    smoothing_vector,
 )
-from labelproof.losses import sparse_rate
-from labelproof.losses.batch import Reduction
+from labelproof.losses import permutation_penalty, sparse_rate
 
 
 def scheduled() -> SparseRegularized:
@@ -40,16 +46,16 @@ def test_defaults_are_those_of_the_paper():
     assert loss.temperature == 0.5
 
 
-@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-def test_parts_add_up_to_the_loss(reduction: Reduction):
+def test_parts_add_up_to_the_loss():
     logits, label = batch(8, 5)
-    weight = torch.tensor([1.0, 2.0, 0.5, 0.1, 3.0], dtype=torch.float64)
-    loss = SparseRegularized(CrossEntropy(reduction=reduction, weight=weight), weight=3, p=0.3)
-    parts = loss.parts(logits, label)
-    assert_close(parts.total, loss(logits, label), rtol=1e-14, atol=0)
-    assert torch.equal(parts.total, parts.base + 3 * parts.penalty)
+    settings: Any = {"weight": torch.tensor([1.0, 2.0, 0.5, 0.1, 3.0], dtype=torch.float64)}
     sharp = sharpen(logits, temperature=0.5)
-    assert torch.equal(parts.base, CrossEntropy(reduction=reduction, weight=weight)(sharp, label))
+    for settings["reduction"] in ("none", "mean", "sum"):
+        loss = SparseRegularized(CrossEntropy(**settings), weight=3, p=0.3)
+        parts = loss.parts(logits, label)
+        assert_close(parts.total, loss(logits, label), rtol=1e-14, atol=0)
+        assert torch.equal(parts.total, parts.base + 3 * parts.penalty)
+        assert torch.equal(parts.base, CrossEntropy(**settings)(sharp, label))
 
 
 def test_parts_leave_out_what_is_ignored():
@@ -97,27 +103,24 @@ def test_the_schedule_of_the_paper_moves_with_every_step():
             assert loss.weight == 2.0**step, f"step {step} of {steps}"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"weight": lambda epoch: 2.0 - epoch}, "weight at epoch 3: .* got -1"),
-        ({"temperature": lambda epoch: 1.0 - epoch / 3}, "temperature at epoch 3: .* got 0"),
-        (
-            {"weight": lambda epoch: float("nan") if epoch > 2 else 1.0},
-            "weight at epoch 3: .* got nan",
-        ),
-        ({"temperature": linear(1, -1, epochs=4)}, "temperature at epoch 3: .* got -0.5"),
-    ],
-)
-def test_a_schedule_that_leaves_its_range_is_refused(options: dict, message: str):
-    loss = SparseRegularized(CrossEntropy(), **options)
-    loss.set_epoch(1)
-    with pytest.raises(ValueError, match=message):
-        loss.set_epoch(3)
-    assert loss.epoch == 1, "a refused epoch changes nothing"
+LEAVING: list[tuple[dict[str, Any], str]] = [
+    ({"weight": lambda epoch: 2.0 - epoch}, "weight at epoch 3: .* got -1"),
+    ({"weight": lambda epoch: nan if epoch > 2 else 1.0}, "weight at epoch 3: .* got nan"),
+    ({"temperature": lambda epoch: 1.0 - epoch / 3}, "temperature at epoch 3: .* got 0"),
+    ({"temperature": linear(1, -1, epochs=4)}, "temperature at epoch 3: .* got -0.5"),
+]
+
+
+def test_a_schedule_that_leaves_its_range_is_refused():
     logits, label = batch()
-    fixed = SparseRegularized(CrossEntropy(), loss.temperature, weight=loss.weight)
-    assert_close(loss(logits, label), fixed(logits, label))
+    for options, message in LEAVING:
+        loss = SparseRegularized(CrossEntropy(), **options)
+        loss.set_epoch(1)
+        with pytest.raises(ValueError, match=message):
+            loss.set_epoch(3)
+        assert loss.epoch == 1, "a refused epoch changes nothing"
+        fixed = SparseRegularized(CrossEntropy(), loss.temperature, weight=loss.weight)
+        assert_close(loss(logits, label), fixed(logits, label))
 
 
 def test_a_temperature_that_float32_has_no_gradient_for_is_refused():
@@ -129,17 +132,17 @@ def test_a_temperature_that_float32_has_no_gradient_for_is_refused():
         SparseRegularized(CrossEntropy(), temperature=1e-20)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-3])
-def test_the_smallest_temperature_has_its_gradient(scale: float):
-    logits, label = batch(50, 5, scale=scale)
+def test_the_smallest_temperature_has_its_gradient():
     loss = SparseRegularized(CrossEntropy(), temperature=1e-12)
-    slopes = []
-    for given in (logits, logits.float(), logits.float().unsqueeze(2)):
-        given = given.clone().requires_grad_()
-        value = loss(given, label.reshape(50, *given.shape[2:]))
-        slopes.append(torch.autograd.grad(value, given)[0].reshape(50, 5).double())
-    assert_close(slopes[1], slopes[0], rtol=1e-4, atol=1e-4 * float(slopes[0].abs().max()))
-    assert_close(slopes[2], slopes[1], rtol=1e-4, atol=1e-4 * float(slopes[0].abs().max()))
+    for scale in (1.0, 1e-3):
+        logits, label = batch(50, 5, scale=scale)
+        exact, *others = (
+            value_and_gradient(loss, each, label.reshape(50, *each.shape[2:]))[1].double()
+            for each in (logits, logits.float(), logits.float().unsqueeze(2))
+        )
+        for slope in others:
+            tolerance = 1e-4 * float(exact.abs().max())
+            assert_close(slope.reshape(50, 5), exact, rtol=1e-4, atol=tolerance)
 
 
 def test_state_restores_epoch_weight_and_temperature():
@@ -150,27 +153,24 @@ def test_state_restores_epoch_weight_and_temperature():
     file.seek(0)
     restored = scheduled()
     restored.load_state_dict(torch.load(file, weights_only=True))
-    assert (restored.epoch, restored.weight, restored.temperature) == (
-        13,
-        1.2 * 1.03**13,
-        0.1,
-    )
+    found = (restored.epoch, restored.weight, restored.temperature)
+    assert found == (13, 1.2 * 1.03**13, 0.1)
     logits, label = batch()
     assert torch.equal(restored(logits, label), saved(logits, label))
 
 
-@pytest.mark.parametrize("move", ["half", "bfloat16", "float", "double"])
-def test_moving_to_another_precision_keeps_the_values_exact(move: str):
+def test_moving_to_another_precision_keeps_the_values_exact():
     logits, label = batch()
-    loss = scheduled()
-    loss.set_epoch(9)
-    before = loss(logits, label)
-    assert getattr(loss, move)() is loss
-    assert loss.weight == 1.2 * 1.03**9
-    assert torch.equal(loss(logits, label), before)
-    loss.set_epoch(10)
-    fixed = SparseRegularized(CrossEntropy(), loss.temperature, weight=1.2 * 1.03**10)
-    assert torch.equal(loss(logits, label), fixed(logits, label))
+    for move in ("half", "bfloat16", "float", "double"):
+        loss = scheduled()
+        loss.set_epoch(9)
+        before = loss(logits, label)
+        assert getattr(loss, move)() is loss
+        assert loss.weight == 1.2 * 1.03**9
+        assert torch.equal(loss(logits, label), before)
+        loss.set_epoch(10)
+        fixed = SparseRegularized(CrossEntropy(), loss.temperature, weight=1.2 * 1.03**10)
+        assert torch.equal(loss(logits, label), fixed(logits, label))
 
 
 def test_moving_to_a_device_moves_everything():
@@ -213,3 +213,120 @@ def test_printing_shows_what_it_is():
         (long, "0.001, ...]"),
     ):
         assert part in repr(SparseRegularized(CrossEntropy(), vector=vector))
+
+
+steady = settings(deadline=None, derandomize=True, max_examples=50)
+
+
+def on_the_simplex(row: list[float]) -> Tensor:
+    vector = torch.tensor(row, dtype=torch.float64)
+    return vector / vector.sum()
+
+
+distributions = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(on_the_simplex)
+exponents = st.floats(0.05, 0.95)
+
+
+@steady
+@given(vector=distributions, p=exponents)
+def test_penalty_is_one_on_every_permutation(vector: Tensor, p: float):
+    every = torch.stack([vector[list(order)] for order in itertools.permutations(range(4))])
+    penalty = permutation_penalty(every, p=p, vector=vector, cusp=0)
+    # |rounding| ** p is far from 0 for a small p, so compare where it is small.
+    assert_close(penalty, torch.ones(24, dtype=torch.float64), rtol=0, atol=4 * 1e-16**p)
+
+
+@steady
+@given(vector=distributions, output=distributions, p=exponents)
+def test_penalty_is_above_one_elsewhere(vector: Tensor, output: Tensor, p: float):
+    distance = (output.sort().values - vector.sort().values).abs().max()
+    penalty = float(permutation_penalty(output[None], p=p, vector=vector, cusp=0))
+    assert penalty >= 1 - 1e-12
+    if distance > 1e-3:
+        assert penalty > 1 + 1e-6
+
+
+@steady
+@given(output=distributions, p=exponents)
+def test_penalty_for_a_one_hot_vector_is_the_norm(output: Tensor, p: float):
+    one_hot = torch.tensor([0.0, 0.0, 1.0, 0.0], dtype=torch.float64)
+    norm = lp_norm(output[None].log(), p=p)
+    assert_close(permutation_penalty(output[None], p=p, vector=one_hot, cusp=0), norm)
+    assert_close(permutation_penalty(output[None], p=p, vector=0, cusp=0), norm)
+
+
+def test_rounding_off_the_cusp_moves_the_penalty_little_and_keeps_the_gradient():
+    cusp, vector = 1e-3, smoothing_vector(5, 0.2).double()
+    exact = vector[torch.tensor([2, 0, 1, 3, 4])][None].requires_grad_()
+    penalty = permutation_penalty(exact, p=0.5, vector=vector, cusp=cusp)
+    assert 1 < float(penalty.detach()) < 1 + 4 * (2 * cusp) ** 0.5
+    assert torch.autograd.grad(penalty, exact)[0].isfinite().all()
+    near = torch.softmax(batch(20, 5)[0], dim=1)
+    rounded, sharp = (
+        permutation_penalty(near, p=0.5, vector=vector, cusp=width) for width in (cusp, 0)
+    )
+    assert (rounded >= sharp).all()
+    assert_close(rounded, sharp, rtol=0, atol=5 * cusp**0.5)
+
+
+def test_smoothing_vector_spreads_a_share_and_without_one_it_is_the_plain_norm():
+    assert smoothing_vector(4, 0.3).tolist() == pytest.approx([0.7, 0.1, 0.1, 0.1])
+    assert smoothing_vector(3, 0).tolist() == [1, 0, 0]
+    assert smoothing_vector(2, 1).tolist() == [0, 1]
+    plain, without = (SparseRegularized(CrossEntropy(), vector=each) for each in (None, 0))
+    assert torch.equal(without(*batch()), plain(*batch()))
+
+
+def test_what_is_no_distribution_for_the_classes_is_refused():
+    vectors = ([0.5, 0.6], [1.5, -0.5], [[0.5, 0.5]], [nan, 0.5], [])
+    for vector in (*map(torch.tensor, vectors), 1.5, -0.1, nan):
+        with pytest.raises(ValueError, match="vector"):
+            SparseRegularized(CrossEntropy(), vector=vector)
+    loss = SparseRegularized(CrossEntropy(), vector=torch.tensor([0.5, 0.5]))
+    with pytest.raises(ValueError, match="vector: expected one number for each of 5 classes"):
+        loss(*batch())
+    with pytest.raises(ValueError, match="num_classes"):
+        smoothing_vector(1, 0.1)
+    with pytest.raises(ValueError, match="smoothing"):
+        smoothing_vector(3, 1.1)
+
+
+CLASS_WEIGHT, VECTOR = (1.0, 2.0, 0.5, 0.25, 3.0), (0.6, 0.2, 0.1, 0.1, 0.0)
+
+
+def with_tensors() -> SparseRegularized:
+    weight, vector = (torch.tensor(each, device="cpu") for each in (CLASS_WEIGHT, VECTOR))
+    return SparseRegularized(CrossEntropy(weight=weight), vector=vector)
+
+
+def spoiled(tensor: Tensor) -> Tensor:
+    """What `to_empty` gives at its worst."""
+    return torch.full_like(tensor, nan, device="cpu")
+
+
+def test_memory_that_a_checkpoint_would_fill_spoils_no_values():
+    logits, label = batch(dtype=torch.float32)
+    expected = with_tensors()(logits, label)
+    for through in ("cpu", "meta"):
+        loss = with_tensors().to(through)._apply(spoiled)
+        assert torch.equal(loss(logits, label), expected)
+        emptied = with_tensors().to(through).to_empty(device="cpu")
+        assert torch.equal(emptied(logits, label), expected)
+
+
+def test_tensors_follow_to_another_precision():
+    loss = with_tensors().double()
+    held = (loss.class_weight, loss.base.class_weight, loss.vector)
+    assert {tensor.dtype for tensor in held if isinstance(tensor, Tensor)} == {torch.float64}
+
+
+def test_made_or_moved_for_inference_it_can_be_trained_with():
+    for move in (False, True):
+        with torch.inference_mode():
+            loss = SparseRegularized(CrossEntropy())
+            if move:
+                loss.float()
+        loss.set_epoch(3)
+        assert float(loss._weight) == loss.weight == 1.2 * 1.03**3
+        logits, label = batch()
+        loss(logits.requires_grad_(), label).backward()
