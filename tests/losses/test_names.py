@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -51,26 +52,24 @@ def test_its_name_follows_its_code(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_has_changed_is_not_taken_for_the_one_of_before(taylor: Path) -> None:
-    with pytest.raises(LossSyntaxError, match="its code has changed since"):
-        parse_loss("ce+series@000000(terms=3)")
-    with pytest.raises(LossSyntaxError, match="its code has changed since"):
-        parse_loss("nseries@000000")
+    for text in ("ce+series@000000(terms=3)", "nseries@000000"):
+        with pytest.raises(LossSyntaxError, match="its code has changed since"):
+            parse_loss(text)
 
 
 def test_without_the_file_it_is_told_where_a_loss_would_come_from() -> None:
-    with pytest.raises(LossSyntaxError, match=f"--loss-file or {LOSS_FILES}"):
-        parse_loss("series@0a1b2c")
-    with pytest.raises(LossSyntaxError, match=r"unknown loss 'zzzz'; .*--loss-file"):
-        parse_loss("zzzz")
-    with pytest.raises(LossSyntaxError, match=r"unknown loss 'may'; did you mean 'mae'\?\n"):
-        parse_loss("may")
+    for text, message in (
+        ("series@0a1b2c", f"--loss-file or {LOSS_FILES}"),
+        ("zzzz", r"unknown loss 'zzzz'; .*--loss-file"),
+        ("may", r"unknown loss 'may'; did you mean 'mae'\?\n"),
+    ):
+        with pytest.raises(LossSyntaxError, match=message):
+            parse_loss(text)
 
 
 def test_several_files_are_known_at_once(
     taylor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
-
     second = write(tmp_path / "more.py", HEAD, TAYLOR, 'LOSSES = {"other": Taylor}')
     monkeypatch.setenv(LOSS_FILES, f"{taylor}{os.pathsep}{second}")
     assert format_loss(parse_loss("series+other")).count("@") == 2
@@ -81,39 +80,35 @@ def test_several_files_are_known_at_once(
 
 
 UNUSABLE: list[tuple[tuple[str, ...], str]] = [
-    ((HEAD, TAYLOR), "expected a table of its losses"),
-    ((HEAD, TAYLOR, "LOSSES = [Taylor]"), "expected a table of its losses"),
-    ((HEAD, TAYLOR, "LOSSES = {}"), "expected a table of its losses"),
-    ((HEAD, TAYLOR, 'LOSSES = {"Taylor": Taylor}'), "small letters"),
-    ((HEAD, TAYLOR, 'LOSSES = {"gce": Taylor}'), "not taken.*gce"),
-    ((HEAD, TAYLOR, 'LOSSES = {"apl": Taylor}'), "not taken.*apl"),
-    ((HEAD, TAYLOR, 'LOSSES = {"nce": Taylor}'), "not taken.*nce"),
-    (
-        (HEAD, TAYLOR, 'LOSSES = {"a": Taylor, "na": Taylor}'),
-        "not taken.*na",
+    *(((TAYLOR, table), "expected a table of its losses") for table in ("", "LOSSES = {}")),
+    ((TAYLOR, "LOSSES = [Taylor]"), "expected a table of its losses"),
+    ((TAYLOR, 'LOSSES = {"Taylor": Taylor}'), "small letters"),
+    *(
+        ((TAYLOR, f'LOSSES = {{"{name}": Taylor}}'), f"not taken.*{name}")
+        for name in ("gce", "apl", "nce")
     ),
-    ((HEAD, 'LOSSES = {"mine": torch.nn.MSELoss}'), "a class derived from"),
-    ((HEAD, TAYLOR, 'LOSSES = {"mine": Taylor()}'), "a class derived from"),
-    ((HEAD, TAYLOR.replace("terms=2", "terms"), TABLE), r"\*\*settings.*got .*terms"),
-    ((HEAD, TAYLOR.replace("terms=2", "terms='two'"), TABLE), "got ValueError"),
-    ((HEAD, TAYLOR.replace("self.terms =", "self.number ="), TABLE), "got terms"),
-    (
-        (HEAD, TAYLOR.replace(", **settings", "").replace("**settings", ""), TABLE),
-        r"\*\*settings.*got TypeError",
+    ((TAYLOR, 'LOSSES = {"a": Taylor, "na": Taylor}'), "not taken.*na"),
+    (('LOSSES = {"mine": torch.nn.MSELoss}',), "a class derived from"),
+    ((TAYLOR, 'LOSSES = {"mine": Taylor()}'), "a class derived from"),
+    *(
+        ((TAYLOR.replace(before, after).replace("(**settings)", unnamed), TABLE), problem)
+        for before, after, unnamed, problem in (
+            ("terms=2", "terms", "(**settings)", r"\*\*settings.*got .*terms"),
+            ("terms=2", "terms='two'", "(**settings)", "got ValueError"),
+            ("self.terms =", "self.number =", "(**settings)", "got terms"),
+            (", **settings", "", "()", r"\*\*settings.*got TypeError"),
+            ("terms=2", "terms=2, reduction='mean'", "(**settings)", r"settings.*got reduction"),
+        )
     ),
-    (
-        (HEAD, TAYLOR.replace("terms=2", "terms=2, reduction='mean'"), TABLE),
-        r"\*\*settings.*got reduction",
-    ),
-    ((HEAD, "x = 1 / 0"), "ZeroDivisionError"),
-    ((HEAD, "import there_is_no_such_module"), "ModuleNotFoundError"),
-    ((HEAD, "class"), "SyntaxError"),
+    (("x = 1 / 0",), "ZeroDivisionError"),
+    (("import there_is_no_such_module",), "ModuleNotFoundError"),
+    (("class",), "SyntaxError"),
 ]
 
 
 def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     for number, (parts, problem) in enumerate(UNUSABLE):
-        path = write(tmp_path / f"mine{number}.py", *parts)
+        path = write(tmp_path / f"mine{number}.py", HEAD, *parts)
         with pytest.raises(ValueError, match=problem) as refused:
             load_losses(path)
         assert str(refused.value).startswith(str(path))

@@ -48,10 +48,9 @@ def test_many_draws_have_the_mean_of_the_expected_form():
 
 def test_drawing_needs_labels():
     logits, _ = batch()
-    with pytest.raises(ValueError, match=r"target: .* expected=True"):
-        NegativeLearning()(logits, torch.softmax(logits, dim=1))
-    with pytest.raises(ValueError, match=r"target: .* expected=True"):
-        SparseRegularized(NegativeLearning())(logits, torch.softmax(logits, dim=1))
+    for loss in (NegativeLearning(), SparseRegularized(NegativeLearning())):
+        with pytest.raises(ValueError, match=r"target: .* expected=True"):
+            loss(logits, torch.softmax(logits, dim=1))
 
 
 def test_complements_have_their_digits_at_both_ends():
