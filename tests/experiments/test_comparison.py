@@ -36,7 +36,6 @@ def test_seeds_make_a_row_and_common_seeds_a_difference() -> None:
     assert plain.mean == 82.0
     assert clean.settings == {"noise": "none", "loss": "ce"}
     assert math.isnan(clean.deviation)
-    best, plain, clean = compare_runs(RUNS)
     assert best.difference is None
     assert clean.difference is None
     assert plain.difference == (pytest.approx(-7.5), pytest.approx(math.sqrt(0.5)))

@@ -101,20 +101,19 @@ SPARSE = {
 }
 
 
-@pytest.mark.parametrize(("table", "dataset", "method"), SPARSE)
-def test_the_regulariser_of_each_table_is_the_papers(table: str, dataset: str, method: str) -> None:
-    tau, p, first, rho, r, normalize = SPARSE[table, dataset, method]
-    loss = parse_loss(only(table, dataset, method, GRIDS[table].columns[-1]).loss)
-    assert isinstance(loss, SparseRegularized)
-    assert (loss.temperature, loss.p, loss.normalize) == (tau, p, normalize)
-    for epoch in (0, 1, 7):
-        loss.set_epoch(epoch)
-        assert loss.weight == pytest.approx(first * rho ** (epoch // r))
+def test_the_regulariser_of_each_table_is_the_papers() -> None:
+    for (table, dataset, method), expected in SPARSE.items():
+        tau, p, first, rho, r, normalize = expected
+        loss = parse_loss(only(table, dataset, method, GRIDS[table].columns[-1]).loss)
+        assert isinstance(loss, SparseRegularized)
+        assert (loss.temperature, loss.p, loss.normalize) == (tau, p, normalize)
+        for epoch in (0, 1, 7):
+            loss.set_epoch(epoch)
+            assert loss.weight == pytest.approx(first * rho ** (epoch // r))
 
 
-@pytest.mark.parametrize(
-    ("table", "dataset", "column", "noise"),
-    [
+def test_noise_is_put_on_as_in_the_authors_code() -> None:
+    for table, dataset, column, noise in (
         ("symmetric", "mnist", "0.0", "none"),
         ("symmetric", "mnist", "0.8", "symmetric:0.8"),
         ("symmetric", "cifar10", "0.8", "symmetric:0.8:exact"),
@@ -126,20 +125,16 @@ def test_the_regulariser_of_each_table_is_the_papers(table: str, dataset: str, m
         ("comparison", "cifar10", "asym-0.4", "asymmetric-reference:0.4:exact"),
         ("comparison", "cifar10", "sym-0.6", "symmetric:0.6:exact"),
         ("imbalance", "cifar10", "lt-0.1", "none"),
-    ],
-)
-def test_noise_is_put_on_as_in_the_authors_code(
-    table: str, dataset: str, column: str, noise: str
-) -> None:
-    assert {run.configuration.noise for run in plan(table, dataset, columns=[column])} == {noise}
+    ):
+        runs = plan(table, dataset, columns=[column])
+        assert {run.configuration.noise for run in runs} == {noise}
 
 
 def test_tables_that_share_cells_share_their_runs() -> None:
     for method in ("CE", "CE+SR"):
         for dataset in ("cifar10", "cifar100"):
-            assert only("comparison", dataset, method, "sym-0.6") == only(
-                "symmetric", dataset, method, "0.6"
-            )
+            shared = only("symmetric", dataset, method, "0.6")
+            assert only("comparison", dataset, method, "sym-0.6") == shared
     runs = list(plan_all("cifar10", seeds=[1, 2]))
     assert len({run.configuration for run in runs}) == len(runs)
     each = sum(
@@ -178,9 +173,8 @@ def test_a_sweep_moves_one_number_and_holds_the_others() -> None:
     for sweep, attribute in (("lambda", "weight"), ("tau", "temperature"), ("p", "p")):
         for method in GRIDS[f"sweep-{sweep}"].rows("cifar10"):
             runs = plan(f"sweep-{sweep}", "cifar10", methods=[method])
-            assert [getattr(swept(run), attribute) for run in runs] == [
-                float(run.cell.column) for run in runs
-            ]
+            for run in runs:
+                assert getattr(swept(run), attribute) == float(run.cell.column)
             for other in {"weight", "temperature", "p"} - {attribute}:
                 assert len({getattr(swept(run), other) for run in runs}) == 1
             loss = swept(runs[0])
@@ -194,25 +188,19 @@ def test_a_sweep_moves_one_number_and_holds_the_others() -> None:
 
 def test_a_name_in_another_case_is_the_same_row_and_twice_is_once() -> None:
     # In particular it has the row's settings: NLNL has another schedule than a loss of the user's.
-    assert plan("symmetric", "mnist", methods=["nlnl"]) == plan(
-        "symmetric", "mnist", methods=["NLNL", "NlNl"]
-    )
-    assert choose_rows("symmetric", "mnist", ["phuber-ce", "GCE( q=0.5 )"]) == [
-        "PHuber-CE",
-        "GCE( q=0.5 )",
-    ]
+    twice = plan("symmetric", "mnist", methods=["NLNL", "NlNl"])
+    assert plan("symmetric", "mnist", methods=["nlnl"]) == twice
+    rows = choose_rows("symmetric", "mnist", ["phuber-ce", "GCE( q=0.5 )"])
+    assert rows == ["PHuber-CE", "GCE( q=0.5 )"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("symetric", "mnist"), "table: .* did you mean 'symmetric'"),
-        (("sweep-p", "mnist"), "dataset of sweep-p: expected one of cifar10, got 'mnist'"),
-        (("symmetric", "cifar"), "did you mean 'cifar10'"),
-    ],
-)
-def test_what_there_is_not_is_named(arguments: tuple[str, str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        plan(*arguments)
+def test_what_there_is_not_is_named() -> None:
+    for table, dataset, message in (
+        ("symetric", "mnist", "table: .* did you mean 'symmetric'"),
+        ("sweep-p", "mnist", "dataset of sweep-p: expected one of cifar10, got 'mnist'"),
+        ("symmetric", "cifar", "did you mean 'cifar10'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plan(table, dataset)
     with pytest.raises(ValueError, match=r"column: expected one of 0\.0, 0\.2"):
         plan("symmetric", "mnist", columns=["0.5"])

@@ -130,9 +130,6 @@ def test_records_that_are_nowhere_are_explained(tmp_path: Path) -> None:
     assert list(open_records(tmp_path)) == []
 
 
-CELL = Cell("symmetric", "mnist", "CE", "0.8")
-
-
 def entry(*values: float, paper: float = 50.0, std: float | None = 0.4) -> Entry:
     return Entry(CELL, dict(enumerate(values, start=1)), Published(paper, std))
 
