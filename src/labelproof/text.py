@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from labelproof.ranges import suggest
 
@@ -83,8 +82,7 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """`name=value` inside a call."""
 
     name: str
@@ -92,8 +90,7 @@ class Argument:
     position: int
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A name with its arguments."""
 
     name: str
@@ -101,16 +98,14 @@ class Call:
     position: int
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """A sum in parentheses, plain or under `normalized`."""
 
     inner: Sum
     normalized: bool
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A factor with an optional coefficient."""
 
     coefficient: float | None
@@ -118,8 +113,7 @@ class Term:
     position: int
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(NamedTuple):
     """Terms joined by `+`."""
 
     terms: tuple[Term, ...]
@@ -245,8 +239,7 @@ def _admit(text: str, what: str, error: type[TextError] = TextError) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
     position: int

@@ -1,4 +1,8 @@
-"""The curves behind each figure, by epoch, from records: data only, nothing is drawn here."""
+"""The curves behind each figure, by epoch, from records: data only, nothing is drawn here.
+
+Every function takes the store of the records and a dataset. `methods` are rows of the tables, or
+losses as text; none are the paper's. `columns` are those of the tables; none are all.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +65,7 @@ def accuracy_panels(
 ) -> list[Panel]:
     """Test accuracy of every method: without noise, then for each rate of both kinds of it.
 
-    Args:
-        store: Where the records are.
-        dataset: `mnist`, `cifar10` or `cifar100`.
-        methods: Rows of the tables, or losses as text; none for the paper's.
-        columns: Rates, such as `0.4` for both kinds of noise, or `sym-0.4` and `asym-0.4` for one;
-            none for all.
+    A column such as `0.4` stands for both kinds of noise, `sym-0.4` and `asym-0.4` for one.
 
     Example:
         >>> from pathlib import Path
@@ -97,14 +96,7 @@ def accuracy_panels(
 def sparse_panels(
     store: RecordStore, dataset: str, *, methods: Sequence[str] = (), columns: Sequence[str] = ()
 ) -> list[Panel]:
-    """Sparse rate of the training outputs, and test accuracy, at symmetric noise 0.8.
-
-    Args:
-        store: Where the records are.
-        dataset: `mnist`, as in the paper, `cifar10` or `cifar100`.
-        methods: Rows of the tables, or losses as text; none for the paper's.
-        columns: Other rates of symmetric noise, two panels for each.
-    """
+    """Sparse rate of the training outputs, and test accuracy, at symmetric noise 0.8 or others."""
     panels = []
     for rate in columns or ("0.8",):
         runs = plan("symmetric", dataset, columns=[rate], methods=methods or SPARSE_METHODS)
@@ -124,14 +116,9 @@ def sweep_panels(
     methods: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> list[Panel]:
-    """Test accuracy for each value that a sweep tries, a panel for each loss.
+    """Test accuracy for each value that one of `SWEEPS` tries, a panel for each loss.
 
-    Args:
-        sweep: One of `SWEEPS`.
-        store: Where the records are.
-        dataset: One of the sweep's.
-        methods: Losses with their regulariser, such as `gce(q=0.5)+SR`; none for the paper's.
-        columns: Values to take instead of all.
+    Methods are losses with their regulariser, such as `gce(q=0.5)+SR`.
     """
     symbol = SWEEPS[choose("sweep", sweep, SWEEPS)]
     panels = []
@@ -150,13 +137,8 @@ def memorisation_panels(
 ) -> list[Panel]:
     """What becomes of right and of wrong labels, with cross entropy and with CE+SR.
 
-    A panel for each rate of symmetric noise with cross entropy, then the same with CE+SR.
-
-    Args:
-        store: Where the records are.
-        dataset: `mnist`, `cifar10` or `cifar100`.
-        methods: Rows of the tables, or losses as text, in the place of these two.
-        columns: Rates to take instead of all; without noise there is nothing to show.
+    A panel for each rate of symmetric noise with cross entropy, then the same with CE+SR, or with
+    other methods in the place of these two.
     """
     known = GRIDS["symmetric"].columns[1:]
     rates = [choose("column", column, known) for column in columns] or known

@@ -65,19 +65,19 @@ def asymmetric_matrix(
                [0.4 , 0.6 ]])
     """
     rate = _check(num_classes, rate)
-    if in_turn:
-        matrix = np.eye(num_classes)
-        for pair in confusions.items():
-            matrix = matrix @ asymmetric_matrix(num_classes, rate, confusions=dict([pair]))
-        return matrix
     matrix = np.eye(num_classes)
     for true, written in confusions.items():
         if not (0 <= true < num_classes and 0 <= written < num_classes):
             raise ValueError(
                 f"confusions: expected classes from 0 to {num_classes - 1}, got {true} -> {written}"
             )
-        matrix[true, true] = 1 - rate
-        matrix[true, written] += rate
+        flip = np.eye(num_classes)
+        flip[true, true] = 1 - rate
+        flip[true, written] += rate
+        if in_turn:
+            matrix = matrix @ flip
+        else:
+            matrix[true] = flip[true]
     return matrix
 
 
