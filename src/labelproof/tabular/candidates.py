@@ -214,6 +214,7 @@ class Forest(Candidate):
     """
 
     leaf: int = 5
+    features: float | str = "sqrt"
     extra: bool = False
     grouped: bool = False
     _whole: Any = field(default=None, init=False, repr=False)
@@ -247,7 +248,7 @@ class Forest(Candidate):
         return make(
             TREES,
             min_samples_leaf=self.leaf,
-            max_features="sqrt",
+            max_features=self.features,
             bootstrap=True,
             random_state=self.seed,
             n_jobs=self.n_jobs,
