@@ -11,7 +11,7 @@ from small_runs import CPU, small, small_digits, small_run, train_epoch
 
 from labelproof.training.batches import Fetched, ResidentInputs
 from labelproof.training.examples import choose_examples
-from labelproof.training.metrics import Reading, Tally
+from labelproof.training.metrics import Epoch, Tally
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.step import GlobalChance, make_direct
 from labelproof.training.trainer import Trainer
@@ -129,7 +129,7 @@ def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> Non
         tally = Tally(["part"], 3, CPU.device)
         for value in (1.0, 2.0, bad, 3.0, torch.nan):
             tally.add(torch.tensor(value), {"part": torch.tensor(0.5)}, logits, fetched)
-        counted = Reading(tally).wait()
+        counted = Epoch(tally, 0, {}, 20).wait()
         assert (counted.diverged, int(tally.count)) == (2, 5)
         sums = counted.sums
         del sums["train_loss"]

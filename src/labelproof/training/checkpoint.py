@@ -163,11 +163,6 @@ def can_draw_on(
 ) -> bool:
     """Whether a run can continue the random numbers of a checkpoint.
 
-    Args:
-        found: The states of generators, as the checkpoint has them.
-        mine: Those of the run.
-        between_epochs: Whether nothing is lost otherwise: an epoch starts from seeds of its own.
-
     Raises:
         ValueError: They are of another kind of device, and would be needed.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,10 +85,22 @@ def count_fitted(predicted: Tensor, fetched: Fetched) -> Tensor:
     return torch.stack(kinds).sum(dim=1)
 
 
-class Reading:
-    """The values of a tally as they are now; on CUDA they arrive while the host continues."""
+class DivergedError(ArithmeticError):
+    """Training diverged: the loss is NaN or infinite."""
 
-    def __init__(self, tally: Tally):
+
+class Epoch:
+    """An epoch that has ended; on CUDA its sums arrive while the host continues.
+
+    Args:
+        tally: Its sums, as they are now.
+        number: Counted from 0.
+        schedules: Values that move with the epoch.
+        examples: How many were trained on.
+    """
+
+    def __init__(self, tally: Tally, number: int, schedules: dict[str, float], examples: int):
+        self.number, self.schedules, self.examples = number, schedules, examples
         self.names, self.classes = tally.names, tally.held.shape[1]
         kind = tally.sums.dtype
         ends = torch.stack([tally.correct, tally.diverged]).to(kind)
@@ -102,34 +113,13 @@ class Reading:
             self.event.record()
 
     def wait(self) -> Counted:
-        """What they are."""
+        """The sums, on the host."""
         if self.event is not None:
             self.event.synchronize()
         sizes = [len(self.names), self.classes, self.classes, 2]
         sums, right, predicted, (correct, diverged) = map(Tensor.tolist, self.values.split(sizes))
         by_name = dict(zip(self.names, sums, strict=True))
         return Counted(by_name, int(correct), int(sum(right)), predicted, int(diverged))
-
-
-class DivergedError(ArithmeticError):
-    """Training diverged: the loss is NaN or infinite."""
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What the host knows of an epoch, until the device's sums arrive.
-
-    Attributes:
-        number: Counted from 0.
-        reading: The sums, on their way.
-        schedules: Values that move with the epoch.
-        examples: How many were trained on.
-    """
-
-    number: int
-    reading: Reading
-    schedules: dict[str, float]
-    examples: int
 
 
 def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[str, float]:
@@ -230,17 +220,7 @@ def count_predictions(
     rank: int = 0,
     world_size: int = 1,
 ) -> Tensor:
-    """How often each class is predicted rightly, and how often at all, as a tensor `(2, C)`.
-
-    Args:
-        network: What predicts.
-        batches: Inputs, `CHUNK` at a time; of several processes each looks at its share of them.
-        labels: Their labels, `(N)`, on the device.
-        num_classes: Number of classes.
-        precision: In which the network computes.
-        rank: Which process this is.
-        world_size: How many there are.
-    """
+    """How often each class is predicted rightly, and how often at all, as a tensor `(2, C)`."""
     counts = torch.zeros(2, num_classes, dtype=torch.int64, device=labels.device)
     with evaluating(network):
         for number, (inputs, target) in enumerate(zip(batches, labels.split(CHUNK), strict=True)):

@@ -157,24 +157,19 @@ class Optimizer:
         self.scale = torch.tensor(self._FIRST_SCALE, device=values.device) if scaled else None
         self.steady = torch.zeros((), device=values.device)
         self._settings = {
-            "momentum": configuration.momentum,
-            "weight_decay": configuration.weight_decay,
+            name: getattr(configuration, name) for name in ("momentum", "weight_decay")
         }
         self._rule: Callable[..., tuple[Tensor, ...]]
         if configuration.optimizer == "adamw":
             self._rule = adamw
-            self.moments = {
-                "mean": torch.zeros_like(values),
-                "square": torch.zeros_like(values),
-                "step": torch.zeros((), device=values.device),
-            }
+            self.moments = {name: torch.zeros_like(values) for name in ("mean", "square")}
+            self.moments["step"] = torch.zeros((), device=values.device)
         else:
             self._rule = sgd
             self._settings["nesterov"] = configuration.nesterov
             self.moments = {"momentum": torch.zeros_like(values)}
         # Compiled, the rule is one kernel as it stands.
-        on_cpu = values.device.type == "cpu"
-        self._fused = self._rule is adamw and on_cpu and hasattr(torch, "_fused_adamw_")
+        self._fused = self._rule is adamw and values.device.type == "cpu"
 
     def _make_l1(self, configuration: Configuration) -> Tensor:
         """The penalty's weight: one number, or one for each parameter where they differ."""

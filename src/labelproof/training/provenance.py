@@ -185,11 +185,6 @@ def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
 class OtherDataError(ValueError):
     """A folder holds a run, or an audit, of other data.
 
-    Args:
-        folder: The run's.
-        data: What the run there is of, if it is known.
-        kind: What the folder holds.
-
     Example:
         >>> print(OtherDataError(Path("run"), data="pets.npz"))
         run holds a run of other data: it is of pets.npz, whose labels, files or rows have changed
@@ -230,11 +225,6 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
 
     A folder without a note is assumed to be on these data, and one without a checkpoint may start
     on them.
-
-    Args:
-        folder: The run's; it need not be there.
-        fingerprint: Gives that of the data as they are now; only called where it matters, since
-            they may have to be loaded for it.
 
     Raises:
         OtherDataError: The run is on other data.

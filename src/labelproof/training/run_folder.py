@@ -215,17 +215,8 @@ def owning(folder: Path) -> Iterator[None]:
     The lock ends with the process. File systems without locks are not checked. Temporary files of
     killed writers are removed.
 
-    Args:
-        folder: Where the training writes; made if it does not exist.
-
     Raises:
         FolderInUseError: Another process is at work there.
-
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> with owning(folder):
-        ...     (folder / ".lock").exists()
-        True
     """
     refuse_file(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -299,14 +290,6 @@ def remove_run(folder: Path, *, keep: Collection[str] = ()) -> None:
     Args:
         folder: The run's.
         keep: Names of files that stay, such as notes of what was tried.
-
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> for name in ("model.json", "record.json"):
-        ...     _ = (folder / name).write_text("{}")
-        >>> remove_run(folder)
-        >>> list(folder.iterdir())
-        []
     """
     check_removable(folder)
     clear_litter(folder)

@@ -287,12 +287,6 @@ class Recorder:
     Each run records on a stream of its own. Recorded on a shared one, as torch does unless told,
     graphs share the workspaces of cuBLAS and the state of the random numbers, and replaying two at
     once corrupts both: a fast and wrong result that `benchmarks/packing.py` looks for.
-
-    Args:
-        stream: The run's own stream.
-        state: All tensors that the recorded functions change; they are put back after the plain
-            calls that come before a recording.
-        generators: Whatever the functions draw from; the plain calls move them on.
     """
 
     def __init__(

@@ -39,7 +39,6 @@ from labelproof.training.kernels.fusible import make_fusible
 from labelproof.training.metrics import (
     DivergedError,
     Epoch,
-    Reading,
     Tally,
     count_predictions,
     epoch_metrics,
@@ -279,18 +278,17 @@ class Trainer:
                 self._evaluate()
             if self.execution.world_size > 1:
                 sum_tally(self.tally)
-            reading = Reading(self.tally)
+            examples = sum(share.whole for share in self._plan.steps)
+            epoch = Epoch(self.tally, self.epoch, self._schedules, examples)
             self.algorithm.after_epoch(self.epoch)
             if self.execution.world_size > 1:
                 take_from_first(self.algorithm.buffers())
-        examples = sum(share.whole for share in self._plan.steps)
-        epoch = Epoch(self.epoch, reading, self._schedules, examples)
         self.epoch, self.step = self.epoch + 1, 0
         return epoch
 
     def collect(self, epoch: Epoch) -> dict[str, float]:
         """Wait for an epoch's sums and return its metrics; accuracies are in percent."""
-        counted = epoch.reading.wait()
+        counted = epoch.wait()
         self._stop_if_diverged(counted.diverged)
         return epoch_metrics(epoch, counted, self.examples)
 

@@ -197,13 +197,6 @@ def winograd_backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Gradients by the images, the weight and the bias, where `needs` says so.
 
-    Args:
-        images: As given to `winograd_forward`.
-        weight: As given there.
-        gradient: By the outputs.
-        padding: As given there.
-        needs: Which of the three gradients are wanted.
-
     Example:
         >>> images, weight = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3)
         >>> gradient = torch.ones(1, 1, 4, 4)
