@@ -153,12 +153,12 @@ class _Run:
 
     def tell(self, kind: str, value: Any) -> Iterator[Event]:
         """An event, unless another worker has told of it before it was lost."""
-        epochs = {"started": 0, "epoch": 1 + value["epoch"] if kind == "epoch" else 0}.get(kind)
-        if epochs is not None and epochs <= self.epochs:
+        reached = value["epoch"] + 1 if kind == "epoch" else 0
+        if kind in ("started", "epoch") and reached <= self.epochs:
             return
         if self.epochs < 0 and kind != "started":
             yield Event(self.job, "started", 0)  # what ends has begun, for whoever counts
-        self.epochs = max(self.epochs, value if kind == "started" else epochs or 0)
+        self.epochs = max(self.epochs, value if kind == "started" else reached)
         yield Event(self.job, kind, value)
 
 
