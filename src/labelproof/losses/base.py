@@ -207,19 +207,14 @@ class Loss(nn.Module):
         # Torch weighs inside the sum over classes here, so the weight joins the target.
         return weigh_classes(target, self.class_weight)
 
-    def reduce(
-        self, values: Tensor, target: Tensor, *, weigh: bool = True, counted: bool = False
-    ) -> Tensor:
-        """Reduce one value per example with this loss's settings."""
-        return reduce_values(
-            values,
-            target,
-            reduction=self.reduction,
-            class_weight=self.class_weight,
-            ignore_index=self.ignore_index,
-            weigh=weigh,
-            counted=counted,
-        )
+    def reduce(self, values: Tensor, target: Tensor, **options: Any) -> Tensor:
+        """Reduce one value per example with this loss's settings, or those in `options`."""
+        settings: dict[str, Any] = {
+            "reduction": self.reduction,
+            "class_weight": self.class_weight,
+            "ignore_index": self.ignore_index,
+        }
+        return reduce_values(values, target, **{**settings, **options})
 
     def per_example(self, logits: Tensor, target: Tensor) -> Tensor:
         """One value per example whatever the reduction; class weights are not applied.

@@ -18,13 +18,7 @@ from typing_extensions import Never, Self
 
 from labelproof.losses.algebra import foreign_settings
 from labelproof.losses.base import Loss, LossSettings, follow, sees_label_alone
-from labelproof.losses.batch import (
-    Outputs,
-    admit_logits,
-    is_probabilities,
-    reduce_values,
-    replace_ignored,
-)
+from labelproof.losses.batch import Outputs, admit_logits, is_probabilities, replace_ignored
 from labelproof.losses.gradient import LabelForm, Sharpening
 from labelproof.losses.numerics import check_clamp
 from labelproof.losses.penalty import (
@@ -178,13 +172,7 @@ class SparseRegularized(Loss):
             target = target.unsqueeze(0)
         rate = sparse_rate(sharpened.log_probabilities)
         if _fits(target, sharpened):
-            rate = reduce_values(
-                rate,
-                target,
-                reduction="mean",
-                class_weight=None,
-                ignore_index=self.ignore_index,
-            )
+            rate = self.reduce(rate, target, reduction="mean", class_weight=None)
         return SparseParts(self._total(base, penalty), base, penalty, rate.mean())
 
     def label_form(self) -> LabelForm | None:
@@ -272,13 +260,8 @@ class SparseRegularized(Loss):
             return value, penalty.unsqueeze(1), sharpened
         each = value.shape == penalty.shape
         if _fits(target, sharpened):
-            penalty = reduce_values(
-                penalty,
-                target,
-                reduction="none" if each else self.reduction,
-                class_weight=self.class_weight,
-                ignore_index=self.ignore_index,
-            )
+            reduction = "none" if each else self.reduction
+            penalty = self.reduce(penalty, target, reduction=reduction)
         return value, penalty if each or penalty.ndim == 0 else penalty.mean(), sharpened
 
     def _sharpen(self, outputs: Outputs) -> Outputs:
