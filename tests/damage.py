@@ -41,7 +41,7 @@ from safetensors.torch import save_file
 
 import labelproof
 from labelproof.audit.predictions import match_predictions
-from labelproof.cli.settings import read_settings
+from labelproof.cli.options import read_settings
 from labelproof.data import load_dataset, load_huggingface, parse_imbalance, read_idx
 from labelproof.data.cifar import CIFAR100_LAYOUTS
 from labelproof.data.images import decode_image

@@ -344,9 +344,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
     # 22 steps an epoch: within the second network.
     for steps in (10, 22 * 12 + 40):
         with monkeypatch.context() as patch:
-            patch.setattr(
-                "labelproof.verbs.cross_validation.StopRequest", lambda steps=steps: _Stop(steps)
-            )
+            patch.setattr("labelproof.verbs.audit.StopRequest", lambda steps=steps: _Stop(steps))
             stopped = labelproof(*DIGITS, "--output", folder)
         assert stopped.exit_code == 130
         assert f"Stopped; the same command resumes from {folder}." in stopped.stdout
@@ -366,7 +364,7 @@ def test_killed_before_its_page_it_keeps_what_was_trained(
     folder = tmp_path / "audit"
     command = ("audit", write_things(tmp_path / "t.csv"), *QUICK, "--output", folder)
     with monkeypatch.context() as context:
-        context.setattr("labelproof.verbs.cross_validation.write_audit_page", killed)
+        context.setattr("labelproof.verbs.audit.write_audit_page", killed)
         assert labelproof(*command).exit_code != 0
     kept = (folder / AUDIT).read_bytes()
     # The networks are gone by now, so that nothing may put at risk what came out of them.

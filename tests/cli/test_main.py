@@ -106,13 +106,13 @@ def test_what_needs_no_command_loads_none(words: tuple[str, ...], said: str) -> 
 
 
 def test_what_help_says_without_the_library_is_what_the_library_says() -> None:
-    from labelproof.cli import arguments, options
+    from labelproof.cli import options
     from labelproof.data.published import ROOT_VARIABLE
     from labelproof.losses.names import LOSS_FILES
     from labelproof.models.text import NETWORKS
 
     assert ", ".join(NETWORKS) == options.NETWORKS
-    assert arguments.LOSS_FILES == LOSS_FILES
+    assert options.LOSS_FILES == LOSS_FILES
     assert get_args(options.Root)[1].envvar == ROOT_VARIABLE
 
 

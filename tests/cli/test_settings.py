@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from labelproof.cli.commands import NAMES, app, load_command
-from labelproof.cli.settings import format_settings, read_settings
+from labelproof.cli.options import read_settings
 from labelproof.data.dataset import Dataset, Split
 from labelproof.experiments.presets import PAPER_LOSSES, paper_configuration
 from labelproof.losses import format_loss, parse_loss
 from labelproof.training.configuration import Configuration
+from labelproof.verbs.summaries import format_settings
 from labelproof.verbs.train import choose_configuration
 
 

@@ -12,7 +12,7 @@ import pytest
 from damage import READERS, attack_all, ending
 from PIL import Image
 
-from labelproof.cli.arguments import split_names
+from labelproof.cli.options import split_names
 from labelproof.data import load_dataset, read_idx
 from labelproof.data.images import decode_image
 from labelproof.losses import parse_loss

@@ -13,13 +13,10 @@ from trained import labelproof as command
 
 import labelproof
 from labelproof.data import load_digits
-from labelproof.data.load import Reading
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.training.configuration import Configuration
 from labelproof.verbs.budget import Pace, choose_within
 from labelproof.verbs.fit import FitPlan
-from labelproof.verbs.inputs import Request
-from labelproof.verbs.progress import Reporter
 
 COSTS = {"cnn8": 64.0, "cnn8(width=32)": 16.0, "cnn8(width=16)": 4.0, "cnn4(width=16)": 1.0}
 
@@ -83,8 +80,7 @@ def test_code_that_a_folder_names_is_not_chosen(tmp_path: Path) -> None:
     asked = {"minutes": 10.0, "network": "evil:make", "augmentation": "none", "epochs": 1}
     text = json.dumps({"asked": asked, "loss": "ce", "given_up": []})
     (folder / "fit.json").write_text(text)
-    request = Request(digits, Reading(), {}, folder, device="cpu")
-    plan = FitPlan(request, reporter=Reporter())
+    plan = FitPlan(digits, output=folder, device="cpu")
     assert plan.configuration.network == "cnn4(width=12)"
 
 

@@ -10,16 +10,13 @@ import typer
 
 from labelproof.audit import read_labels
 from labelproof.cli import options
-from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import Terminal, ending
 from labelproof.cli.options import option
-from labelproof.data.load import Reading
 from labelproof.verbs.audit import default_folder, plan_audit
-from labelproof.verbs.inputs import Request
 
 
 def audit(
-    path: Annotated[
+    data: Annotated[
         str,
         typer.Argument(
             metavar="PATH|RUN",
@@ -47,7 +44,7 @@ def audit(
             show_default="the classes, sorted by name",
         ),
     ] = None,
-    identify: Annotated[
+    id: Annotated[
         str | None,
         typer.Option(
             "--id",
@@ -74,7 +71,7 @@ def audit(
             "The loss; 'labelproof losses' lists all.", default="gce, adapted to the class sizes"
         ),
     ] = None,
-    loss_file: LossFiles = None,
+    loss_file: options.LossFiles = None,
     network: options.Network = None,
     epochs: options.Epochs = None,
     batch_size: options.BatchSize = None,
@@ -118,41 +115,16 @@ def audit(
     It writes suspects.csv and report.html. Go through the suspects with 'labelproof review'. If
     interrupted, the same command resumes.
     """
+    given = options.arguments(**locals())
+    given["output"] = output or default_folder(data, labels)
+    given["class_names"] = _read_names(class_names)
     reporter = Terminal()
-    request = Request(
-        path,
-        Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root),
-        {
-            "network": network,
-            "epochs": epochs,
-            "batch_size": batch_size,
-            "learning_rate": learning_rate,
-            "augmentation": augmentation,
-            "noise": noise,
-            "seed": seed,
-        },
-        output or default_folder(path, labels),
-        loss,
-        device,
-        workers,
-        image_memory,
-        human_labels,
-        "raise" if strict else "skip",
-    )
-    plan = plan_audit(
-        request,
-        probabilities=probabilities,
-        class_names=_read_names(class_names),
-        id=identify,
-        folds=folds,
-        fresh=fresh,
-        reporter=reporter,
-    )
+    plan = plan_audit(**given, progress=reporter)
     if dry_run:
-        plan.preview(fresh=fresh, reporter=reporter)
+        plan.preview()
         return
     with ending(reporter):
-        plan.run(fresh=fresh, reporter=reporter)
+        plan.run()
 
 
 def _read_names(names: str | None) -> list[str] | None:

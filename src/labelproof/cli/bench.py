@@ -14,9 +14,8 @@ import typer
 from rich.console import Console
 
 from labelproof.cli import options
-from labelproof.cli.arguments import LossFiles, parse_seeds, split_names
 from labelproof.cli.console import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP, say, told, warn
-from labelproof.cli.options import option
+from labelproof.cli.options import option, parse_seeds, split_names
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import count
@@ -55,7 +54,7 @@ def bench(
     dataset: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or webvision.")],
     seeds: Annotated[str, option("Seeds, such as 1,2,3 or 1-3.")] = "1",
     methods: options.Methods = None,
-    loss_file: LossFiles = None,
+    loss_file: options.LossFiles = None,
     columns: options.Columns = None,
     records: options.Records = Path("records"),
     runs: Annotated[Path, option("Folder of unfinished runs.")] = Path("labelproof-runs"),

@@ -13,8 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from labelproof.cli.arguments import parse_seeds
-from labelproof.cli.options import OpenPage, option
+from labelproof.cli.options import OpenPage, option, parse_seeds
 from labelproof.experiments.demo import (
     SETTING,
     DemoRun,

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 from rich.console import Console
 
 from labelproof.cli import options
-from labelproof.cli.arguments import output_file
 from labelproof.cli.console import say, told
-from labelproof.cli.options import option
+from labelproof.cli.options import option, output_file
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, looking

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from labelproof.cli import options
-from labelproof.cli.arguments import LossFiles, split_names
 from labelproof.cli.console import say, told
-from labelproof.cli.options import option
+from labelproof.cli.options import option, split_names
 from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
 from labelproof.experiments.embeddings import (
@@ -55,7 +54,7 @@ def figure(
     output: Annotated[Path, option(f"The file to write; its name ends in {', '.join(SUFFIXES)}.")],
     dataset: options.PaperData = None,
     methods: options.Methods = None,
-    loss_file: LossFiles = None,
+    loss_file: options.LossFiles = None,
     columns: options.Columns = None,
     records: options.Records = Path("records"),
     runs: Annotated[

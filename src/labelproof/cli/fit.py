@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from labelproof.cli import options
-from labelproof.cli.arguments import LossFiles
 from labelproof.cli.main import loading
 from labelproof.cli.options import option
 
 
 def fit(
-    path: Annotated[
+    data: Annotated[
         str,
         typer.Argument(
             metavar="PATH",
@@ -39,7 +37,7 @@ def fit(
             show_default="of a network: ce+sr, adapted to the data and the number of epochs",
         ),
     ] = None,
-    loss_file: LossFiles = None,
+    loss_file: options.LossFiles = None,
     trials: Annotated[
         int | None,
         option("With --loss auto: how many settings to try.", min=1, default="12", more=True),
@@ -118,53 +116,18 @@ def fit(
 
     If interrupted, the same command resumes from the last checkpoint; a blend starts over.
     """
-    with loading(f"Reading {path} ..."):
+    given = options.arguments(**locals())
+    with loading(f"Reading {data} ..."):
         from labelproof.cli.console import Terminal, ending
-        from labelproof.cli.settings import format_settings
-        from labelproof.data.load import Reading
         from labelproof.data.published import plain_name
         from labelproof.verbs.fit import FitPlan
-        from labelproof.verbs.inputs import Request
         from labelproof.verbs.summaries import stem_of
 
+    given["output"] = output or Path(f"{stem_of(plain_name(data), labels)}-fit")
     reporter = Terminal()
-    request = Request(
-        path,
-        Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root),
-        {
-            "network": network,
-            "epochs": epochs,
-            "batch_size": batch_size,
-            "learning_rate": learning_rate,
-            "l1": l1,
-            "augmentation": augmentation,
-            "class_weight": "balanced" if balanced else None,
-            "validation": validation,
-            "noise": noise,
-            "seed": seed,
-        },
-        output or Path(f"{stem_of(plain_name(path), labels)}-fit"),
-        loss,
-        device,
-        workers,
-        image_memory,
-        on_error="raise" if strict else "skip",
-    )
-    more = {"trials": trials, "minutes": minutes, "weights": weights, "fresh": fresh}
-    plan = FitPlan(request, **more, reporter=reporter)
-    if not dry_run:
-        with ending(reporter):
-            plan.run(audit=audit, fresh=fresh, reporter=reporter)
+    plan = FitPlan(**given, progress=reporter)
+    if dry_run:
+        plan.preview()
         return
-    comments = "".join(f"# {line}\n" for line in plan.describe())
-    if plan.blended:
-        typer.echo(
-            f"{comments}# Classifiers are compared on held-out labels and blended, which has no "
-            "recipe; --loss or --network trains a network"
-        )
-        return
-    typer.echo(comments + format_settings(plan.configuration), nl=False)
-    if beside := plan.reading.flags():
-        typer.echo(f"# and on the command line: {shlex.join(beside)}")
-    if not fresh and (conflict := plan.conflict()) is not None:
-        typer.echo(f"# without --dry-run: {conflict}")
+    with ending(reporter):
+        plan.run()

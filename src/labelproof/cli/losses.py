@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from labelproof.cli.arguments import LossFiles
+from labelproof.cli import options
 from labelproof.losses import LogitClip, SparseRegularized, format_loss, parse_loss
 from labelproof.losses.names import SUFFIXES, VERSION, known_losses, loss_arguments
 from labelproof.text import format_value
@@ -18,7 +18,7 @@ def losses(
     text: Annotated[
         str | None, typer.Argument(help="A loss to check, such as '10*nce+0.1*mae+sr'.")
     ] = None,
-    loss_file: LossFiles = None,
+    loss_file: options.LossFiles = None,
 ) -> None:
     """List the losses and their arguments, or check one.
 

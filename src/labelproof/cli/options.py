@@ -1,11 +1,23 @@
-"""Options that several commands share; rare ones are in a panel of their own in the help."""
+"""Options that several commands share, and how what is typed is read.
+
+Rare ones are in a panel of their own in the help.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 # Nothing of the library is imported here: torch would keep who asks for help waiting.
 NETWORKS = (
@@ -179,3 +191,172 @@ Columns = Annotated[
 PaperData = Annotated[
     str | None, option("mnist, cifar10, cifar100 or webvision.", default="the only one")
 ]
+
+
+def arguments(
+    *,
+    loss_file: object = None,
+    dry_run: bool = False,
+    strict: bool | None = None,
+    skip_unreadable: bool | None = None,
+    **given: Any,
+) -> dict[str, Any]:
+    """The options of a command as the arguments of its verb.
+
+    >>> arguments(label="kind", strict=False, dry_run=True)
+    {'label': 'kind', 'on_error': 'skip'}
+    """
+    if strict is not None or skip_unreadable is not None:
+        given["on_error"] = "raise" if strict or skip_unreadable is False else "skip"
+    return given
+
+
+LOSS_FILES = "LABELPROOF_LOSSES"
+"""As `labelproof.losses.names` has it, which imports torch."""
+
+
+def _make_known(context: typer.Context, files: list[Path] | None) -> list[Path] | None:
+    """Name the files in the environment while the command runs; its workers find them there."""
+    if not files or context.resilient_parsing:
+        return files
+    before = os.environ.get(LOSS_FILES)
+    named = [str(file.expanduser().resolve()) for file in files]
+    os.environ[LOSS_FILES] = os.pathsep.join([*named, *([before] if before else [])])
+    context.call_on_close(lambda: _restore(before))
+    from labelproof.losses.names import known_losses
+
+    try:
+        known_losses()  # a mistake in a file is told before anything is begun
+    except ValueError:
+        _restore(before)  # nothing is closed that has not begun
+        raise
+    return files
+
+
+def _restore(before: str | None) -> None:
+    if before is None:
+        os.environ.pop(LOSS_FILES, None)
+    else:
+        os.environ[LOSS_FILES] = before
+
+
+LossFiles = Annotated[
+    list[Path] | None,
+    option(
+        "A Python file that defines your own losses, LOSSES = {'mine': MyLoss}. Its code "
+        f"runs. Repeatable; {LOSS_FILES} in the environment does the same.",
+        "--loss-file",
+        metavar="FILE",
+        default=False,
+        more=True,
+        callback=_make_known,
+        is_eager=True,
+    ),
+]
+"""Files with losses; commands take it and need not look at it."""
+
+
+_MOST = 1000
+"""More seeds than this are probably a typing mistake."""
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Read seeds.
+
+    >>> parse_seeds("1,2,3")
+    [1, 2, 3]
+    >>> parse_seeds("1-3,7")
+    [1, 2, 3, 7]
+    >>> parse_seeds("1,1")
+    Traceback (most recent call last):
+        ...
+    ValueError: seeds: expected different whole numbers such as 1,2,3 or a range such as 1-3, got
+    '1,1'
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        bounds = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", part)
+        low, high = map(int, bounds.groups()) if bounds else (-1, -1)
+        if part.strip().isdecimal():
+            low = high = int(part)
+        if not 0 <= low <= high < low + _MOST or not set(seeds).isdisjoint(range(low, high + 1)):
+            raise ValueError(
+                "seeds: expected different whole numbers such as 1,2,3 or a range such as 1-3, "
+                f"got {text!r}"
+            )
+        seeds += range(low, high + 1)
+    return seeds
+
+
+_BETWEEN = re.compile(r"[\s,]+(?![^()]*\))")
+"""Spaces and commas, but not those within the parentheses of a loss."""
+
+
+def split_names(text: str | None) -> list[str]:
+    """Names that are separated by spaces or commas.
+
+    >>> split_names("CE, CE+SR gce(q=0.5, clamp=1e-7)")
+    ['CE', 'CE+SR', 'gce(q=0.5, clamp=1e-7)']
+    >>> split_names(None)
+    []
+    """
+    return [name for name in _BETWEEN.split(text or "") if name]
+
+
+def output_file(written: str, *, example: str) -> Path:
+    """The path that `--output` names, or an error before anything is computed for it.
+
+    Raises:
+        ValueError: It is a folder, has the name of a packed file, or is `-`, which commands that
+            take it ask for first.
+
+    Example:
+        >>> output_file("exports/", example="model.onnx")
+        Traceback (most recent call last):
+            ...
+        ValueError: --output: expected a file, got the folder exports; say exports/model.onnx
+    """
+    path = Path(written)
+    if written == "-":
+        raise ValueError(
+            f"--output: expected a file such as {example}, got -; standard output takes text alone"
+        )
+    if path.suffix.lower() == ".gz":
+        raise ValueError(
+            f"--output: expected a name such as {example}, got {path}; nothing is packed here"
+        )
+    ends = ("/", os.sep, *filter(None, [os.altsep]))
+    if written.endswith(ends) or path.is_dir():
+        raise ValueError(
+            f"--output: expected a file, got the folder {path}; say {(path / example).as_posix()}"
+        )
+    return path
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read settings from a TOML file."""
+    try:
+        with path.open("rb") as stream:
+            return tomllib.load(stream)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--config: there is no file {path}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not a TOML file: {error}") from None
+
+
+def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
+    """Settings that are written one by one; a value need not be in quotes.
+
+    >>> read_assignments(["momentum=0.8", "optimizer=adamw", "nesterov=true"])
+    {'momentum': 0.8, 'optimizer': 'adamw', 'nesterov': True}
+    """
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not value:
+            raise ValueError(f"--set: expected NAME=VALUE, got {text!r}")
+        try:
+            values[name] = tomllib.loads(f"value = {value}")["value"]
+        except (tomllib.TOMLDecodeError, RecursionError):
+            values[name] = value
+    return values

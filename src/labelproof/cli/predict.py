@@ -12,10 +12,9 @@ import pandas as pd
 import typer
 
 from labelproof.cli import options
-from labelproof.cli.arguments import output_file
 from labelproof.cli.console import told, warn
 from labelproof.cli.main import READER_GONE
-from labelproof.cli.options import option
+from labelproof.cli.options import option, output_file
 from labelproof.training.files import write_text
 from labelproof.verbs.predictions import predict_paths
 from labelproof.verbs.run import load_run

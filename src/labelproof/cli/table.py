@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from labelproof.cli import options
-from labelproof.cli.arguments import LossFiles, split_names
-from labelproof.cli.options import option
+from labelproof.cli.options import option, split_names
 from labelproof.experiments.grids import GRIDS, choose_rows
 from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import (
@@ -37,7 +36,7 @@ def table(
     ],
     dataset: options.PaperData = None,
     methods: options.Methods = None,
-    loss_file: LossFiles = None,
+    loss_file: options.LossFiles = None,
     columns: options.Columns = None,
     records: options.Records = Path("records"),
     format: Annotated[

@@ -12,10 +12,8 @@ import typer
 from rich.console import Console
 
 from labelproof.cli import options
-from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import Terminal, ending, warn
-from labelproof.cli.options import option
-from labelproof.cli.settings import format_settings, read_assignments, read_settings
+from labelproof.cli.options import option, read_assignments, read_settings
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
 from labelproof.fitting.recipe import LARGE
@@ -23,7 +21,6 @@ from labelproof.training.algorithms import ALGORITHMS
 from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
 from labelproof.training.runner import Event
-from labelproof.verbs.summaries import preview
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
 
 
@@ -98,7 +95,7 @@ def train(
         ),
     ] = None,
     validation: options.Validation = None,
-    loss_file: LossFiles = None,
+    loss_file: options.LossFiles = None,
     group: options.Group = None,
     decimal: options.Decimal = ".",
     thousands: options.Thousands = None,
@@ -170,37 +167,35 @@ def train(
     values = read_settings(config) if config is not None else {}
     values |= read_assignments(assign or ())
     values |= {name: value for name, value in given.items() if value is not None}
-
-    asked = Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root)
-
-    console = Console(quiet=launched() and os.environ["RANK"] != "0")
-    reporter = Terminal(console)
+    reading = Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root)
+    reporter = Terminal(Console(quiet=launched() and os.environ["RANK"] != "0"))
 
     @functools.cache
     def dataset() -> Dataset:
         with reporter.reading():
-            return asked.load(values["data"], on_error="skip" if skip_unreadable else "raise")
+            return reading.load(values["data"], on_error="skip" if skip_unreadable else "raise")
 
     configuration = choose_configuration(values, preset=preset, look=dataset)
     folder = output if output is not None else default_folder(configuration, labels)
     execution = choose_execution(device, compile=compile, workers=workers)
-    plan = TrainPlan(configuration, dataset, asked, folder, execution, human_labels, fresh)
+    plan = TrainPlan(
+        *(configuration, dataset, reading, folder, execution, reporter),
+        *(human_labels, fresh, checkpoint_seconds),
+    )
+    quiet = reporter.console.quiet
     slow = configuration.network == LARGE and execution.device.type == "cpu"
-    if slow and "network" not in values and plan.finished is None and not console.quiet:
+    if slow and "network" not in values and plan.finished is None and not quiet:
         warn(
             f"on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network that suits a "
             "CPU, as --network 'cnn8(width=32)' --augmentation resized-crop:48,flip does"
         )
     if dry_run:
-        _ = plan.finished  # a run of other settings or data is refused
-        typer.echo(format_settings(configuration))
-        said = preview(configuration, plan.examples, execution, folder, fresh=fresh)
-        typer.echo(said, nl=False)
+        plan.preview()
         return
-    if tensorboard and not console.quiet:
+    if tensorboard and not quiet:
         reporter.callback = Scalars(folder)
     with ending(reporter):
-        plan.run(reporter=reporter, checkpoint_seconds=checkpoint_seconds)
+        plan.run()
 
 
 class Scalars:

@@ -9,7 +9,6 @@ import typer
 
 import labelproof
 from labelproof.cli import options
-from labelproof.cli.arguments import LossFiles
 from labelproof.cli.console import DIVERGED, Terminal, ending
 from labelproof.cli.options import option
 
@@ -31,7 +30,7 @@ def tune(
         list[str] | None,
         option("A loss to try first, such as 'nce+mae'; repeatable.", default=False),
     ] = None,
-    loss_file: LossFiles = None,
+    loss_file: options.LossFiles = None,
     folds: Annotated[
         int,
         option(
@@ -84,34 +83,10 @@ def tune(
     Ctrl-C prints the best setting so far. The same command resumes from its file, also with more
     --trials.
     """
+    given = options.arguments(**locals()) | {"losses": loss or (), "folds": folds or "auto"}
+    del given["loss"]
     reporter = Terminal()
     with ending(reporter):
-        found = labelproof.tune(
-            data,
-            label,
-            trials=trials,
-            losses=loss or (),
-            folds=folds or "auto",
-            seconds=seconds,
-            prune=prune,
-            at_once=at_once,
-            labels=labels,
-            drop=drop or (),
-            group=group,
-            decimal=decimal,
-            thousands=thousands,
-            noise=noise,
-            network=network,
-            epochs=epochs,
-            seed=seed,
-            device=device,
-            output=output,
-            fresh=fresh,
-            data_root=data_root,
-            progress=reporter,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            augmentation=augmentation,
-        )
+        found = labelproof.tune(**given, progress=reporter)
     if found.best is None:
         raise typer.Exit(DIVERGED)

@@ -4,39 +4,59 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from labelproof.audit.folder import INSIDE, SETTINGS, Audit, remove_audit
+from labelproof.audit.cross_validation import CrossValidation, audit_loss
+from labelproof.audit.folder import AUDIT, INSIDE, PAGE, RUNS, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import audit_given
-from labelproof.audit.predictions import PredictionSource, read_labels
-from labelproof.data.dataset import Dataset
+from labelproof.audit.predictions import Predictions, PredictionSource, read_labels
+from labelproof.audit.samples import Samples
+from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import OnError
-from labelproof.data.load import Reading
 from labelproof.data.notices import UnusableSamplesError
 from labelproof.data.published import plain_name
+from labelproof.fitting.attempts import Attempts, go_on
+from labelproof.fitting.recipe import choose_recipe, look_at
+from labelproof.models.blend import BLEND
 from labelproof.models.text import is_factory
-from labelproof.training.provenance import MODEL
+from labelproof.report.audit import write_audit_page
+from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend
+from labelproof.training.configuration import Configuration
+from labelproof.training.execution import StopRequest, choose_execution
+from labelproof.training.files import clear_litter, remove_folder
+from labelproof.training.provenance import MODEL, fingerprint, note_places
 from labelproof.training.run_folder import owning
-from labelproof.verbs.cross_validation import CrossValidationPlan, write_page
+from labelproof.verbs.budget import time_steps
 from labelproof.verbs.inputs import (
     LabelledData,
     Request,
     choose_folder,
+    decode_images,
     is_path,
     read_data,
     refuse_foreign,
 )
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
-from labelproof.verbs.run import Run, load_run
+from labelproof.verbs.run import Run, judge, load_run
 from labelproof.verbs.summaries import (
     describe_audit,
     describe_folder,
+    describe_plan,
+    describe_rehearsal,
+    roughly,
     stem_of,
 )
+from labelproof.verbs.train import StoppedError
+
+_FEW = 10_000
+"""Samples below which five folds are worth their cost; from there on there are three."""
+_AT_ONCE = 6
+"""Networks that are trained at a time on a GPU."""
 
 
 def audit(
@@ -113,27 +133,9 @@ def audit(
         >>> labelproof.audit(labels=given, probabilities=predicted).suspects.shape
         (0, 4)
     """
-    reporter = as_reporter(progress)
-    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    file = labels if isinstance(labels, str | os.PathLike) else None
-    folder, _keeper = choose_folder(output, "audit")
-    reading = Reading(label, file, dropped, group, decimal, thousands, data_root)
-    settings |= {"network": network, "epochs": epochs, "noise": noise, "seed": seed}
-    human = None if human_labels is None else Path(human_labels)
-    request = Request(
-        data, reading, settings, folder, loss, device, workers, image_memory, human, on_error
-    )
-    plan = plan_audit(
-        request,
-        probabilities=probabilities,
-        labels=None if file is not None else labels,
-        class_names=class_names,
-        id=id,
-        folds=folds,
-        fresh=fresh,
-        reporter=reporter,
-    )
-    return plan.run(fresh=fresh, page=output is not None, reporter=reporter)
+    arguments = dict(locals())
+    del arguments["settings"]
+    return plan_audit(**arguments, **settings).run()
 
 
 def default_folder(data: str, labels: Path | None = None) -> Path:
@@ -148,132 +150,131 @@ def default_folder(data: str, labels: Path | None = None) -> Path:
 
 
 def plan_audit(
-    request: Request,
+    data: LabelledData | Run | None = None,
     *,
     probabilities: PredictionSource | None = None,
     labels: Any = None,
     class_names: Sequence[str] | None = None,
     id: str | None = None,
     folds: int | None = None,
+    output: str | os.PathLike[str] | None = None,
     fresh: bool = False,
-    reporter: Reporter,
-) -> CrossValidationPlan | UntrainedPlan:
+    progress: Reporter | Callback | bool | None = None,
+    **options: Any,
+) -> AuditPlan:
     """Choose how labels are audited; what makes no sense together is refused. See `audit`."""
-    data, reading, folder = request.data, request.reading, request.folder
+    reporter = as_reporter(progress)
+    request = Request(data, labels=labels if is_path(labels) else None, **options)
+    reading, settings = request.reading, request.settings
     of_run = isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists())
-    training = {"--folds": folds, "--loss": request.loss}
-    training |= {"--drop": reading.drop, "--group": reading.group}
-    training |= {f"--{name.replace('_', '-')}": value for name, value in request.settings.items()}
-    computing = {
-        "--device": None if request.device == "auto" else request.device,
-        "--workers": request.workers,
-        "--image-memory": request.image_memory,
-        "--human-labels": request.human,
-    }
-    columns = {"--label": reading.label, "--labels": reading.labels}
+    training = {"folds": folds, "loss": request.loss, "drop": reading.drop, "group": reading.group}
+    training |= settings
+    columns = {"label": reading.label, "labels": reading.labels}
     if probabilities is None:
-        matching = {"--class-names": class_names, "--id": id}
+        matching = {"class_names": class_names, "id": id}
         _refuse(matching, "expected with --probabilities, got it without")
     if of_run:
-        network = request.settings.get("network")
+        network = settings.get("network")
         if network is not None and is_factory(network):
-            del training["--network"]  # it allows the run's own code
+            del training["network"]  # it allows the run's own code
         _refuse(training, "nothing is trained for an audit of a run")
-        _refuse({"--probabilities": probabilities}, f"{data} is a run, which predicts itself")
+        _refuse({"probabilities": probabilities}, f"{data} is a run, which predicts itself")
         _refuse(columns, f"{data} is a run, which knows the labels it was trained on")
-        refuse_trained(folder, fresh=fresh)
 
-        def ask(reporter: Reporter) -> Audit:
-            run = data
+        def find() -> Audit:
+            run: Any = data
             if not isinstance(run, Run):
                 with reporter.reading():
                     run = load_run(run, request.device, network=network)
             return run.audit(human_labels=request.human, data_root=reading.root, progress=reporter)
 
-        return UntrainedPlan(folder, ask)
-    if probabilities is not None:
+    elif probabilities is not None:
+        computing = {name: getattr(request, name) for name in ("workers", "image_memory")}
+        computing["device"] = None if request.device == "auto" else request.device
+        computing["human_labels"] = request.human
         _refuse(training | computing, "nothing is trained for an audit with --probabilities")
         if data is None and labels is None:
             raise ValueError("labels: expected with probabilities and without data, got none")
         if is_path(data) and _holds_labels_alone(str(data)):
             _refuse(columns, f"{data} is taken for the labels themselves")
-        refuse_trained(folder, fresh=fresh)
 
-        def find(reporter: Reporter) -> Audit:
+        def find() -> Audit:
+            place, read = "labels", labels
             with reporter.reading():
-                read, place = labels, "labels"
                 if data is not None:
-                    read = _read_given(request.data, reading, by_position=id is None)
-                    place = request.place
-                return audit_given(
-                    probabilities,
-                    read,
-                    data=place,
-                    id=id,
-                    class_names=class_names,
-                    options=reading.options(),
-                )
+                    place, read = request.place, _read_given(request, by_position=id is None)
+                matching = {"id": id, "class_names": class_names, "options": reading.options()}
+                return audit_given(probabilities, read, data=place, **matching)
 
-        return UntrainedPlan(folder, find)
-    if data is None:
+    elif data is None:
         raise ValueError("data: expected what is to be audited, or labels and probabilities")
-    return CrossValidationPlan(request, folds=folds, reporter=reporter)
+    else:
+        return CrossValidationPlan(request, output, folds=folds, fresh=fresh, reporter=reporter)
+    return AuditPlan(output, find, fresh=fresh, reporter=reporter)
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
-    for flag, value in options.items():
+    for name, value in options.items():
         if value is not None and value != ():
-            raise ValueError(f"{flag}: {why}")
+            raise ValueError(f"--{name.replace('_', '-')}: {why}")
 
 
-@dataclass
-class UntrainedPlan:
+class AuditPlan:
     """An audit that is about to be done, for which nothing is trained.
 
-    Attributes:
-        folder: Where it is kept.
+    Args:
+        output: Where it is kept; without a folder, nothing is.
         find: Judges the labels.
+        fresh: Whether an audit that is there is removed first.
+        reporter: Told how it comes along.
     """
 
-    folder: Path
-    find: Callable[[Reporter], Audit]
+    def __init__(
+        self,
+        output: str | os.PathLike[str] | None,
+        find: Callable[[], Audit],
+        *,
+        fresh: bool,
+        reporter: Reporter,
+    ):
+        self.folder, self._keeper = choose_folder(output, "audit")
+        self.kept, self.fresh = output is not None, fresh
+        self.find, self.reporter = find, reporter
+        refuse_foreign(self.folder, kind="an audit")
+        self.check()
 
-    def preview(self, *, fresh: bool, reporter: Reporter) -> None:
+    def check(self) -> None:
+        """Leave alone what took hours to train."""
+        try:
+            trained = (self.folder / SETTINGS).exists() or Audit.read(self.folder).trained
+        except (OSError, ValueError):
+            trained = False
+        if trained and not self.fresh:
+            raise ValueError(
+                f"{self.folder} holds an audit for which networks were trained; choose another "
+                "folder with --output, or replace it with --fresh"
+            )
+
+    def preview(self) -> None:
         """Say what would be done; nothing is written."""
-        reporter.say(f"Nothing is trained\n{describe_folder(self.folder, fresh=fresh)}")
+        self.reporter.say(f"Nothing is trained\n{describe_folder(self.folder, fresh=self.fresh)}")
 
-    def run(self, *, fresh: bool = False, page: bool = True, reporter: Reporter) -> Audit:
+    def run(self) -> Audit:
         """Judge the labels and keep what was found, in place of an earlier audit."""
-        found = self.find(reporter)
-        if page:
-            with owning(self.folder):
-                if fresh:
-                    remove_audit(self.folder)
-                found.write(self.folder)
-                write_page(self.folder, found, reporter)
-            reporter.say(describe_audit(found, self.folder))
+        found = self.find()
+        if self.kept:
+            keep_audit(self.folder, found, self.reporter, fresh=self.fresh)
+            self.reporter.say(describe_audit(found, self.folder))
         return found
 
 
-def refuse_trained(folder: Path, *, fresh: bool) -> None:
-    """Leave alone what took hours to train, and what is someone else's."""
-    refuse_foreign(folder, kind="an audit")
-    try:
-        trained = (folder / SETTINGS).exists() or Audit.read(folder).trained
-    except (OSError, ValueError):
-        trained = False
-    if trained and not fresh:
-        raise ValueError(
-            f"{folder} holds an audit for which networks were trained; choose another folder with "
-            "--output, or replace it with --fresh"
-        )
-
-
-def keep_beside(run: Path, found: Audit, reporter: Reporter) -> None:
-    """Keep what a run says about its own labels in its folder."""
-    with owning(run / INSIDE):
-        found.write(run / INSIDE)
-        write_page(run / INSIDE, found, reporter)
+def keep_audit(folder: Path, found: Audit, reporter: Reporter, *, fresh: bool = False) -> None:
+    """Write an audit and its page into a folder."""
+    with owning(folder):
+        if fresh:
+            remove_audit(folder)
+        found.write(folder)
+        write_page(folder, found, reporter)
 
 
 def _holds_labels_alone(path: str) -> bool:
@@ -286,8 +287,9 @@ def _holds_labels_alone(path: str) -> bool:
     return place.suffix.lower() in (".npy", ".txt") and not place.is_dir()
 
 
-def _read_given(data: LabelledData, reading: Reading, *, by_position: bool) -> Dataset | Any:
+def _read_given(request: Request, *, by_position: bool) -> Dataset | Any:
     """The labels that someone else's predictions are about: a dataset, or labels alone."""
+    data, reading = request.data, request.reading
     if isinstance(data, str | os.PathLike) and _holds_labels_alone(os.fspath(data)):
         return read_labels(Path(data).expanduser())
     if isinstance(data, Dataset | tuple):
@@ -299,3 +301,203 @@ def _read_given(data: LabelledData, reading: Reading, *, by_position: bool) -> D
         raise UnusableSamplesError(
             error.reason, "mend the data, or name the samples of the predictions with --id"
         ) from None
+
+
+class CrossValidationPlan(AuditPlan):
+    """An audit by networks or classifiers that have not seen the label they judge."""
+
+    def __init__(
+        self,
+        request: Request,
+        output: str | os.PathLike[str] | None,
+        *,
+        folds: int | None = None,
+        fresh: bool,
+        reporter: Reporter,
+    ):
+        self.request = request
+        self.execution = choose_execution(request.device, workers=request.workers)
+        self.dataset = dataset = request.read(reporter)
+        settings, loss = request.settings, request.loss
+        asked = {**settings, "loss": loss, "folds": folds}
+        configuration = blend_configuration(dataset, request.called, asked, human=request.human)
+        if configuration is None:
+            on_cpu = self.execution.device.type == "cpu"
+            if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
+                # Several trainings instead of one, and a loss that learns fast.
+                settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
+            configuration = choose_recipe(
+                dataset,
+                data=request.called,
+                fast=not on_cpu,
+                loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
+                **settings,
+            )
+        self.configuration = configuration
+        self.folds = _choose_folds(folds, dataset.train)
+        reporter.say(describe_plan(dataset, configuration, self.folds))
+        super().__init__(output, self._cross_validate, fresh=fresh, reporter=reporter)
+
+    @property
+    def blended(self) -> bool:
+        """Whether classifiers are blended, and no network is trained."""
+        return self.configuration.network == BLEND
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """By what an audit in the folder is known to be of the same settings and data."""
+        return {
+            **self.configuration.as_values(),
+            **self.request.reading.as_values(),
+            "folds": self.folds,
+            "fingerprint": fingerprint(self.dataset),
+        }
+
+    def check(self) -> None:
+        """What is trained there already is resumed; see `_cross_validate`."""
+
+    def run(self) -> Audit:
+        """Train the networks that are not finished, and conclude from what they say."""
+        with owning(self.folder):
+            if self.fresh:
+                remove_audit(self.folder)
+            found = self.find()
+            if self.kept:
+                write_page(self.folder, found, self.reporter)
+                self.reporter.say(describe_audit(found, self.folder))
+        if self.configuration.noise != "none" and self.dataset.clean:
+            self.reporter.say(describe_rehearsal(found, self.dataset.train.labels))
+        return found
+
+    def preview(self) -> None:
+        """Say how long it may take, and what the folder holds; nothing is written."""
+        begun = False
+        if not self.fresh:
+            self._resume()
+            begun = (self.folder / SETTINGS).exists()
+        if not self.blended:
+            taken = "what is left of an audit that was started or finished before"
+            if not begun:
+                seconds = self._forecast()
+                taken = "not known; the first epochs will tell"
+                if seconds is not None:
+                    taken = f"{roughly(seconds)} on {self.execution.device}, by its first steps"
+            self.reporter.say(f"Time: {taken}")
+        self.reporter.say(describe_folder(self.folder, fresh=self.fresh))
+
+    def _resume(self) -> Attempts:
+        """What the folder tells of this audit; another one is refused."""
+        folder, loss = self.folder, self.configuration.loss
+        attempts = go_on(folder, self.asked, loss, name=SETTINGS, kind="an audit")
+        if (folder / AUDIT).exists() and not (folder / SETTINGS).exists():
+            raise ValueError(
+                f"{folder} holds an audit that is not of this call: nothing was trained for it, or "
+                f"its {SETTINGS} is missing; choose another folder with --output, or replace it "
+                "with --fresh"
+            )
+        return attempts
+
+    def _forecast(self) -> float | None:
+        """Seconds that it may take, by a few steps; `None` on a GPU, whose first steps are slow."""
+        dataset, configuration, execution = self.dataset, self.configuration, self.execution
+        if execution.device.type != "cpu":
+            return None
+        memory = self.request.image_memory
+        pace = time_steps(dataset, configuration, execution, self.reporter, image_memory=memory)
+        seen = len(dataset.train) * (self.folds - 1) * configuration.epochs
+        return None if pace is None else pace.seconds(seen)
+
+    def _cross_validate(self) -> Audit:
+        folder, configuration, request = self.folder, self.configuration, self.request
+        attempts = self._resume()
+        places = note_places(configuration.data, request.reading.labels, folder)
+        attempts.places = attempts.places or places
+        if (folder / AUDIT).exists():
+            kept = Audit.read(folder)
+            self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
+            _remove_runs(folder)
+            # Data and audit may have been moved together since.
+            options = request.reading.options()
+            found = replace(kept, data=request.place, options=options, dataset=self.dataset)
+            if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
+                found.write(folder)
+            return found
+        # The networks that are there know the data by the path that they were begun with.
+        begun = attempts.asked.get("data", configuration.data)
+        configuration = replace(attempts.configure(configuration), data=begun)
+        if self.blended:
+            attempts.write(folder, SETTINGS)
+            predictions, method = self._blend(configuration)
+        else:
+            with StopRequest() as stop:
+                predictions, method = self._train(configuration, attempts, stop)
+        method = {"predictions": "cross-validation", **method}
+        place, reading = request.place, request.reading
+        found = judge(
+            self.dataset, predictions, configuration, method, place=place, reading=reading
+        )
+        found.write(folder)
+        _remove_runs(folder)
+        return found
+
+    def _blend(self, configuration: Configuration) -> tuple[Predictions, dict[str, Any]]:
+        """Ask classifiers that are compared by rows that they have not seen."""
+        rows = blend_rows(configuration, self.dataset, human=self.request.human)
+        with self.reporter.working("Comparing classifiers"):
+            committee, predictions = fit_blend(rows, seed=configuration.seed)
+        return predictions, {"network": name_blend(committee.scores)}
+
+    def _train(
+        self, configuration: Configuration, attempts: Attempts, stop: StopRequest
+    ) -> tuple[Predictions, dict[str, Any]]:
+        """Ask networks, each of which is trained without one of the parts."""
+        folder, folds, execution = self.folder, self.folds, self.execution
+        device, memory = execution.device, self.request.image_memory
+        validation = CrossValidation(
+            decode_images(self.dataset, configuration, device, self.reporter, megabytes=memory),
+            configuration,
+            folds=folds,
+            folder=folder / RUNS,
+            human=self.request.human,
+            attempts=attempts,
+            note=lambda: attempts.write(folder, SETTINGS),
+        )
+        at_once = min(folds, _AT_ONCE) if device.type == "cuda" else 1
+        with self.reporter.display(runs=folds, epochs=folds * configuration.epochs) as display:
+            for event in validation.run(execution, at_once=at_once, stop=stop):
+                display.show(event)
+        if stop.wanted:
+            raise StoppedError(f"Stopped; the same command resumes from {folder}.", stop.exit_code)
+        if validation.failure is not None:
+            raise validation.failure
+        trained = validation.configuration
+        named = {name: getattr(trained, name) for name in ("network", "loss", "epochs")}
+        return validation.predictions(), {"folds": folds, **named}
+
+
+def write_page(folder: Path, audit: Audit, reporter: Reporter) -> None:
+    """Write the page of an audit into its folder."""
+    with reporter.working("Making the page"):
+        write_audit_page(folder / PAGE, audit, Samples(audit, audit.dataset))
+
+
+def _choose_folds(asked: int | None, split: Split) -> int:
+    """Number of parts: as many as are asked for, or by how many samples there are."""
+    what, most = "samples", len(split)
+    if split.groups is not None:
+        what, most = "groups", len(np.unique(split.groups))
+    if most == 1 and len(split) > 1:
+        raise ValueError("--group: expected at least two groups to cut between, got one")
+    if asked is None:
+        return max(min(5 if len(split) < _FEW else 3, most), 2)
+    if asked > most:
+        raise ValueError(f"--folds: expected 2 to {most:,}, the number of {what}, got {asked}")
+    return asked
+
+
+def _remove_runs(folder: Path) -> None:
+    # Of no use any more, and hundreds of megabytes with large networks.
+    if (folder / RUNS).is_dir():
+        remove_folder(folder / RUNS)
+    # What is left of them where an earlier removal was killed on the way.
+    clear_litter(folder)

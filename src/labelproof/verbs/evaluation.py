@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,22 @@ import torch
 from numpy.typing import NDArray
 
 from labelproof.data.arrays import load_arrays
-from labelproof.data.dataset import Dataset
-from labelproof.data.images import OnError
+from labelproof.data.dataset import Dataset, Split
+from labelproof.data.duplicates import find_duplicates
+from labelproof.data.images import ImageFiles, OnError
 from labelproof.data.labels_file import relabel
 from labelproof.data.load import ARRAYS, Reading, load_dataset
 from labelproof.data.notices import readable
+from labelproof.data.published import is_known
 from labelproof.data.table import is_table, load_table
+from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
+from labelproof.noise import parse_noise
 from labelproof.ranges import suggest
+from labelproof.training.examples import choose_examples
+from labelproof.training.provenance import find_again, fingerprint, places_of, read_note
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.inputs import LabelledData, read_data, with_labels
-from labelproof.verbs.training_data import TrainingData
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,7 +166,7 @@ def evaluate_run(
     if given and split == "test" and "test" not in dataset.splits:
         split = "train"  # all there is in a file that was made to measure on
     _check(run, dataset, split)
-    counts = _count(run, dataset, split)
+    counts = _count_cells(run, dataset, split)
     own = name is not None and trained_on.is_at(name)
     other = own and name is not None and trained_on.differs(dataset, name)
     if other and not given:
@@ -240,8 +247,152 @@ def _check(run: TrainedNetwork, dataset: Dataset, split: str) -> None:
         )
 
 
-def _count(run: TrainedNetwork, dataset: Dataset, split: str) -> NDArray[np.int64]:
+def _count_cells(run: TrainedNetwork, dataset: Dataset, split: str) -> NDArray[np.int64]:
     chosen, classes = dataset.splits[split], len(run.description.class_names)
     predicted = torch.cat([logits.argmax(dim=1) for logits in run.logits(chosen.images)]).numpy()
     cells = np.bincount(chosen.labels * classes + predicted, minlength=classes * classes)
     return cells.reshape(classes, classes)
+
+
+class TrainingData:
+    """What a run was trained on, as its folder tells."""
+
+    def __init__(self, run: TrainedNetwork, root: str | os.PathLike[str] | None = None):
+        self.run = run
+        self.root = root
+        self.attempts = read_attempts(run.folder)
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """How the data were read, as the folder has it."""
+        return {} if self.attempts is None else self.attempts.asked
+
+    def find(self) -> str:
+        """Where the data are: a path that is there, or a dataset's name."""
+        data, folder = self.run.configuration.data, self.run.folder
+        if is_known(data):
+            return data
+        noted = None if self.attempts is None else self.attempts.places.get("data")
+        found = find_again(data, folder, noted)
+        if found is not None:
+            return found
+        if not noted and not Path(data).suffix and Path(data).name == data:
+            return data  # a name that was mistyped, or no place at all: whoever loads it explains
+        looked = " and ".join(readable(place) for place in places_of(data, folder, noted))
+        raise FileNotFoundError(
+            f"{readable(data)}: {folder} was trained on it, and it is not there any more (looked "
+            f"for {looked}); start this from where it is now, or name that with --data PATH"
+        )
+
+    def find_labels(self) -> Path | None:
+        """The file that the run took its labels from; `None` if they are the data's own."""
+        labels = self.asked.get("labels")
+        if self.attempts is None or not isinstance(labels, str):
+            return None
+        found = find_again(labels, self.run.folder, self.attempts.places.get("labels"))
+        if found is None or not Path(found).is_file():
+            raise FileNotFoundError(
+                f"the run learned from the labels of {readable(labels)}, which is not there from "
+                "here; start this from where it is, or name that with --labels"
+            )
+        return Path(found)
+
+    def reading(self, labels: Path | None) -> Reading:
+        """How the run read its data, with the file of its labels where that is now."""
+        label = self.run.description.label
+        return replace(Reading.of(self.asked), label=label, labels=labels, root=self.root)
+
+    def is_at(self, place: str) -> bool:
+        """Whether a path or name is that of these data."""
+        try:
+            own = self.find()
+        except FileNotFoundError:
+            own = self.run.configuration.data
+        try:
+            return place == own or Path(place).samefile(own)
+        except OSError:
+            return False
+
+    def is_same(self, dataset: Dataset, *, human: Path | None = None) -> bool | None:
+        """Whether data are what the run was trained on; `None` where it has not noted that."""
+        # What `fit` noted is of the data as they were read. What the training noted beside is of
+        # what it was handed, which for `fit` may be decoded images.
+        noted = (
+            self.asked.get("fingerprint") if "data" in self.asked else read_note(self.run.folder)
+        )
+        configuration = self.run.configuration
+        people = parse_noise(configuration.noise).kind == "human"
+        if noted is None or (people and human is None):
+            return None
+        given = choose_examples(configuration, dataset, human=human).given if people else None
+        return fingerprint(dataset, given=given) == noted
+
+    def differs(self, dataset: Dataset, data: str) -> bool:
+        """Whether data are known to be others than the run was trained on."""
+        if self.is_same(replace(dataset, group=self.asked.get("group"))) is not False:
+            return False
+        # To read them again, as they were learned from, takes time, and leaves no doubt.
+        try:
+            return self.is_same(self._load("skip", data)) is False
+        except FileNotFoundError:
+            return False
+        except ValueError:
+            return True
+
+    def count(self, split: Split) -> int | None:
+        """How many samples the run has learned from, or validated on; `None` if that is not known.
+
+        Files are the same if their bytes are; images and rows in memory if their numbers are. No
+        image is decoded.
+        """
+        # Of files the list will do: to look at each would take longer than to measure.
+        quick = "later" if isinstance(split.images, ImageFiles) else "skip"
+        try:
+            own = self._load(quick)
+            found = _count_among(split, own.train)
+            same = None if found is None else self.is_same(own)
+            if found and same is False and quick == "later":
+                # What could not be read was listed and never learned from.
+                same = self.is_same(self._load("skip"))
+        except (OSError, ValueError):
+            return None
+        # Where its data are others by now, who is among them says nothing; nor does, where nothing
+        # was noted, that no one is.
+        return found if same or (same is None and found) else None
+
+    def _load(self, on_error: OnError, data: str | None = None) -> Dataset:
+        """What the run learned from, read again without a word."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reading = self.reading(self.find_labels())
+            return reading.load(data or self.find(), on_error=on_error)
+
+
+def _count_among(split: Split, own: Split) -> int | None:
+    """How many samples of a split are among others."""
+    if isinstance(split.images, ImageFiles) and isinstance(own.images, ImageFiles):
+        paths, learned = _paths(split.images), _paths(own.images)
+        if paths is None or learned is None:
+            return None
+        groups = find_duplicates([*paths, *learned])
+        return sum(
+            index < len(paths) for group in groups if group[-1] >= len(paths) for index in group
+        )
+    samples, known = split.images, own.images
+    if not isinstance(samples, np.ndarray) or not isinstance(known, np.ndarray):
+        return None
+    if samples.shape[1:] != known.shape[1:] or samples.dtype != known.dtype:
+        return None
+    digests = {_digest(sample) for sample in known}
+    return sum(_digest(sample) in digests for sample in samples)
+
+
+def _paths(images: ImageFiles) -> list[str] | None:
+    """The files of images; `None` where they are stored otherwise, as in an archive."""
+    if getattr(images.files, "name_of", None) is not None:  # to ask for one is to read it
+        return None
+    return [str(images.files[index]) for index in range(len(images))]
+
+
+def _digest(sample: NDArray[Any]) -> bytes:
+    return hashlib.blake2b(sample.tobytes(), digest_size=16).digest()

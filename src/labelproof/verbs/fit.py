@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,6 @@ import numpy as np
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
-from labelproof.data.load import Reading
 from labelproof.data.notices import count
 from labelproof.data.splits import hold_out
 from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
@@ -33,7 +33,7 @@ from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job
 from labelproof.tuning.space import DEFAULT_TRIALS
-from labelproof.verbs.audit import keep_beside
+from labelproof.verbs.audit import keep_audit
 from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
 from labelproof.verbs.inputs import (
     LabelledData,
@@ -45,41 +45,42 @@ from labelproof.verbs.inputs import (
     take_over,
 )
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
-from labelproof.verbs.run import Run, load_run
-from labelproof.verbs.summaries import (
-    describe_fit,
-    describe_start,
-)
+from labelproof.verbs.run import Run, ask_run, load_run
+from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
 from labelproof.verbs.train import StoppedError, follow
-from labelproof.verbs.training_data import ask_run
 from labelproof.verbs.tune import describe, search
 
 
 class FitPlan:
     """A fit that is about to be done: the data are read, and the recipe is chosen.
 
-    What cannot be done is refused here.
+    The arguments are those of `fit`. What cannot be done is refused here.
     """
 
     def __init__(
         self,
-        request: Request,
+        data: LabelledData,
         *,
+        output: str | os.PathLike[str] | None = None,
         trials: int | None = None,
         minutes: float | None = None,
         weights: str | os.PathLike[str] | None = None,
+        balanced: bool = False,
+        audit: bool = True,
         fresh: bool = False,
-        reporter: Reporter,
+        progress: Reporter | Callback | bool | None = None,
+        **options: Any,
     ):
-        self.request, self.trials, self.weights = request, trials, weights
-        self.folder, self.loss = request.folder, request.loss
-        self.execution = choose_execution(request.device, workers=request.workers)
-        self.dataset = request.read(reporter)
-        self.reading = request.reading
+        self.request = Request(data, class_weight="balanced" if balanced else None, **options)
+        self.folder, self.keeper = choose_folder(output, "run")
+        self.trials, self.weights, self.audited, self.fresh = trials, weights, audit, fresh
+        self.reporter = as_reporter(progress)
+        self.execution = choose_execution(self.request.device, workers=self.request.workers)
+        self.dataset = self.request.read(self.reporter)
         if trials is not None and not self.auto:
             raise ValueError("--trials: expected with --loss auto, got it without")
-        called, settings = request.called, request.settings
-        blend = blend_configuration(self.dataset, called, {**settings, "loss": self.loss})
+        settings = {**self.request.settings, "loss": self.request.loss}
+        blend = blend_configuration(self.dataset, self.request.called, settings)
         self.frozen = self._is_frozen()
         self.configuration = blend or self._recipe({})
         if blend is None:
@@ -87,14 +88,14 @@ class FitPlan:
             check_feasible(self.dataset, self.configuration)
         self.minutes, self.time = self._choose_minutes(minutes), ""
         if self.minutes is not None:
-            self._fit_into(self.minutes, reporter, fresh=fresh)
+            self._fit_into(self.minutes)
         refuse_file(self.folder)
         refuse_foreign(self.folder, kind="a run")
 
     @property
     def auto(self) -> bool:
         """Whether a loss is searched for first."""
-        return self.loss == "auto"
+        return self.request.loss == "auto"
 
     @property
     def blended(self) -> bool:
@@ -106,7 +107,7 @@ class FitPlan:
         """By what a run in the folder is known to be of the same settings and data."""
         return {
             **self.configuration.as_values(),
-            **self.reading.as_values(),
+            **self.request.reading.as_values(),
             "auto": self.auto,
             "image_memory": self.request.image_memory,
             "minutes": self.minutes,
@@ -120,6 +121,25 @@ class FitPlan:
         if self.frozen:
             lines.append("Frozen: the network keeps its weights; only its last layer is trained")
         return [*lines, self.time] if self.time else lines
+
+    def preview(self) -> None:
+        """Tell the plan as comments, and the recipe as a file that `labelproof train` reads."""
+        lines = [f"# {line}" for line in self.describe()]
+        if self.blended:
+            lines.append(
+                "# Classifiers are compared on held-out labels and blended, which has no recipe; "
+                "--loss or --network trains a network"
+            )
+        else:
+            lines.append(format_settings(self.configuration))
+            if beside := self.request.reading.flags():
+                lines.append(f"# and on the command line: {shlex.join(beside)}")
+            try:
+                if not self.fresh:
+                    go_on(self.folder, self.asked, self.configuration.loss)
+            except ValueError as error:
+                lines.append(f"# without --dry-run: {error}")
+        self.reporter.say("\n".join(lines))
 
     def _is_frozen(self) -> bool:
         """Whether only the last layer of a network is trained: the recipe for a CPU."""
@@ -137,14 +157,15 @@ class FitPlan:
     def _recipe(self, more: dict[str, Any]) -> Configuration:
         """The recipe of a network, with some settings in place of those that are open."""
         decided = {name: v for name, v in self.request.settings.items() if v is not None}
-        named = self.loss is not None and not self.auto
         if self.frozen:
             decided = frozen_settings(self.dataset, decided["network"]) | decided
+        if self.request.loss is not None and not self.auto:
+            decided["loss"] = self.request.loss
         return choose_recipe(
             self.dataset,
             data=self.request.called,
             fast=self.execution.device.type != "cpu",
-            **{"validation": 0.1} | decided | more | ({"loss": self.loss} if named else {}),
+            **{"validation": 0.1} | decided | more,
         )
 
     def _choose_minutes(self, asked: float | None) -> float | None:
@@ -165,10 +186,10 @@ class FitPlan:
             )
         return (asked or MINUTES) if limited else None
 
-    def _fit_into(self, minutes: float, reporter: Reporter, *, fresh: bool) -> None:
+    def _fit_into(self, minutes: float) -> None:
         """Choose a recipe for which there is time, or take the one that the folder keeps."""
         dataset, recipe, memory = self.dataset, self.configuration, self.request.image_memory
-        kept = None if fresh else _kept_choice(self.folder, minutes, recipe)
+        kept = None if self.fresh else _kept_choice(self.folder, minutes, recipe)
         if kept is not None:
             self.configuration = self._recipe(kept)
             return
@@ -181,61 +202,56 @@ class FitPlan:
             fixed=any(self.request.settings.get(each) for each in ("network", "augmentation")),
             examples=size - held + others / 3,  # to look at one is a third of learning from it
             pace=lambda chosen: time_steps(
-                dataset, chosen, self.execution, reporter, image_memory=memory
+                dataset, chosen, self.execution, self.reporter, image_memory=memory
             ),
         )
 
-    def conflict(self) -> str | None:
-        """Why the run in the folder is not resumed, if there is one of other settings or data."""
-        try:
-            go_on(self.folder, self.asked, self.configuration.loss)
-        except ValueError as error:
-            return str(error)
-        return None
-
-    def run(self, *, audit: bool = True, fresh: bool = False, reporter: Reporter) -> None:
+    def run(self) -> None:
         """Train, or resume what is in the folder, and audit its labels."""
-        reporter.say("\n".join(self.describe()))
+        self.reporter.say("\n".join(self.describe()))
         folder, execution = self.folder, self.execution
-        take_over(folder, execution, fresh=fresh)
+        take_over(folder, execution, fresh=self.fresh)
         attempts = go_on(folder, self.asked, self.configuration.loss)
         before, attempts.places = attempts.places, self._places()
         # A run that is there knows the data by the path that it was begun with.
         begun = attempts.asked.get("data", self.configuration.data)
         configuration = replace(attempts.configure(self.configuration), data=begun)
-        record = RunFolder(folder).record(configuration)
+        record, kept, prepared = RunFolder(folder).record(configuration), None, self.dataset
         if record is not None:
             _check_whole(folder)
             if attempts.places != before and execution.rank == 0:
                 attempts.write(folder)
-            reporter.say("Finished before, and not trained again; --fresh trains it anew:")
+            self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
             # Killed between its record and its page, it is as good as new.
-            self._conclude(record, self.dataset, audit, _kept_audit(folder), reporter)
+            kept = _kept_audit(folder)
         elif self.blended:
             with owning(folder):
                 attempts.write(folder)
-            with reporter.working("Comparing classifiers"):
+            with self.reporter.working("Comparing classifiers"):
                 record = train_blend(configuration, self.dataset, folder)
-            self._conclude(record, self.dataset, audit, None, reporter)
         else:
-            record, prepared = self._train(configuration, attempts, reporter, fresh=fresh)
-            self._conclude(record, prepared, audit and execution.rank == 0, None, reporter)
+            record, prepared = self._train(configuration, attempts)
+        found = None
+        if self.audited and execution.rank == 0:
+            found = kept or self._audit(prepared)
+        corrected = self.request.reading.labels is not None
+        said = describe_fit(record, folder, self.dataset, found, corrected=corrected)
+        self.reporter.say(said)
 
-    def _train(
-        self, configuration: Configuration, attempts: Attempts, reporter: Reporter, *, fresh: bool
-    ) -> tuple[RunRecord, Dataset]:
+    def _train(self, configuration: Configuration, attempts: Attempts) -> tuple[RunRecord, Dataset]:
         """Train a network; gives its record, and the data as it looks at them."""
         folder, execution = self.folder, self.execution
         device, memory = execution.device, self.request.image_memory
         with StopRequest() as stop:
             prepared = decode_images(
-                self.dataset, configuration, device, reporter, megabytes=memory
+                self.dataset, configuration, device, self.reporter, megabytes=memory
             )
             if self.auto and not attempts.given_up and not (folder / MODEL).exists():
-                configuration = self._search(prepared, configuration, stop, reporter)
+                configuration = self._search(prepared, configuration, stop)
                 attempts.loss, attempts.l1 = configuration.loss, configuration.l1
             job = Job(configuration, folder)
-            more = {"attempts": attempts, "weaken": self.loss is None or self.auto, "stop": stop}
+            weaken = self.request.loss is None or self.auto
+            more = {"attempts": attempts, "weaken": weaken, "stop": stop}
             if self.frozen:
                 events = train_frozen(job, prepared, execution, weights=self.weights, **more)
             else:
@@ -246,33 +262,18 @@ class FitPlan:
                     note=lambda: attempts.write(folder),
                     **more,
                 )
-            return follow(events, job, reporter=reporter, stop=stop, fresh=fresh), prepared
-
-    def _conclude(
-        self,
-        record: RunRecord,
-        prepared: Dataset,
-        audit: bool,
-        kept: Audit | None,
-        reporter: Reporter,
-    ) -> None:
-        """Say what the run came to and, unless it is not wanted, which labels may be wrong."""
-        folder, dataset, corrected = self.folder, self.dataset, self.reading.labels is not None
-        found = (kept or self._audit(prepared, reporter)) if audit else None
-        reporter.say(describe_fit(record, folder, dataset, found, corrected=corrected))
+            record = follow(events, job, reporter=self.reporter, stop=stop, fresh=self.fresh)
+            return record, prepared
 
     def _places(self) -> dict[str, dict[str, str]]:
-        places = note_places(name_data(self.request.data), self.reading.labels, self.folder)
+        data, labels = name_data(self.request.data), self.request.reading.labels
+        places = note_places(data, labels, self.folder)
         if not self.request.named:
             places.pop("data", None)
         return places
 
     def _search(
-        self,
-        prepared: Dataset,
-        configuration: Configuration,
-        stop: StopRequest,
-        reporter: Reporter,
+        self, prepared: Dataset, configuration: Configuration, stop: StopRequest
     ) -> Configuration:
         """The same with the setting that agrees best with labels that are held out."""
         with owning(self.folder):
@@ -283,30 +284,31 @@ class FitPlan:
                 file=self.folder / SEARCH,
                 execution=self.execution,
                 stop=stop,
-                reporter=reporter,
+                reporter=self.reporter,
             )
-        reporter.say(describe(found, num_classes=prepared.num_classes))
+        self.reporter.say(describe(found, num_classes=prepared.num_classes))
         if found.stopped:
             raise StoppedError(
                 f"Stopped; the same command resumes from {self.folder}.", stop.exit_code
             )
         return found.configuration
 
-    def _audit(self, prepared: Dataset, reporter: Reporter) -> Audit:
+    def _audit(self, prepared: Dataset) -> Audit:
         """Ask the run that was trained which of its labels are wrong, and keep the answer."""
-        device, network = str(self.execution.device), self.configuration.network
+        request, reporter = self.request, self.reporter
         with reporter.reading():
-            run = load_run(self.folder, device, network=network)
-        found = ask_run(
-            run,
-            self.dataset,
-            prepared,
-            place=self.request.place,
-            reading=self.reading,
-            reporter=reporter,
-        )
-        keep_beside(self.folder, found, reporter)
+            run = self.load()
+        more = {"place": request.place, "reading": request.reading, "reporter": reporter}
+        found = ask_run(run, self.dataset, prepared, **more)
+        keep_audit(self.folder / INSIDE, found, reporter)
         return found
+
+    def load(self) -> Run:
+        """The run in the folder."""
+        request, network = self.request, self.configuration.network
+        given = None if request.named else request.data
+        device = str(self.execution.device)
+        return load_run(self.folder, device, network=network, given=given, keeper=self.keeper)
 
 
 def fit(
@@ -403,20 +405,11 @@ def fit(
         >>> run.predict(table).shape
         (100, 4)
     """
-    reporter = as_reporter(progress)
-    folder, keeper = choose_folder(output, "run")
-    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    reading = Reading(label, labels, dropped, group, decimal, thousands, data_root)
-    settings |= {"network": network, "epochs": epochs, "noise": noise, "seed": seed}
-    settings |= {"validation": validation, "class_weight": "balanced" if balanced else None}
-    request = Request(
-        data, reading, settings, folder, loss, device, workers, image_memory, on_error=on_error
-    )
-    more = {"trials": trials, "minutes": minutes, "weights": weights, "fresh": fresh}
-    plan = FitPlan(request, **more, reporter=reporter)
-    plan.run(audit=audit, fresh=fresh, reporter=reporter)
-    given, network = None if request.named else data, plan.configuration.network
-    return load_run(folder, device, network=network, given=given, keeper=keeper)
+    arguments = dict(locals())
+    del arguments["settings"]
+    plan = FitPlan(**arguments, **settings)
+    plan.run()
+    return plan.load()
 
 
 def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from labelproof.data.dataset import Dataset, Split, check_classes
 from labelproof.data.images import ImageFiles, OnError, channel_statistics
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
-from labelproof.data.published import plain_name
+from labelproof.data.published import is_known, plain_name
 from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
@@ -37,10 +37,12 @@ from labelproof.training.run_folder import (
     remove_run,
 )
 from labelproof.verbs.progress import Reporter
-from labelproof.verbs.training_data import data_place
 
 _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
 """What decoded images may take on a device."""
+
+_READING = ("label", "labels", "drop", "group", "decimal", "thousands", "data_root")
+"""Arguments that say how data are read."""
 
 LabelledData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | tuple[Any, Any] | Dataset
 """A path or a dataset's name, a DataFrame with a label column, `(X, y)`, or a dataset."""
@@ -87,23 +89,33 @@ def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "rais
     return replace(reading, label=column, root=None).load(table, on_error=on_error)
 
 
-@dataclass
 class Request:
-    """What `fit` and `audit` are asked to work on, and how; the names are those of `fit`.
+    """What a verb is asked to work on, and how; the arguments are those of `fit`.
 
-    In `settings`, those of `Configuration`, `None` leaves one open.
+    Any other argument is a setting of `Configuration`, which `None` leaves open.
     """
 
-    data: Any
-    reading: Reading
-    settings: dict[str, Any]
-    folder: Path
-    loss: str | None = None
-    device: str = "auto"
-    workers: int | None = None
-    image_memory: int | None = None
-    human: Path | None = None
-    on_error: OnError = "skip"
+    def __init__(
+        self,
+        data: Any,
+        *,
+        loss: str | None = None,
+        device: str = "auto",
+        workers: int | None = None,
+        image_memory: int | None = None,
+        human_labels: str | os.PathLike[str] | None = None,
+        on_error: OnError = "skip",
+        **more: Any,
+    ):
+        self.data, self.loss = data, loss
+        self.on_error: OnError = on_error
+        self.device, self.workers, self.image_memory = device, workers, image_memory
+        self.human = None if human_labels is None else Path(human_labels)
+        columns = {name: more.pop(name) for name in _READING if name in more}
+        if isinstance(columns.get("drop"), str):
+            columns["drop"] = (columns["drop"],)
+        self.reading = Reading.of(columns)
+        self.settings = more
 
     @property
     def named(self) -> bool:
@@ -126,6 +138,15 @@ class Request:
             dataset = read_data(self.data, self.reading, on_error=self.on_error)
         self.reading = self.reading.found_in(dataset)
         return dataset
+
+
+def data_place(data: str) -> str:
+    """The whole path of data, wherever a review is started from; a dataset's name as it is.
+
+    >>> data_place("MNIST"), os.path.isabs(data_place("photos"))
+    ('mnist', True)
+    """
+    return plain_name(data) if is_known(data) else os.path.abspath(Path(data).expanduser())
 
 
 def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:

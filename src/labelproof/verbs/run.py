@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import json
 import os
+import shlex
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,21 +15,29 @@ from typing import Any
 import pandas as pd
 
 from labelproof.audit.folder import Audit
+from labelproof.audit.labels import conclude
+from labelproof.audit.predictions import Predictions, predict_trained
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
-from labelproof.data.notices import count
+from labelproof.data.notices import count, readable
 from labelproof.ranges import choose
-from labelproof.tabular.run import name_blend
+from labelproof.tabular.run import name_blend, read_held_out
+from labelproof.training.configuration import Configuration
 from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.record import RECORD
 from labelproof.training.run_folder import METRICS
 from labelproof.training.trained_network import TrainedNetwork, load_network
-from labelproof.verbs.evaluation import Evaluation, evaluate_run
-from labelproof.verbs.inputs import LabelledData, TemporaryFolder, name_data, read_data
+from labelproof.verbs.evaluation import Evaluation, TrainingData, evaluate_run
+from labelproof.verbs.inputs import (
+    LabelledData,
+    TemporaryFolder,
+    data_place,
+    name_data,
+    read_data,
+)
 from labelproof.verbs.predictions import NewData, predict_data
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
-from labelproof.verbs.training_data import TrainingData, ask_run, audit_run
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,16 +145,26 @@ class Run(TrainedNetwork):
             data_root: The folder of the datasets that have a name.
             progress: As for `labelproof.fit`.
         """
-        reporter = as_reporter(progress)
-        if self.given is None:
-            return audit_run(self, human=human_labels, data_root=data_root, reporter=reporter)
-        reading = TrainingData(self).reading(None)
-        if isinstance(self.given, tuple | Dataset):
-            reading = replace(reading, label=None)
-        dataset = read_data(self.given, reading, on_error="skip")
-        return ask_run(
-            self, dataset, place=name_data(self.given), reading=reading, reporter=reporter
-        )
+        reporter, trained_on = as_reporter(progress), TrainingData(self, data_root)
+        if self.given is not None:
+            reading = trained_on.reading(None)
+            if isinstance(self.given, tuple | Dataset):
+                reading = replace(reading, label=None)
+            dataset, place = read_data(self.given, reading, on_error="skip"), name_data(self.given)
+            return ask_run(self, dataset, place=place, reading=reading, reporter=reporter)
+        data, reading = trained_on.find(), trained_on.reading(trained_on.find_labels())
+        with reporter.reading():
+            dataset = reading.load(data, on_error="skip")
+        if trained_on.is_same(dataset, human=human_labels) is False:
+            quoted = shlex.quote(data)
+            raise ValueError(
+                f"{readable(data)}: not what {self.folder} was trained on: its labels, files or "
+                "rows have changed since, or it is another of the same name; 'labelproof audit "
+                f"{quoted}' audits it as it is, 'labelproof fit {quoted}' with --fresh or another "
+                "--output trains on it"
+            )
+        more = {"reading": reading, "human": human_labels, "reporter": reporter}
+        return ask_run(self, dataset, place=data_place(data), **more)
 
     @property
     def _facts(self) -> dict[str, str]:
@@ -216,3 +236,47 @@ def load_run(
             stacklevel=2,
         )
     return run
+
+
+def ask_run(
+    run: TrainedNetwork,
+    dataset: Dataset,
+    prepared: Dataset | None = None,
+    *,
+    place: str,
+    reading: Reading,
+    reporter: Reporter,
+    human: Path | None = None,
+) -> Audit:
+    """Audit a dataset by what a run that was trained on it says; a blend by held-out labels."""
+    configuration = run.configuration
+    if run.blended and run.record is not None:
+        predictions = read_held_out(run)
+        method = {"predictions": "cross-validation", "network": name_blend(run.record.candidates)}
+    else:
+        with reporter.working("Looking at the training samples"):
+            seen = dataset if prepared is None else prepared
+            predictions = predict_trained(run, seen, human=human)
+        named = {name: getattr(configuration, name) for name in ("network", "loss")}
+        method = {"predictions": "run", **named, "epochs": run.epochs}
+    return judge(dataset, predictions, configuration, method, place=place, reading=reading)
+
+
+def judge(
+    dataset: Dataset,
+    predictions: Predictions,
+    configuration: Configuration,
+    method: Mapping[str, Any],
+    *,
+    place: str,
+    reading: Reading,
+) -> Audit:
+    """Audit a dataset by predictions of its samples, and note the noise that was put on it."""
+    noise = None if configuration.noise == "none" else configuration.noise
+    return conclude(
+        dataset,
+        predictions,
+        data=place,
+        method={**method, "noise": noise},
+        options=reading.found_in(dataset).options(),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Sequence
@@ -199,7 +200,7 @@ def preview(
         f"{each * configuration.epochs:,} in all",
         f"output: {folder} ({'new' if fresh else _standing(configuration, folder)})",
     ]
-    return "".join(f"# {line}\n" for line in lines)
+    return "\n".join(f"# {line}" for line in lines)
 
 
 def summary(record: RunRecord, examples: Examples, folder: Path) -> str:
@@ -330,3 +331,20 @@ def roughly(seconds: float) -> str:
     # A forecast is not so exact that fractions of an hour would mean anything from two hours on.
     number, unit = (minutes, "minute") if minutes < 120 else (round(minutes / 60), "hour")
     return f"about {count(number, unit)}"
+
+
+def format_settings(configuration: Configuration) -> str:
+    """A configuration as TOML, which `labelproof train --config` reads.
+
+    >>> print(format_settings(Configuration("digits")).splitlines()[0])
+    data = "digits"
+    """
+    values = configuration.as_values().items()
+    return "\n".join(f"{name} = {_toml(value)}" for name, value in values)
+
+
+def _toml(value: str | bool | float) -> str:
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, but for one character that JSON leaves as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    return str(value).lower() if isinstance(value, bool) else repr(value)

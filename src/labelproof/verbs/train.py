@@ -32,7 +32,7 @@ from labelproof.training.runner import Event, Job, train_runs
 from labelproof.verbs.inputs import LabelledData, choose_folder, is_path, read_data, take_over
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 from labelproof.verbs.run import Run, load_run
-from labelproof.verbs.summaries import already_finished, stopped, summary
+from labelproof.verbs.summaries import already_finished, format_settings, preview, stopped, summary
 
 
 class StoppedError(KeyboardInterrupt):
@@ -83,8 +83,10 @@ class TrainPlan:
         reading: How they are read.
         folder: Where the run is kept.
         execution: On which device, and how.
+        reporter: Told how it comes along.
         human: The file of human labels, for noise such as `human:worse`.
         fresh: Whether a run that is in the folder is removed.
+        checkpoint_seconds: Time between two checkpoints.
     """
 
     configuration: Configuration
@@ -92,8 +94,10 @@ class TrainPlan:
     reading: Reading
     folder: Path
     execution: Execution
+    reporter: Reporter
     human: Path | None = None
     fresh: bool = False
+    checkpoint_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         noise = parse_noise(self.configuration.noise)
@@ -118,13 +122,18 @@ class TrainPlan:
         refuse_other_data(self.folder, lambda: mark_data(self.configuration, self.examples))
         return record
 
-    def run(self, *, reporter: Reporter, checkpoint_seconds: float = 30.0) -> None:
+    def preview(self) -> None:
+        """Tell all settings as a file for --config; a run of other settings or data is refused."""
+        configuration, _ = self.configuration, self.finished
+        said = preview(configuration, self.examples, self.execution, self.folder, fresh=self.fresh)
+        self.reporter.say(f"{format_settings(configuration)}\n\n{said}")
+
+    def run(self) -> None:
         """Train, or resume, unless the folder holds the finished run."""
-        record = self.finished
+        record, configuration = self.finished, self.configuration
         if record is not None:
-            reporter.say(already_finished(self.folder, record))
+            self.reporter.say(already_finished(self.folder, record))
             return
-        configuration = self.configuration
         notes = Attempts(
             self.reading.found_in(self.examples.dataset).as_values(),
             configuration.loss,
@@ -137,13 +146,13 @@ class TrainPlan:
                 [job],
                 taken,
                 load=lambda _: self.examples,
-                checkpoint_seconds=checkpoint_seconds,
+                checkpoint_seconds=self.checkpoint_seconds,
                 stop=stop,
             )
             if taken.rank == 0:
                 events = _noting(events, self.folder, notes)
-            record = follow(events, job, reporter=reporter, stop=stop, fresh=self.fresh)
-            reporter.say(summary(record, self.examples, self.folder))
+            record = follow(events, job, reporter=self.reporter, stop=stop, fresh=self.fresh)
+            self.reporter.say(summary(record, self.examples, self.folder))
 
 
 def _noting(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[Event]:
@@ -236,10 +245,12 @@ def train(
         reading,
         folder,
         choose_execution(device, compile=compile, workers=workers),
-        human=None if human_labels is None else Path(human_labels),
-        fresh=fresh,
+        reporter,
+        None if human_labels is None else Path(human_labels),
+        fresh,
+        checkpoint_seconds,
     )
-    plan.run(reporter=reporter, checkpoint_seconds=checkpoint_seconds)
+    plan.run()
     given = None if is_path(source) else source
     network = configuration.network
     return load_run(plan.folder, device, network=network, given=given, keeper=keeper)

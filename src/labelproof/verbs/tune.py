@@ -12,7 +12,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.data.notices import count
-from labelproof.data.published import plain_name
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
@@ -22,13 +21,7 @@ from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial, remove_journal
 from labelproof.tuning.validation import count_folds
-from labelproof.verbs.inputs import (
-    LabelledData,
-    decode_images,
-    is_path,
-    name_data,
-    read_data,
-)
+from labelproof.verbs.inputs import LabelledData, Request, decode_images
 from labelproof.verbs.progress import Callback, Reporter, RunDisplay, as_reporter
 from labelproof.verbs.summaries import stem_of
 from labelproof.verbs.train import StoppedError
@@ -107,16 +100,14 @@ def tune(
         >>> sorted(found.trials["loss"]), found.best.network
         (['ce', 'gce(q=0.7)'], 'mlp(hidden=8)')
     """
-    reporter = as_reporter(progress)
-    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    reading = Reading(label, labels, dropped, group, decimal, thousands, data_root)
+    reporter, execution = as_reporter(progress), choose_execution(device)
     settings |= {"noise": noise, "network": network, "epochs": epochs, "seed": seed}
-    execution = choose_execution(device)
-    with reporter.reading():
-        dataset = read_data(data, reading, on_error=on_error)
-    name = plain_name(name_data(data)) if is_path(data) else name_data(data)
+    columns = {"label": label, "labels": labels, "drop": drop, "group": group}
+    columns |= {"decimal": decimal, "thousands": thousands, "data_root": data_root}
+    request = Request(data, on_error=on_error, **columns)
+    dataset = request.read(reporter)
     fast = execution.device.type != "cpu"
-    recipe = choose_recipe(dataset, data=name, fast=fast, validation=0.0, **settings)
+    recipe = choose_recipe(dataset, data=request.called, fast=fast, validation=0.0, **settings)
     dataset = decode_images(dataset, recipe, execution.device, reporter, aside=True)
     file = None if output is None else Path(output)
     if fresh and file is not None:
@@ -137,8 +128,8 @@ def tune(
             reporter=reporter,
         )
     reporter.say(describe(found, num_classes=dataset.num_classes))
-    if found.best is not None and is_path(data):
-        reporter.say(f"Next: {next_command(found, settings, reading.found_in(dataset))}")
+    if found.best is not None and request.named:
+        reporter.say(f"Next: {next_command(found, settings, request.reading)}")
     if found.stopped:
         kept = "" if file is None else f"; the same command resumes from {file}"
         raise StoppedError(f"Stopped{kept}.", stop.exit_code)
