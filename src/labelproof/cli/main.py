@@ -6,13 +6,11 @@ program: rich and typer would each answer with an exit of their own.
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import shutil
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
@@ -60,52 +58,29 @@ def run() -> None:
 def loading(words: str = "") -> Iterator[None]:
     """Inside, modules are imported; a terminal shows what for, until they are.
 
-    Torch takes seconds: without a word, people think that nothing happens.
+    Torch takes seconds: without a word, people think that nothing happens. No garbage is looked for
+    among modules, now or ever, which is a second of the start. Ctrl-C ends it at once and without a
+    word, for nothing is begun yet; an exception in the middle of an import might be taken by some
+    library for a failure of its own.
     """
     shown = words and sys.stdout.isatty() and os.getenv("TERM") != "dumb"
     if shown:
         # A name may hold anything; in a line of its own it can be wiped out.
         plain = "".join(letter if letter.isprintable() else "?" for letter in words)
         print(plain[: shutil.get_terminal_size().columns - 1], end="", flush=True)
-    try:
-        with _ended_by_ctrl_c(), _nothing_collected():
-            yield
-    finally:
-        if shown:
-            print("\r\x1b[2K", end="", flush=True)
-
-
-@contextmanager
-def _ended_by_ctrl_c() -> Iterator[None]:
-    """End at once and without a word; nothing is begun yet that could be lost.
-
-    An exception would not do: raised in the middle of an import, some library may take it for a
-    failure of its own, and go on or say so at length.
-    """
     before = signal.getsignal(signal.SIGINT)
     # Who ignores Ctrl-C, as a job in the background does, or has an answer to it, keeps that.
-    if (
-        before is not signal.default_int_handler
-        or threading.current_thread() is not threading.main_thread()
-    ):
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Load modules without looking for garbage among them, now or ever: a second of the start."""
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
         gc.enable()
+        signal.signal(signal.SIGINT, before)
+        if shown:
+            print("\r\x1b[2K", end="", flush=True)
 
 
 def result_is_printed(words: Sequence[str]) -> bool:
@@ -127,39 +102,27 @@ def standard_output(*, goes_on: bool) -> Iterator[None]:
     """Inside, a loss of the standard streams ends the program, or does not, as it should.
 
     Who prints a result ends: quietly with exit code 141 where the reader of a pipe has ended, as
-    `head` does, and else with an error that says what is wrong with standard output. A training
-    goes on without its lines, after one on the error stream: who reads a log must not be able to
-    end it. A loss of the error stream ends nothing.
+    `head` does, and else with the system's error. A training goes on without its lines, after one
+    on stderr: who reads a log must not be able to end it. A loss of stderr ends nothing.
 
     Raises:
         SystemExit: The reader of a result has ended.
         OSError: The result cannot be written.
     """
-    output, errors = sys.stdout, sys.stderr
-    if output is None:
-        # For reading: what is printed below Python fails too, and reaches no file opened later.
-        _open_nothing(_OUTPUT, os.O_RDONLY)
-        sys.stdout = open(_OUTPUT, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
-    sys.stdout = cast(TextIO, _Stream(sys.stdout, goes_on=goes_on))
-    if errors is not None:
-        sys.stderr = cast(TextIO, _Stream(errors, goes_on=True))
+    before = sys.stdout, sys.stderr
+    # Streams that were closed lead nowhere, and no file that is opened later gets their numbers.
+    output, errors = (each or open(os.devnull, "w", encoding="utf-8") for each in before)  # noqa: SIM115
+    sys.stdout = cast(TextIO, _Stream(output, goes_on=goes_on))
+    sys.stderr = cast(TextIO, _Stream(errors, goes_on=True))
     try:
         yield
     finally:
         try:
             # Now, since an error in the flush of the interpreter's own end would be a traceback.
             sys.stdout.flush()
-            if errors is not None:
-                sys.stderr.flush()
+            sys.stderr.flush()
         finally:
-            sys.stdout, sys.stderr = output, errors
-
-
-def _open_nothing(number: int, flags: int) -> None:
-    opened = os.open(os.devnull, flags)
-    if opened != number:
-        os.dup2(opened, number)
-        os.close(opened)
+            sys.stdout, sys.stderr = before
 
 
 class _Stream:
@@ -181,21 +144,16 @@ class _Stream:
         try:
             return action(*text)
         except OSError as error:
-            number = self.stream.fileno()
             # What is left in the buffer goes nowhere, and nothing fails again.
-            _open_nothing(number, os.O_WRONLY)
-            if number == _OUTPUT:
-                self._tell(error)
-
-    def _tell(self, error: OSError) -> None:
-        reasons = {errno.EBADF: "is closed", errno.EPIPE: "was closed by its reader"}
-        problem = f"stdout {reasons.get(error.errno or 0, f'failed ({error.strerror})')}"
-        if self.goes_on:
-            print(f"warning: {problem}; continuing without it", file=sys.stderr)
-        elif error.errno == errno.EPIPE:
-            raise SystemExit(READER_GONE)
-        else:
-            raise OSError(f"{problem}; nothing more can be printed") from error
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stream.fileno())
+            os.close(nowhere)
+            if not self.goes_on and isinstance(error, BrokenPipeError):
+                raise SystemExit(READER_GONE) from None
+            if not self.goes_on:
+                raise
+            if self.stream.fileno() == _OUTPUT:
+                print(f"warning: stdout: {error.strerror}; continuing without it", file=sys.stderr)
 
 
 if __name__ == "__main__":
