@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+import webbrowser
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -22,6 +24,12 @@ _LENIENT = ("fit", "audit")
 def warn(text: str) -> None:
     """Print a warning on stderr."""
     say(Console(stderr=True), f"warning: {text}", style="yellow")
+
+
+def show_page(console: Console, page: Path, *, opened: bool) -> None:
+    """Open a page in the browser, where someone watches and that is wanted, or say where it is."""
+    shown = opened and console.is_terminal and webbrowser.open(page.resolve().as_uri())
+    say(console, f"{'Opened' if shown else 'Page:'} {page}")
 
 
 def for_flags(message: str, *, command: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,9 +19,11 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.table import Table
+from rich.text import Text
 
 from labelproof.cli import options
-from labelproof.cli.console import say, told
+from labelproof.cli.console import say, show_page, told
 from labelproof.cli.options import option
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset
@@ -68,7 +69,7 @@ def list_datasets(root: options.Root = None) -> None:
         size = f"{len(dataset.class_names)} classes, {counts} images, {height}x{width} {colour}"
         say(console, f"{dataset.name:<14} {dataset.summary}")
         say(console, f"{'':14} {size}")
-        say(console, f"{'':14} {_whereabouts(dataset, folder)}")
+        say(console, f"{'':14} {_whereabouts(dataset, folder)[1]}")
     for name, how in BY_HAND.items():
         there = folder / name
         say(console, f"{name:<14} {there if there.is_dir() else how}")
@@ -123,7 +124,7 @@ def verify(
     folder = data_root(root)
     chosen = [known_dataset(name).name for name in names or []]
     good = True
-    for name in chosen or [name for name in DATASETS if _is_there(DATASETS[name], folder)]:
+    for name in chosen or [name for name in DATASETS if _whereabouts(DATASETS[name], folder)[0]]:
         found = verify_dataset(name, root=folder)
         say(console, _verdict(found))
         good = good and found.good
@@ -131,26 +132,19 @@ def verify(
         raise typer.Exit(1)
 
 
-def _whereabouts(dataset: KnownDataset, root: Path) -> str:
+def _whereabouts(dataset: KnownDataset, root: Path) -> tuple[bool, str]:
+    """Whether some of a dataset is there, and where it is or how to get it."""
     if not dataset.files:
-        return "always there"
+        return True, "always there"
     try:
         found = find_dataset(dataset, root)
-    except FileNotFoundError as error:
-        return str(error)
+    except FileNotFoundError as error:  # some of its files are: the verification says which are not
+        return True, str(error)
     if found is None:
         size = _megabytes(sum(file.size for file in dataset.files))
-        return f"labelproof data download {dataset.name}  ({size})"
+        return False, f"labelproof data download {dataset.name}  ({size})"
     layout, path = found
-    return f"{path} ({layout.version})"
-
-
-def _is_there(dataset: KnownDataset, root: Path) -> bool:
-    try:
-        return not dataset.files or find_dataset(dataset, root) is not None
-    except FileNotFoundError:
-        # Some of its files are: the verification says which are not.
-        return True
+    return True, f"{path} ({layout.version})"
 
 
 def _verdict(found: Verification) -> str:
@@ -245,11 +239,11 @@ def show(
                 human=human_labels,
             )
     if data.tabular:
-        say(console, "\n".join(table_lines(data)))
+        _show_table(console, data)
         if noisy is not None:
             say(console, finding(data, noisy))
         return
-    console.print(finding(data, noisy), highlight=False)
+    say(console, finding(data, noisy))
     with console.status("Drawing the page"):
         page = write_dataset_page(
             output,
@@ -261,67 +255,38 @@ def show(
                 ["labelproof", "data", "show", dataset, "--noise", str(spec), "--seed", str(seed)]
             ),
         )
-    address = page.resolve().as_uri()
-    opened = open_page and console.is_terminal and webbrowser.open(address)
-    console.print(f"{'Opened' if opened else 'Page:'} {page}", highlight=False, markup=False)
+    show_page(console, page, opened=open_page)
 
 
-def table_lines(data: Dataset) -> list[str]:
-    r"""What there is to know about a table: rows, columns and classes.
-
-    >>> from labelproof.data.dataset import Split
-    >>> import pandas as pd
-    >>> from labelproof.data.table import dataset_from_rows
-    >>> sizes = pd.DataFrame({"size": [3, None, 5]})
-    >>> columns = Columns.learn(sizes)
-    >>> train = Split(columns.encode(sizes), np.array([0, 1, 1]))
-    >>> table = dataset_from_rows("t", {"train": train}, ("a", "b"), columns)
-    >>> print("\n".join(table_lines(table)))
-    t: 3 rows to train on, 1 column, 2 features, 2 classes
-    column  kind    missing  features
-    size    number        1         2
-    class  rows to train on
-    a                     1
-    b                     2
-    How many labels are wrong is not known.
-    """
+def _show_table(console: Console, data: Dataset) -> None:
+    """What there is to know about a table: rows, columns and classes."""
     columns = data.columns or Columns(())
     others = [f"{len(s):,} to {name}" for name, s in data.splits.items() if name != "train"]
     sizes = ", ".join([f"{count(len(data.train), 'row')} to train on", *others])
-    first = (
+    say(
+        console,
         f"{data.name}: {sizes}, {count(len(columns.columns), 'column')}, "
-        f"{count(data.input_shape[0], 'feature')}, {count(data.num_classes, 'class', 'classes')}"
+        f"{count(data.input_shape[0], 'feature')}, {count(data.num_classes, 'class', 'classes')}",
     )
     kinds = [
-        (column.name, column.kind, f"{column.missing:,}", f"{len(column.feature_names):,}")
-        for column in columns.columns
+        (each.name, each.kind, each.missing, len(each.feature_names)) for each in columns.columns
     ]
-    labels = np.bincount(data.train.labels, minlength=data.num_classes)
-    classes = [
-        (name, f"{rows:,}") for name, rows in zip(data.class_names, labels.tolist(), strict=True)
-    ]
-    left_out = [f"left out: {name} ({reason})" for name, reason in columns.left_out]
-    known = [] if data.clean else ["How many labels are wrong is not known."]
-    return [
-        first,
-        *_aligned([("column", "kind", "missing", "features"), *kinds], numbers=2),
-        *left_out,
-        *_aligned([("class", "rows to train on"), *classes], numbers=1),
-        *known,
-    ]
+    _list(console, ("column", "kind", "missing", "features"), kinds)
+    for name, reason in columns.left_out:
+        say(console, f"left out: {name} ({reason})")
+    sizes = np.bincount(data.train.labels, minlength=data.num_classes).tolist()
+    _list(console, ("class", "rows to train on"), list(zip(data.class_names, sizes, strict=True)))
+    if not data.clean:
+        say(console, "How many labels are wrong is not known.")
 
 
-def _aligned(rows: Sequence[tuple[str, ...]], *, numbers: int) -> list[str]:
-    """Cells under each other, the last few of each row to the right; long tables are cut."""
-    shown = [tuple(readable(cell)[:40] for cell in row) for row in rows[: SHOWN + 1]]
-    widths = [max(len(cell) for cell in column) for column in zip(*shown, strict=True)]
-    words = len(widths) - numbers
-    lines = [
-        "  ".join(
-            cell.ljust(width) if place < words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in shown
-    ]
-    rest = len(rows) - len(shown)
-    return [*lines, *([f"and {rest:,} more"] if rest else [])]
+def _list(console: Console, names: Sequence[str], rows: Sequence[tuple[str | int, ...]]) -> None:
+    """Cells under each other, numbers to the right; long tables are cut."""
+    table = Table(*names, box=None, pad_edge=False, header_style="")
+    for column, cell in zip(table.columns, rows[0] if rows else (), strict=False):
+        column.justify, column.overflow = "left" if isinstance(cell, str) else "right", "fold"
+    for row in rows[:SHOWN]:
+        table.add_row(*(Text(readable(c) if isinstance(c, str) else f"{c:,}") for c in row))
+    console.print(table)
+    if len(rows) > SHOWN:
+        say(console, f"and {len(rows) - SHOWN:,} more")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import webbrowser
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from labelproof.cli.console import say, show_page
 from labelproof.cli.options import OpenPage, option, parse_seeds
 from labelproof.experiments.demo import (
     SETTING,
@@ -63,20 +63,18 @@ def demo(
         _train_all(todo, processes or os.cpu_count() or 1, console)
         results = finished(runs)
         console.print(_table(results))
-        console.print(finding(results), highlight=False)
+        say(console, finding(results))
         with console.status("Drawing the page"):
             page = write_demo_page(output / "report.html", results)
     except KeyboardInterrupt:
         kept = len(runs) - len(unfinished(runs))
-        console.print(
+        say(
+            console,
             f"\nStopped. {kept} of {len(runs)} runs are finished and kept in {output / 'runs'}; "
             "the same command resumes from there.",
-            highlight=False,
         )
         raise typer.Exit(130) from None
-    address = page.resolve().as_uri()
-    opened = open_page and console.is_terminal and webbrowser.open(address)
-    console.print(f"{'Opened' if opened else 'Page:'} {page}", highlight=False)
+    show_page(console, page, opened=open_page)
 
 
 def _train_all(runs: Sequence[DemoRun], processes: int, console: Console) -> None:
