@@ -17,13 +17,16 @@ from typer.testing import CliRunner, Result
 from labelproof.cli.commands import app
 from labelproof.cli.main import run
 
+ENVIRONMENT = ("RANK", "WORLD_SIZE", "LABELPROOF_DATA", "LABELPROOF_LOSSES")
+"""What the program finds there is not the tests', and what it leaves there ends with it."""
+
 
 def labelproof(*arguments: str | Path) -> Result:
     """Run the program in this process, with standard output and errors apart."""
     return CliRunner().invoke(
         app,
         [str(argument) for argument in arguments],
-        env={"COLUMNS": "200", "RANK": None, "WORLD_SIZE": None, "LABELPROOF_DATA": None},
+        env={"COLUMNS": "200"} | dict.fromkeys(ENVIRONMENT),
     )
 
 
@@ -72,6 +75,7 @@ def labelproof_to_its_end(
     ):
         patch.setattr(sys, "argv", ["labelproof", *words])
         patch.setenv("COLUMNS", str(columns))
+        patch.setenv("LABELPROOF_LOSSES", "")
         with pytest.raises(SystemExit) as end:
             run()
     code = end.value.code or 0

@@ -32,7 +32,6 @@ def test_a_run_with_a_loss_of_ones_own_outlives_its_file(tmp_path: Path, mine: P
     arguments = ("--loss", "series(terms=4)+sr", "--loss-file", mine)
     result = train_digits(tmp_path / "run", *arguments, epochs=1)
     assert result.exit_code == 0, result.output
-    assert LOSS_FILES not in os.environ
     mine.unlink()
     loss = load_run(tmp_path / "run").configuration.loss
     assert loss.startswith("series@")
@@ -85,7 +84,6 @@ def test_a_mistake_in_it_is_one_line_before_anything_is_begun(mine: Path) -> Non
     mine.write_text("LOSSES = {'ce': 1}")
     for command in ("train", "bench", "fit", "audit", "tune", "table", "figure"):
         done = labelproof_to_its_end(command, "--loss-file", mine)
-        assert LOSS_FILES not in os.environ
         assert done.returncode == 2
         assert done.stderr.startswith(f"error: {mine}: expected a name")
         assert done.stderr.endswith("that is not taken, got 'ce'\n")

@@ -215,29 +215,16 @@ LOSS_FILES = "LABELPROOF_LOSSES"
 """As `labelproof.losses.names` has it, which imports torch."""
 
 
-def _make_known(context: typer.Context, files: list[Path] | None) -> list[Path] | None:
-    """Name the files in the environment while the command runs; its workers find them there."""
-    if not files or context.resilient_parsing:
-        return files
-    before = os.environ.get(LOSS_FILES)
-    named = [str(file.expanduser().resolve()) for file in files]
-    os.environ[LOSS_FILES] = os.pathsep.join([*named, *([before] if before else [])])
-    context.call_on_close(lambda: _restore(before))
-    from labelproof.losses.names import known_losses
+def _make_known(files: list[Path] | None) -> list[Path] | None:
+    """Name the files in the environment, where the workers of a command find them, too."""
+    if files:
+        before = [os.environ[LOSS_FILES]] if os.environ.get(LOSS_FILES) else []
+        named = [str(file.expanduser().resolve()) for file in files]
+        os.environ[LOSS_FILES] = os.pathsep.join([*named, *before])
+        from labelproof.losses.names import known_losses
 
-    try:
         known_losses()  # a mistake in a file is told before anything is begun
-    except ValueError:
-        _restore(before)  # nothing is closed that has not begun
-        raise
     return files
-
-
-def _restore(before: str | None) -> None:
-    if before is None:
-        os.environ.pop(LOSS_FILES, None)
-    else:
-        os.environ[LOSS_FILES] = before
 
 
 LossFiles = Annotated[

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 import labelproof
+from labelproof.cli import options
 from labelproof.cli.console import Terminal, say, told
+from labelproof.cli.options import option
 from labelproof.verbs.review import export_review
 
 
@@ -17,28 +19,28 @@ def review(
         Path,
         typer.Argument(metavar="AUDIT|RUN", help="The folder of an audit, or of a run with one."),
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    port: Annotated[int, option("The port; 0 takes a free one.", min=0, max=65535)] = 0,
     open_page: Annotated[
         bool,
-        typer.Option(
-            "--open/--no-open",
-            help="Open the page in a browser. Other users of this machine may then see its address "
+        option(
+            "Open the page in a browser. Other users of this machine may then see its address "
             "in the process list, and open the review with it.",
+            "--open/--no-open",
         ),
     ] = True,
     data: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Where the data is, if it moved since the audit.",
             metavar="PATH",
-            help="Where the data is, if it moved since the audit.",
-            show_default="where it was",
+            default="where it was",
         ),
     ] = None,
     export: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the decisions to this CSV file (- for stdout) instead of serving.",
-            show_default="none",
+        option(
+            "Write the decisions to this CSV file (- for stdout) instead of serving.",
+            default="none",
         ),
     ] = None,
 ) -> None:
@@ -60,6 +62,7 @@ def review(
     The server accepts connections from this machine only. From another machine, forward the port
     under the same number: ssh -L 8000:127.0.0.1:8000 HOST, and use --port 8000 there.
     """
+    given = options.arguments(**locals())
     reporter = Terminal()
     with told():
         if export is not None and str(export) == "-":
@@ -67,11 +70,4 @@ def review(
             typer.echo(text, nl=False)
             say(reporter.aside, said)
         else:
-            labelproof.review(
-                folder,
-                port=port,
-                open_page=open_page,
-                data=data,
-                export=export,
-                progress=reporter,
-            )
+            labelproof.review(**given, progress=reporter)

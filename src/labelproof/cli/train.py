@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 
 from labelproof.cli import options
@@ -18,6 +18,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
 from labelproof.fitting.recipe import LARGE
 from labelproof.training.algorithms import ALGORITHMS
+from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import launched
 from labelproof.training.execution import choose_execution
 from labelproof.training.runner import Event
@@ -27,26 +28,26 @@ from labelproof.verbs.train import TrainPlan, choose_configuration, default_fold
 def train(
     data: Annotated[
         str | None,
-        typer.Option(
-            help="A dataset's name (digits, mnist, cifar10, ...; see 'labelproof data list') or "
+        option(
+            "A dataset's name (digits, mnist, cifar10, ...; see 'labelproof data list') or "
             "the path of your own. Required, here or in --config.",
-            show_default=False,
+            default=False,
         ),
     ] = None,
     noise: Annotated[
         str | None,
-        typer.Option(
-            help="Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
+        option(
+            "Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
             "instance:RATE or human:WHICH. With --preset paper, as in the authors' code.",
-            show_default=False,
+            default=False,
         ),
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option(
-            help="The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
+        option(
+            "The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
             "all. With --preset paper, a name from the paper's tables takes its settings.",
-            show_default="ce; CE+SR with --preset paper",
+            default="ce; CE+SR with --preset paper",
         ),
     ] = None,
     preset: Annotated[
@@ -151,29 +152,18 @@ def train(
 
         torchrun --nproc-per-node 4 -m labelproof train --data cifar10
     """
-    given = {
-        "data": data,
-        "noise": noise,
-        "loss": loss,
-        "algorithm": algorithm,
-        "network": network,
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "augmentation": augmentation,
-        "seed": seed,
-        "validation": validation,
-    }
+    given = options.arguments(**locals())
     values = read_settings(config) if config is not None else {}
     values |= read_assignments(assign or ())
-    values |= {name: value for name, value in given.items() if value is not None}
-    reading = Reading(label, labels, tuple(drop or ()), group, decimal, thousands, data_root)
+    settings = [field.name for field in fields(Configuration)]
+    values |= {name: given[name] for name in settings if given.get(name) is not None}
+    reading = Reading.of(given)
     reporter = Terminal(Console(quiet=launched() and os.environ["RANK"] != "0"))
 
     @functools.cache
     def dataset() -> Dataset:
         with reporter.reading():
-            return reading.load(values["data"], on_error="skip" if skip_unreadable else "raise")
+            return reading.load(values["data"], on_error=given["on_error"])
 
     configuration = choose_configuration(values, preset=preset, look=dataset)
     folder = output if output is not None else default_folder(configuration, labels)
