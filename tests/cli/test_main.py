@@ -1,4 +1,4 @@
-"""How the program ends when it is stopped before it has begun."""
+"""How the program begins, and how it ends: stopped, mistaken, or with no one who reads it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from typing import get_args
+import time
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from trained import labelproof_to_its_end, succeed
 
+from labelproof import __version__
 from labelproof.cli.commands import NAMES, describe_command, load_command
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes are other there")
 
 STOPPED = """
 import os, runpy, signal, sys
@@ -32,17 +36,16 @@ def listening() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("module", ["typer", "torch"])
-def test_ctrl_c_while_something_is_imported_ends_it_without_a_word(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", STOPPED, "losses", module],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        preexec_fn=listening,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+def python(code: str, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run code to its end in a process of its own, with what it prints and complains of."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 300}
+    return subprocess.run([sys.executable, "-c", code, *words], **(streams | options))
+
+
+def test_ctrl_c_while_something_is_imported_ends_it_without_a_word() -> None:
+    for module in ("typer", "torch"):
+        done = python(STOPPED, "losses", module, preexec_fn=listening)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_all_names_of_the_package_are_to_be_had() -> None:
@@ -71,9 +74,7 @@ for module in ("lightning", "transformers"):
 
 
 def test_a_library_is_loaded_by_who_asks_for_it_and_missed_with_advice() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", HEAVY], capture_output=True, text=True, timeout=300
-    )
+    done = python(HEAVY)
     loaded, *messages = done.stdout.splitlines()
     assert loaded == ""
     assert [message.partition(": ")[2] for message in messages] == [
@@ -82,27 +83,25 @@ def test_a_library_is_loaded_by_who_asks_for_it_and_missed_with_advice() -> None
     ], done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+LOADED = """
+import atexit, gc, sys
+from labelproof.cli.main import run
+atexit.register(lambda: print(*sorted({'torch', 'numpy'} & {*sys.modules})))
+atexit.register(lambda: gc.isenabled() or print('nothing is collected'))
+run()
+"""
+
+
+def test_what_needs_no_command_loads_none() -> None:
+    for words, said in (
         (("--help",), "Find out which labels are wrong"),
         (("fitt",), "Did you mean 'fit'?"),
         (("fit", "--help"), "Train on your own data"),
-    ],
-)
-def test_what_needs_no_command_loads_none(words: tuple[str, ...], said: str) -> None:
-    code = (
-        "import atexit, gc, sys; from labelproof.cli.main import run; "
-        "atexit.register(lambda: print(*sorted({'torch', 'numpy'} & {*sys.modules})));"
-        "atexit.register(lambda: gc.isenabled() or print('nothing is collected'));"
-        f"sys.argv = ['labelproof', *{words!r}]; run()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert said in done.stdout + done.stderr
-    assert "nothing is collected" not in done.stdout
-    assert done.stdout.splitlines()[-1] == ""
+    ):
+        done = python(LOADED, *words)
+        assert said in done.stdout + done.stderr
+        assert "nothing is collected" not in done.stdout
+        assert done.stdout.splitlines()[-1] == ""
 
 
 def test_what_help_says_without_the_library_is_what_the_library_says() -> None:
@@ -119,14 +118,8 @@ def test_what_help_says_without_the_library_is_what_the_library_says() -> None:
 def test_fit_says_what_it_reads_before_numpy_and_torch_are_imported() -> None:
     # Who is stopped by the import of numpy has shown what came before.
     terminal, end = os.openpty()
-    done = subprocess.run(
-        [sys.executable, "-c", STOPPED, "fit", "my table.csv", "--label", "numpy"],
-        stdout=end,
-        env=os.environ | {"TERM": "xterm"},
-        check=False,
-        timeout=300,
-        preexec_fn=listening,
-    )
+    words, xterm = ("fit", "my table.csv", "--label", "numpy"), os.environ | {"TERM": "xterm"}
+    done = python(STOPPED, *words, stdout=end, env=xterm, preexec_fn=listening)
     assert (done.returncode, os.read(terminal, 1000)) == (130, b"Reading my table.csv ...")
     os.close(terminal)
     os.close(end)
@@ -138,3 +131,159 @@ def test_a_command_is_described_as_it_describes_itself() -> None:
         assert description
         assert load_command(name).help == description
         assert load_command(name).name == name
+
+
+# A command that prints as others do, in place of the program's own, which load torch.
+STAND_IN = """
+import sys, types
+import typer
+from rich.console import Console
+import labelproof.cli.commands as commands
+from labelproof.cli.main import run
+
+def command():
+    for number in range(100):
+        typer.echo("a line")
+        Console().print("and another of", number)
+    Console(stderr=True).print("all is done")
+
+sys.modules["labelproof.cli.console"] = types.SimpleNamespace(
+    is_mistake=lambda error: isinstance(error, OSError), for_flags=lambda text, **_: text
+)
+commands.load_command = lambda name: None
+commands.app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+commands.app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
+    command
+)
+run()
+"""
+LOST = "warning: stdout: Broken pipe; continuing without it\n"
+
+
+def left_alone(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that prints to a pipe whose reader has ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return python(STAND_IN, *words, stdout=writer)
+    finally:
+        os.close(writer)
+
+
+def test_a_training_outlives_who_reads_its_lines() -> None:
+    done = left_alone("fit", "photos")
+    assert (done.returncode, done.stderr) == (0, f"{LOST}all is done\n")
+    command = [sys.executable, "-c", STAND_IN, "fit", "photos"]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    done = subprocess.run(closed, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "all is done\n")
+
+
+def test_a_result_that_no_one_reads_ends_the_command() -> None:
+    for words in (("predict", "run"), ("fit", "--dry-run")):
+        done = left_alone(*words)
+        assert (done.returncode, done.stderr) == (141, "")
+
+
+FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+from labelproof.cli.main import standard_output
+try:
+    with standard_output(goes_on=sys.argv[1] == "goes on"):
+        print("more than there is room for")
+except OSError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_a_full_disk_under_standard_output_is_said_to_be_that(tmp_path: Path) -> None:
+    for goes_on, code, told in (
+        ("goes on", 0, "warning: stdout: File too large; continuing without it\n"),
+        ("ends", 1, "[Errno 27] File too large\n"),
+    ):
+        with (tmp_path / "log").open("w") as log:
+            done = python(FULL, goes_on, stdout=log)
+        assert (done.returncode, done.stderr) == (code, told)
+
+
+def test_version_and_help() -> None:
+    assert succeed("--version").output.strip() == f"labelproof {__version__}"
+    text = succeed("--help").output
+    assert "demo" in text
+    assert "losses" in text
+
+
+def test_losses_are_listed_with_their_defaults_and_written_out() -> None:
+    text = succeed("losses").output
+    for name in ("ce", "gce", "q=0.7", "+sr", "lambda0=1.2"):
+        assert name in text
+    text = succeed("losses", "nce+mae+sr").output
+    assert "nce+mae+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true)" in text
+
+
+def test_a_mistake_is_one_message_and_exit_code_two() -> None:
+    for words, said in (
+        (("losses", "10*nce+may"), ("unknown loss 'may'; did you mean 'mae'?", "         ^")),
+        (("demo", "--noisee", "none"), ("--noise",)),
+    ):
+        result = labelproof_to_its_end(*words)
+        assert result.returncode == 2
+        assert all(part in result.stderr for part in said)
+        assert "Traceback" not in result.stderr
+
+
+def test_the_demo_trains_prints_writes_and_does_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+
+    def page(path: Path, _: object) -> Path:
+        written.append(path)  # it has its own tests, and takes longer than the training
+        return path
+
+    def demo(*extra: str) -> str:
+        arguments = ("demo", "--epochs", "1", "--seeds", "1", "--no-open", "--processes", "1")
+        return succeed(*arguments, "--output", tmp_path, *extra).output
+
+    monkeypatch.setattr("labelproof.cli.demo.write_demo_page", page)
+    first = demo()
+    assert "GCE+SR" in first
+    assert "6 of 6" in first
+    assert written == [tmp_path / "report.html"]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("record.json")}
+    assert len(before) == 6
+    assert "6 of 6 runs are finished already" in demo()
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    again = demo("--fresh", "--loss", "1e38*ce")
+    assert "finished already" not in again
+    assert "1e38*ce seed 1  training diverged" in again
+    assert "GCE+SR" in again
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("record.json")}
+    assert after.keys() == before.keys()
+    assert all(after[path] > before[path] for path in before)
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path: Path) -> None:
+    arguments = ["demo", "--epochs", "8", "--seeds", "1", "--no-open", "--processes", "2"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "labelproof", *arguments, "--output", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=listening,
+    ) as process:
+        runs = tmp_path / "runs"
+        deadline = time.monotonic() + 90
+        while not list(runs.glob("*/record.json")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    kept = list(runs.glob("*/record.json"))
+    assert process.returncode == 130, output
+    assert "runs are finished and kept in" in output
+    assert f"Stopped. {len(kept)} of 6" in output
+    assert "Traceback" not in output
+    assert not list(runs.glob(".*"))
+    assert not (tmp_path / "report.html").exists()

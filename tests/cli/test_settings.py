@@ -50,7 +50,7 @@ def test_a_bad_file_is_named(tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_a_known_dataset_gets_a_network_that_fits() -> None:
+def test_a_network_fits_the_data_unless_it_was_chosen() -> None:
     for data, network in (
         ("digits", "cnn4(width=12)"),
         ("MNIST", "cnn4"),
@@ -60,35 +60,24 @@ def test_a_known_dataset_gets_a_network_that_fits() -> None:
         chosen = choose_configuration({"data": data}, preset=None, look=refuse)
         assert (chosen.network, chosen.augmentation) == (network, "none")
         assert chosen.data == data.lower()
-
-
-def test_ones_own_images_get_a_network_that_fits() -> None:
-    for size, network in (
-        ((2, 40), "resnet18-imagenet"),
-        ((2, 20), "mlp"),
-        ((6, 30), "cnn4"),
-        ((28, 28), "cnn4"),
-        ((30, 32), "cnn8"),
-        ((33, 33), "resnet18-imagenet"),
+    large = "resnet18-imagenet"
+    for height, width, lazy, network in (
+        (2, 40, False, large),
+        (2, 20, False, "mlp"),
+        (6, 30, False, "cnn4"),
+        (28, 28, False, "cnn4"),
+        (30, 32, False, "cnn8"),
+        (33, 33, False, large),
+        (64, 64, False, "resnet18"),
+        (64, 64, True, "resnet18"),
     ):
-        chosen = choose_configuration(
-            {"data": "./own"}, preset=None, look=lambda size=size: images(*size)
-        )
+        values = {"data": "./own"} | ({"network": network} if network == "resnet18" else {})
+        own = images(height, width, lazy=lazy)
+        chosen = choose_configuration(values, preset=None, look=lambda own=own: own)
         assert chosen.network == network
-        cropped = chosen.augmentation == "resized-crop:224,flip"
-        assert cropped == (network == "resnet18-imagenet")
-
-
-def test_a_network_that_was_chosen_stays() -> None:
-    for lazy in (False, True):
-        chosen = choose_configuration(
-            {"data": "./own", "network": "resnet18"},
-            preset=None,
-            look=lambda lazy=lazy: images(64, 64, lazy=lazy),
-        )
-        assert chosen.network == "resnet18"
         # Files may have any size, which crops bring to one.
-        assert chosen.augmentation == ("resized-crop:224,flip" if lazy else "none")
+        cropped = network == large or lazy
+        assert chosen.augmentation == ("resized-crop:224,flip" if cropped else "none")
 
 
 def test_the_paper_preset_is_the_papers_run() -> None:
