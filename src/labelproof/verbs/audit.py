@@ -27,21 +27,20 @@ from labelproof.models.text import is_factory
 from labelproof.report.audit import write_audit_page
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import StopRequest, choose_execution
+from labelproof.training.execution import StopRequest
 from labelproof.training.files import clear_litter, remove_folder
-from labelproof.training.provenance import MODEL, fingerprint, note_places
+from labelproof.training.provenance import MODEL, note_places
 from labelproof.training.run_folder import owning
 from labelproof.verbs.budget import time_steps
 from labelproof.verbs.inputs import (
     LabelledData,
     Request,
     choose_folder,
-    decode_images,
     is_path,
     read_data,
     refuse_foreign,
 )
-from labelproof.verbs.progress import Callback, Reporter, as_reporter
+from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, judge, load_run
 from labelproof.verbs.summaries import (
     describe_audit,
@@ -163,9 +162,9 @@ def plan_audit(
     **options: Any,
 ) -> AuditPlan:
     """Choose how labels are audited; what makes no sense together is refused. See `audit`."""
-    reporter = as_reporter(progress)
-    request = Request(data, labels=labels if is_path(labels) else None, **options)
-    reading, settings = request.reading, request.settings
+    file = labels if is_path(labels) else None
+    request = Request(data, labels=file, progress=progress, **options)
+    reading, settings, reporter = request.reading, request.settings, request.reporter
     of_run = isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists())
     training = {"folds": folds, "loss": request.loss, "drop": reading.drop, "group": reading.group}
     training |= settings
@@ -209,7 +208,7 @@ def plan_audit(
     elif data is None:
         raise ValueError("data: expected what is to be audited, or labels and probabilities")
     else:
-        return CrossValidationPlan(request, output, folds=folds, fresh=fresh, reporter=reporter)
+        return CrossValidationPlan(request, output, folds=folds, fresh=fresh)
     return AuditPlan(output, find, fresh=fresh, reporter=reporter)
 
 
@@ -313,45 +312,32 @@ class CrossValidationPlan(AuditPlan):
         *,
         folds: int | None = None,
         fresh: bool,
-        reporter: Reporter,
     ):
         self.request = request
-        self.execution = choose_execution(request.device, workers=request.workers)
-        self.dataset = dataset = request.read(reporter)
-        settings, loss = request.settings, request.loss
+        settings, loss, dataset = request.settings, request.loss, request.dataset
         asked = {**settings, "loss": loss, "folds": folds}
         configuration = blend_configuration(dataset, request.called, asked, human=request.human)
         if configuration is None:
-            on_cpu = self.execution.device.type == "cpu"
-            if settings.get("epochs") is None and settings.get("network") is None and on_cpu:
+            open = settings.get("epochs") is None and settings.get("network") is None
+            if open and request.slow:
                 # Several trainings instead of one, and a loss that learns fast.
                 settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
             configuration = choose_recipe(
                 dataset,
                 data=request.called,
-                fast=not on_cpu,
+                fast=not request.slow,
                 loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
                 **settings,
             )
         self.configuration = configuration
         self.folds = _choose_folds(folds, dataset.train)
-        reporter.say(describe_plan(dataset, configuration, self.folds))
-        super().__init__(output, self._cross_validate, fresh=fresh, reporter=reporter)
+        request.reporter.say(describe_plan(dataset, configuration, self.folds))
+        super().__init__(output, self._cross_validate, fresh=fresh, reporter=request.reporter)
 
     @property
     def blended(self) -> bool:
         """Whether classifiers are blended, and no network is trained."""
         return self.configuration.network == BLEND
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """By what an audit in the folder is known to be of the same settings and data."""
-        return {
-            **self.configuration.as_values(),
-            **self.request.reading.as_values(),
-            "folds": self.folds,
-            "fingerprint": fingerprint(self.dataset),
-        }
 
     def check(self) -> None:
         """What is trained there already is resumed; see `_cross_validate`."""
@@ -365,8 +351,9 @@ class CrossValidationPlan(AuditPlan):
             if self.kept:
                 write_page(self.folder, found, self.reporter)
                 self.reporter.say(describe_audit(found, self.folder))
-        if self.configuration.noise != "none" and self.dataset.clean:
-            self.reporter.say(describe_rehearsal(found, self.dataset.train.labels))
+        dataset = self.request.dataset
+        if self.configuration.noise != "none" and dataset.clean:
+            self.reporter.say(describe_rehearsal(found, dataset.train.labels))
         return found
 
     def preview(self) -> None:
@@ -381,14 +368,16 @@ class CrossValidationPlan(AuditPlan):
                 seconds = self._forecast()
                 taken = "not known; the first epochs will tell"
                 if seconds is not None:
-                    taken = f"{roughly(seconds)} on {self.execution.device}, by its first steps"
+                    device = self.request.execution.device
+                    taken = f"{roughly(seconds)} on {device}, by its first steps"
             self.reporter.say(f"Time: {taken}")
         self.reporter.say(describe_folder(self.folder, fresh=self.fresh))
 
     def _resume(self) -> Attempts:
         """What the folder tells of this audit; another one is refused."""
         folder, loss = self.folder, self.configuration.loss
-        attempts = go_on(folder, self.asked, loss, name=SETTINGS, kind="an audit")
+        asked = self.request.asked(self.configuration, folds=self.folds)
+        attempts = go_on(folder, asked, loss, name=SETTINGS, kind="an audit")
         if (folder / AUDIT).exists() and not (folder / SETTINGS).exists():
             raise ValueError(
                 f"{folder} holds an audit that is not of this call: nothing was trained for it, or "
@@ -399,12 +388,8 @@ class CrossValidationPlan(AuditPlan):
 
     def _forecast(self) -> float | None:
         """Seconds that it may take, by a few steps; `None` on a GPU, whose first steps are slow."""
-        dataset, configuration, execution = self.dataset, self.configuration, self.execution
-        if execution.device.type != "cpu":
-            return None
-        memory = self.request.image_memory
-        pace = time_steps(dataset, configuration, execution, self.reporter, image_memory=memory)
-        seen = len(dataset.train) * (self.folds - 1) * configuration.epochs
+        pace = time_steps(self.request, self.configuration) if self.request.slow else None
+        seen = len(self.request.dataset.train) * (self.folds - 1) * self.configuration.epochs
         return None if pace is None else pace.seconds(seen)
 
     def _cross_validate(self) -> Audit:
@@ -418,7 +403,7 @@ class CrossValidationPlan(AuditPlan):
             _remove_runs(folder)
             # Data and audit may have been moved together since.
             options = request.reading.options()
-            found = replace(kept, data=request.place, options=options, dataset=self.dataset)
+            found = replace(kept, data=request.place, options=options, dataset=request.dataset)
             if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
                 found.write(folder)
             return found
@@ -434,7 +419,7 @@ class CrossValidationPlan(AuditPlan):
         method = {"predictions": "cross-validation", **method}
         place, reading = request.place, request.reading
         found = judge(
-            self.dataset, predictions, configuration, method, place=place, reading=reading
+            request.dataset, predictions, configuration, method, place=place, reading=reading
         )
         found.write(folder)
         _remove_runs(folder)
@@ -442,7 +427,7 @@ class CrossValidationPlan(AuditPlan):
 
     def _blend(self, configuration: Configuration) -> tuple[Predictions, dict[str, Any]]:
         """Ask classifiers that are compared by rows that they have not seen."""
-        rows = blend_rows(configuration, self.dataset, human=self.request.human)
+        rows = blend_rows(configuration, self.request.dataset, human=self.request.human)
         with self.reporter.working("Comparing classifiers"):
             committee, predictions = fit_blend(rows, seed=configuration.seed)
         return predictions, {"network": name_blend(committee.scores)}
@@ -451,10 +436,9 @@ class CrossValidationPlan(AuditPlan):
         self, configuration: Configuration, attempts: Attempts, stop: StopRequest
     ) -> tuple[Predictions, dict[str, Any]]:
         """Ask networks, each of which is trained without one of the parts."""
-        folder, folds, execution = self.folder, self.folds, self.execution
-        device, memory = execution.device, self.request.image_memory
+        folder, folds, execution = self.folder, self.folds, self.request.execution
         validation = CrossValidation(
-            decode_images(self.dataset, configuration, device, self.reporter, megabytes=memory),
+            self.request.decode(configuration),
             configuration,
             folds=folds,
             folder=folder / RUNS,
@@ -462,7 +446,7 @@ class CrossValidationPlan(AuditPlan):
             attempts=attempts,
             note=lambda: attempts.write(folder, SETTINGS),
         )
-        at_once = min(folds, _AT_ONCE) if device.type == "cuda" else 1
+        at_once = min(folds, _AT_ONCE) if execution.device.type == "cuda" else 1
         with self.reporter.display(runs=folds, epochs=folds * configuration.epochs) as display:
             for event in validation.run(execution, at_once=at_once, stop=stop):
                 display.show(event)

@@ -15,10 +15,8 @@ from labelproof.data.images import ImageFiles, select_images
 from labelproof.data.notices import count
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
-from labelproof.training.execution import Execution
 from labelproof.training.runner import Job, train_runs
-from labelproof.verbs.inputs import decode_images
-from labelproof.verbs.progress import Reporter
+from labelproof.verbs.inputs import Request
 from labelproof.verbs.summaries import roughly
 
 MINUTES = 10.0
@@ -64,28 +62,18 @@ class Pace:
         return self.decoding + self.example * examples
 
 
-def time_steps(
-    dataset: Dataset,
-    configuration: Configuration,
-    execution: Execution,
-    reporter: Reporter,
-    *,
-    image_memory: int | None = None,
-) -> Pace | None:
+def time_steps(request: Request, configuration: Configuration) -> Pace | None:
     """Train a few steps and look at the clock; `None` where they diverge."""
-    size = len(dataset.train)
+    dataset, size = request.dataset, len(request.dataset.train)
     some = _spread(dataset, min(size, _BATCHES * configuration.batch_size))
-    device, share = execution.device, len(some.train) / size
     begin = time.perf_counter()
-    prepared = decode_images(
-        some, configuration, device, reporter, megabytes=image_memory, share=share
-    )
+    prepared = request.decode(configuration, some, share=len(some.train) / size)
     decoding = (time.perf_counter() - begin) / len(some.train) * size
     short = replace(configuration, epochs=9, validation=0.0, noise="none")
     moments: list[float] = []
-    with reporter.working("Timing a few steps"):
+    with request.reporter.working("Timing a few steps"):
         for event in train_runs(
-            [Job(short)], execution, load=lambda chosen: choose_examples(chosen, prepared)
+            [Job(short)], request.execution, load=lambda chosen: choose_examples(chosen, prepared)
         ):
             if event.kind == "epoch":
                 moments.append(time.perf_counter())

@@ -26,9 +26,9 @@ from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training.checkpoint import LaterFormatError, newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
-from labelproof.training.execution import StopRequest, choose_execution
+from labelproof.training.execution import StopRequest
 from labelproof.training.files import read_arrays
-from labelproof.training.provenance import MODEL, fingerprint, note_places, read_description
+from labelproof.training.provenance import MODEL, note_places, read_description
 from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
 from labelproof.training.runner import Job
@@ -39,12 +39,11 @@ from labelproof.verbs.inputs import (
     LabelledData,
     Request,
     choose_folder,
-    decode_images,
     name_data,
     refuse_foreign,
     take_over,
 )
-from labelproof.verbs.progress import Callback, Reporter, as_reporter
+from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, ask_run, load_run
 from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
 from labelproof.verbs.train import StoppedError, follow
@@ -71,16 +70,15 @@ class FitPlan:
         progress: Reporter | Callback | bool | None = None,
         **options: Any,
     ):
-        self.request = Request(data, class_weight="balanced" if balanced else None, **options)
+        options["class_weight"] = "balanced" if balanced else None
+        self.request = request = Request(data, progress=progress, **options)
         self.folder, self.keeper = choose_folder(output, "run")
         self.trials, self.weights, self.audited, self.fresh = trials, weights, audit, fresh
-        self.reporter = as_reporter(progress)
-        self.execution = choose_execution(self.request.device, workers=self.request.workers)
-        self.dataset = self.request.read(self.reporter)
+        self.reporter, self.dataset = request.reporter, request.dataset
         if trials is not None and not self.auto:
             raise ValueError("--trials: expected with --loss auto, got it without")
-        settings = {**self.request.settings, "loss": self.request.loss}
-        blend = blend_configuration(self.dataset, self.request.called, settings)
+        settings = {**request.settings, "loss": request.loss}
+        blend = blend_configuration(self.dataset, request.called, settings)
         self.frozen = self._is_frozen()
         self.configuration = blend or self._recipe({})
         if blend is None:
@@ -105,15 +103,13 @@ class FitPlan:
     @property
     def asked(self) -> dict[str, Any]:
         """By what a run in the folder is known to be of the same settings and data."""
-        return {
-            **self.configuration.as_values(),
-            **self.request.reading.as_values(),
-            "auto": self.auto,
-            "image_memory": self.request.image_memory,
-            "minutes": self.minutes,
-            "weights": None if self.weights is None else os.fspath(self.weights),
-            "fingerprint": fingerprint(self.dataset),
-        }
+        return self.request.asked(
+            self.configuration,
+            auto=self.auto,
+            image_memory=self.request.image_memory,
+            minutes=self.minutes,
+            weights=None if self.weights is None else os.fspath(self.weights),
+        )
 
     def describe(self) -> list[str]:
         """What the data are, and what is going to be done with them."""
@@ -144,8 +140,8 @@ class FitPlan:
     def _is_frozen(self) -> bool:
         """Whether only the last layer of a network is trained: the recipe for a CPU."""
         settings, network = self.request.settings, self.request.settings.get("network")
-        slow = self.execution.device.type == "cpu" and settings.get("epochs") is None
         if self.weights is None:
+            slow = self.request.slow and settings.get("epochs") is None
             return is_pretrained(network) and slow and not self.auto
         if self.dataset.tabular or network is None or self.auto:
             raise ValueError(
@@ -164,7 +160,7 @@ class FitPlan:
         return choose_recipe(
             self.dataset,
             data=self.request.called,
-            fast=self.execution.device.type != "cpu",
+            fast=not self.request.slow,
             **{"validation": 0.1} | decided | more,
         )
 
@@ -174,8 +170,8 @@ class FitPlan:
             asked = within("minutes", asked, 0, open_low=True)
         limited = (
             not self.dataset.tabular
-            and self.execution.device.type == "cpu"
-            and self.execution.world_size == 1
+            and self.request.slow
+            and self.request.execution.world_size == 1
             and self.request.settings.get("epochs") is None
             and not self.frozen
         )
@@ -188,7 +184,7 @@ class FitPlan:
 
     def _fit_into(self, minutes: float) -> None:
         """Choose a recipe for which there is time, or take the one that the folder keeps."""
-        dataset, recipe, memory = self.dataset, self.configuration, self.request.image_memory
+        dataset, recipe = self.dataset, self.configuration
         kept = None if self.fresh else _kept_choice(self.folder, minutes, recipe)
         if kept is not None:
             self.configuration = self._recipe(kept)
@@ -201,15 +197,13 @@ class FitPlan:
             self._recipe,
             fixed=any(self.request.settings.get(each) for each in ("network", "augmentation")),
             examples=size - held + others / 3,  # to look at one is a third of learning from it
-            pace=lambda chosen: time_steps(
-                dataset, chosen, self.execution, self.reporter, image_memory=memory
-            ),
+            pace=lambda chosen: time_steps(self.request, chosen),
         )
 
     def run(self) -> None:
         """Train, or resume what is in the folder, and audit its labels."""
         self.reporter.say("\n".join(self.describe()))
-        folder, execution = self.folder, self.execution
+        folder, execution = self.folder, self.request.execution
         take_over(folder, execution, fresh=self.fresh)
         attempts = go_on(folder, self.asked, self.configuration.loss)
         before, attempts.places = attempts.places, self._places()
@@ -240,12 +234,9 @@ class FitPlan:
 
     def _train(self, configuration: Configuration, attempts: Attempts) -> tuple[RunRecord, Dataset]:
         """Train a network; gives its record, and the data as it looks at them."""
-        folder, execution = self.folder, self.execution
-        device, memory = execution.device, self.request.image_memory
+        folder, execution = self.folder, self.request.execution
         with StopRequest() as stop:
-            prepared = decode_images(
-                self.dataset, configuration, device, self.reporter, megabytes=memory
-            )
+            prepared = self.request.decode(configuration)
             if self.auto and not attempts.given_up and not (folder / MODEL).exists():
                 configuration = self._search(prepared, configuration, stop)
                 attempts.loss, attempts.l1 = configuration.loss, configuration.l1
@@ -282,7 +273,7 @@ class FitPlan:
                 configuration,
                 trials=self.trials or DEFAULT_TRIALS,
                 file=self.folder / SEARCH,
-                execution=self.execution,
+                execution=self.request.execution,
                 stop=stop,
                 reporter=self.reporter,
             )
@@ -307,7 +298,7 @@ class FitPlan:
         """The run in the folder."""
         request, network = self.request, self.configuration.network
         given = None if request.named else request.data
-        device = str(self.execution.device)
+        device = str(request.execution.device)
         return load_run(self.folder, device, network=network, given=given, keeper=self.keeper)
 
 

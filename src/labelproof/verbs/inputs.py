@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import weakref
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,18 +26,12 @@ from labelproof.data.published import is_known, plain_name
 from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import Execution
+from labelproof.training.execution import Execution, choose_execution
 from labelproof.training.files import is_litter
-from labelproof.training.provenance import MODEL
+from labelproof.training.provenance import MODEL, fingerprint
 from labelproof.training.record import RECORD
-from labelproof.training.run_folder import (
-    ATTEMPTS,
-    LOCK,
-    SEARCH,
-    owning,
-    remove_run,
-)
-from labelproof.verbs.progress import Reporter
+from labelproof.training.run_folder import ATTEMPTS, LOCK, SEARCH, owning, remove_run
+from labelproof.verbs.progress import Callback, Reporter, as_reporter
 
 _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
 """What decoded images may take on a device."""
@@ -93,6 +88,11 @@ class Request:
     """What a verb is asked to work on, and how; the arguments are those of `fit`.
 
     Any other argument is a setting of `Configuration`, which `None` leaves open.
+
+    Attributes:
+        named: Whether the data are a path or a dataset's name, so that they can be read again.
+        called: What the data are called in a configuration.
+        place: Where the data are, or what they are called.
     """
 
     def __init__(
@@ -105,39 +105,66 @@ class Request:
         image_memory: int | None = None,
         human_labels: str | os.PathLike[str] | None = None,
         on_error: OnError = "skip",
+        progress: Reporter | Callback | bool | None = None,
         **more: Any,
     ):
-        self.data, self.loss = data, loss
-        self.on_error: OnError = on_error
+        self.data, self.loss, self.reporter = data, loss, as_reporter(progress)
         self.device, self.workers, self.image_memory = device, workers, image_memory
+        self.execution = choose_execution(device, workers=workers)
+        self.on_error: OnError = on_error
         self.human = None if human_labels is None else Path(human_labels)
         columns = {name: more.pop(name) for name in _READING if name in more}
         if isinstance(columns.get("drop"), str):
             columns["drop"] = (columns["drop"],)
         self.reading = Reading.of(columns)
         self.settings = more
+        self.named = is_path(data)
+        self.called = plain_name(name_data(data)) if self.named else name_data(data)
+        self.place = data_place(self.called) if self.named else self.called
 
     @property
-    def named(self) -> bool:
-        """Whether the data are a path or a dataset's name, so that they can be read again."""
-        return is_path(self.data)
+    def slow(self) -> bool:
+        """Whether it is computed on a CPU."""
+        return self.execution.device.type == "cpu"
 
-    @property
-    def called(self) -> str:
-        """What the data are called in a configuration."""
-        return plain_name(name_data(self.data)) if self.named else name_data(self.data)
-
-    @property
-    def place(self) -> str:
-        """Where the data are, or what they are called."""
-        return data_place(name_data(self.data)) if self.named else self.called
-
-    def read(self, reporter: Reporter) -> Dataset:
-        """Read the data, and note in what columns they were found."""
-        with reporter.reading():
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The data; to read them notes in what columns they were found."""
+        with self.reporter.reading():
             dataset = read_data(self.data, self.reading, on_error=self.on_error)
         self.reading = self.reading.found_in(dataset)
         return dataset
+
+    def asked(self, configuration: Configuration, **more: Any) -> dict[str, Any]:
+        """By what an earlier result is known to be of the same settings and data."""
+        same = {"fingerprint": fingerprint(self.dataset)}
+        return {**configuration.as_values(), **self.reading.as_values(), **more, **same}
+
+    def decode(
+        self,
+        configuration: Configuration,
+        dataset: Dataset | None = None,
+        *,
+        share: float = 1.0,
+        aside: bool = False,
+    ) -> Dataset:
+        """The data, or some of them, with image files, if any, at the size that is looked at."""
+        dataset = self.dataset if dataset is None else dataset
+        if not any(isinstance(each.images, ImageFiles) for each in dataset.splits.values()):
+            return dataset
+        megabytes = self.image_memory
+        if megabytes is None:
+            megabytes = _MEGABYTES.get(self.execution.device.type, _MEGABYTES["cpu"])
+        memory = int((megabytes << 20) * share)
+        crop = parse_augmentation(configuration.augmentation).resized_crop
+        with self.reporter.working("Decoding images", aside=aside) as status:
+
+            def progress(done: int, total: int) -> None:
+                status.update(f"Decoding images: {done:,} of {total:,}")
+
+            if not crop:
+                return bring_to_memory(dataset, memory=memory, progress=progress)
+            return bring_to_size(dataset, crop, memory=memory, progress=progress)
 
 
 def data_place(data: str) -> str:
@@ -176,33 +203,6 @@ def _image_dataset(inputs: Any, labels: Any) -> Dataset:
     mean, std = channel_statistics(images)
     split = Split(images, numbers["train"])
     return Dataset("arrays", {"train": split}, names, mean, std, clean=False)
-
-
-def decode_images(
-    dataset: Dataset,
-    configuration: Configuration,
-    device: torch.device,
-    reporter: Reporter,
-    *,
-    megabytes: int | None = None,
-    share: float = 1.0,
-    aside: bool = False,
-) -> Dataset:
-    """The same dataset with its image files, if it has any, at the size that is looked at."""
-    crop = parse_augmentation(configuration.augmentation).resized_crop
-    if not any(isinstance(each.images, ImageFiles) for each in dataset.splits.values()):
-        return dataset
-    if megabytes is None:
-        megabytes = _MEGABYTES.get(device.type, _MEGABYTES["cpu"])
-    memory = int((megabytes << 20) * share)
-    with reporter.working("Decoding images", aside=aside) as status:
-
-        def progress(done: int, total: int) -> None:
-            status.update(f"Decoding images: {done:,} of {total:,}")
-
-        if not crop:
-            return bring_to_memory(dataset, memory=memory, progress=progress)
-        return bring_to_size(dataset, crop, memory=memory, progress=progress)
 
 
 _OURS = {

@@ -15,14 +15,14 @@ from labelproof.data.notices import count
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
-from labelproof.training.execution import StopRequest, choose_execution
+from labelproof.training.execution import StopRequest
 from labelproof.training.runner import DeviceMemoryError, Event
 from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial, remove_journal
 from labelproof.tuning.validation import count_folds
-from labelproof.verbs.inputs import LabelledData, Request, decode_images
-from labelproof.verbs.progress import Callback, Reporter, RunDisplay, as_reporter
+from labelproof.verbs.inputs import LabelledData, Request
+from labelproof.verbs.progress import Callback, Reporter, RunDisplay
 from labelproof.verbs.summaries import stem_of
 from labelproof.verbs.train import StoppedError
 
@@ -100,15 +100,15 @@ def tune(
         >>> sorted(found.trials["loss"]), found.best.network
         (['ce', 'gce(q=0.7)'], 'mlp(hidden=8)')
     """
-    reporter, execution = as_reporter(progress), choose_execution(device)
     settings |= {"noise": noise, "network": network, "epochs": epochs, "seed": seed}
     columns = {"label": label, "labels": labels, "drop": drop, "group": group}
     columns |= {"decimal": decimal, "thousands": thousands, "data_root": data_root}
-    request = Request(data, on_error=on_error, **columns)
-    dataset = request.read(reporter)
-    fast = execution.device.type != "cpu"
-    recipe = choose_recipe(dataset, data=request.called, fast=fast, validation=0.0, **settings)
-    dataset = decode_images(dataset, recipe, execution.device, reporter, aside=True)
+    request = Request(data, device=device, on_error=on_error, progress=progress, **columns)
+    reporter = request.reporter
+    recipe = choose_recipe(
+        request.dataset, data=request.called, fast=not request.slow, validation=0.0, **settings
+    )
+    dataset = request.decode(recipe, aside=True)
     file = None if output is None else Path(output)
     if fresh and file is not None:
         remove_journal(file)
@@ -120,7 +120,7 @@ def tune(
             folds=folds,
             at_once=at_once,
             seconds=seconds,
-            execution=execution,
+            execution=request.execution,
             losses=losses,
             prune=prune,
             file=file,
