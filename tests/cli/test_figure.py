@@ -25,7 +25,7 @@ def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
     for words, said in {
         "acuracy": "did you mean 'accuracy'?",
         "accuracy": "figure accuracy is there for mnist, cifar10 and cifar100; choose one",
-        "sweep-tau --dataset mnist": "there for cifar10, got 'mnist'",
+        "sweep-tau --dataset mnist": "expected one of cifar10, got 'mnist'",
         "sweep-tau --output a.jpg": "expected a name that ends in .svg, .png, .pdf",
         "sweep-tau --records nowhere": "there is no folder nowhere",
         "sweep-tau --runs x": "--runs: sweep-tau is drawn from --records",

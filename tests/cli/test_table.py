@@ -79,7 +79,7 @@ def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
         "symetric": "did you mean 'symmetric'?",
         "symmetric": "there for mnist, cifar10 and cifar100; choose one, such as --dataset",
         "symmetric --dataset cifar": "did you mean 'cifar10'?",
-        "sweep-p --dataset mnist": "table sweep-p is there for cifar10, got 'mnist'",
+        "sweep-p --dataset mnist": "of table sweep-p: expected one of cifar10, got 'mnist'",
         "sweep-p --format tex": "format: expected one of markdown, latex",
         "sweep-p --output table.xls": "expected a name that ends in .md, .tex",
         "sweep-p --columns 2": "column: expected one of 0.01",

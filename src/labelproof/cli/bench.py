@@ -186,8 +186,6 @@ def _plan(
     epochs: int | None,
 ) -> list[PlannedRun]:
     rows, taken = split_names(methods), split_names(columns)
-    for table in tables:
-        choose("table", table, (*GRIDS, "all"))
     known = dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets)
     named = () if "all" in tables else tables
     chosen = choose("dataset", dataset, tuple(known))

@@ -19,7 +19,7 @@ from labelproof.experiments.tables import (
     make_table,
     open_records,
 )
-from labelproof.ranges import choose, suggest
+from labelproof.ranges import choose
 from labelproof.report.tables import FORMATS, SUFFIXES, SUMMARIES
 from labelproof.training.files import write_text
 
@@ -108,12 +108,7 @@ def choose_dataset(what: str, given: str | None, known: tuple[str, ...]) -> str:
         raise ValueError(
             f"--dataset: {what} is there for {listed}; choose one, such as --dataset {known[0]}"
         )
-    if given not in known:
-        raise ValueError(
-            f"--dataset: {what} is there for {', '.join(known)}, got {given!r}"
-            f"{suggest(given, known)}"
-        )
-    return given
+    return choose(f"--dataset of {what}", given, known)
 
 
 def choose_format(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
 from dataclasses import fields
@@ -14,15 +13,19 @@ from rich.console import Console
 from labelproof.cli import options
 from labelproof.cli.console import Terminal, ending, warn
 from labelproof.cli.options import option, read_assignments, read_settings
-from labelproof.data.dataset import Dataset
-from labelproof.data.load import Reading
 from labelproof.fitting.recipe import LARGE
 from labelproof.training.algorithms import ALGORITHMS
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import launched
-from labelproof.training.execution import choose_execution
 from labelproof.training.runner import Event
+from labelproof.verbs.inputs import Request
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
+
+_OF_REQUEST = (
+    *("label", "labels", "drop", "group", "decimal", "thousands", "data_root"),
+    *("device", "compile", "workers", "human_labels", "on_error"),
+)
+"""Options that are about the data and the device, and no setting of the configuration."""
 
 
 def train(
@@ -157,23 +160,14 @@ def train(
     values |= read_assignments(assign or ())
     settings = [field.name for field in fields(Configuration)]
     values |= {name: given[name] for name in settings if given.get(name) is not None}
-    reading = Reading.of(given)
     reporter = Terminal(Console(quiet=launched() and os.environ["RANK"] != "0"))
-
-    @functools.cache
-    def dataset() -> Dataset:
-        with reporter.reading():
-            return reading.load(values["data"], on_error=given["on_error"])
-
-    configuration = choose_configuration(values, preset=preset, look=dataset)
+    asked = {name: given[name] for name in _OF_REQUEST}
+    request = Request(values.get("data"), progress=reporter, **asked)
+    configuration = choose_configuration(values, preset=preset, look=lambda: request.dataset)
     folder = output if output is not None else default_folder(configuration, labels)
-    execution = choose_execution(device, compile=compile, workers=workers)
-    plan = TrainPlan(
-        *(configuration, dataset, reading, folder, execution, reporter),
-        *(human_labels, fresh, checkpoint_seconds),
-    )
+    plan = TrainPlan(configuration, request, folder, fresh, checkpoint_seconds)
     quiet = reporter.console.quiet
-    slow = configuration.network == LARGE and execution.device.type == "cpu"
+    slow = configuration.network == LARGE and request.slow
     if slow and "network" not in values and plan.finished is None and not quiet:
         warn(
             f"on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network that suits a "

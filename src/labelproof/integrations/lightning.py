@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Iterator, Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
@@ -16,26 +14,20 @@ from labelproof.ranges import flag
 __all__ = ["RobustModule", "ScheduleCallback"]
 
 
-def _find_library() -> ModuleType:
-    for name in ("lightning.pytorch", "pytorch_lightning"):
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            # Installed, but broken: what it misses is the news, not that it is missing itself.
-            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise
-    raise ImportError(
-        "labelproof.integrations.lightning needs Lightning, which is not installed: "
-        "pip install 'labelproof[lightning]'"
-    )
-
-
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer
 else:
     # The same classes under two names, which do not take each other's instances.
-    _library = _find_library()
-    Callback, LightningModule = _library.Callback, _library.LightningModule
+    try:
+        from lightning.pytorch import Callback, LightningModule
+    except ModuleNotFoundError:
+        try:
+            from pytorch_lightning import Callback, LightningModule
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                "labelproof.integrations.lightning needs Lightning, which is not installed: "
+                "pip install 'labelproof[lightning]'"
+            ) from error
 
 
 class ScheduleCallback(Callback):

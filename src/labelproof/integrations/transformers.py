@@ -19,13 +19,10 @@ else:
     try:
         from transformers.trainer_callback import TrainerCallback
     except ModuleNotFoundError as error:
-        # Installed, but broken: what it misses is the news, not that it is missing itself.
-        if error.name is None or error.name.partition(".")[0] != "transformers":
-            raise
         raise ImportError(
             "labelproof.integrations.transformers needs transformers, which is not installed: "
             "pip install 'labelproof[transformers]'"
-        ) from None
+        ) from error
 
 __all__ = ["ScheduleCallback", "TrainerLoss", "trainer_loss"]
 

@@ -364,13 +364,7 @@ class CrossValidationPlan(AuditPlan):
             begun = (self.folder / SETTINGS).exists()
         if not self.blended:
             taken = "what is left of an audit that was started or finished before"
-            if not begun:
-                seconds = self._forecast()
-                taken = "not known; the first epochs will tell"
-                if seconds is not None:
-                    device = self.request.execution.device
-                    taken = f"{roughly(seconds)} on {device}, by its first steps"
-            self.reporter.say(f"Time: {taken}")
+            self.reporter.say(f"Time: {taken if begun else self._forecast()}")
         self.reporter.say(describe_folder(self.folder, fresh=self.fresh))
 
     def _resume(self) -> Attempts:
@@ -386,11 +380,13 @@ class CrossValidationPlan(AuditPlan):
             )
         return attempts
 
-    def _forecast(self) -> float | None:
-        """Seconds that it may take, by a few steps; `None` on a GPU, whose first steps are slow."""
+    def _forecast(self) -> str:
+        """How long it may take, by a few steps; on a GPU the first ones are slow."""
         pace = time_steps(self.request, self.configuration) if self.request.slow else None
+        if pace is None:
+            return "not known; the first epochs will tell"
         seen = len(self.request.dataset.train) * (self.folds - 1) * self.configuration.epochs
-        return None if pace is None else pace.seconds(seen)
+        return f"{roughly(pace.seconds(seen))} on cpu, by its first steps"
 
     def _cross_validate(self) -> Audit:
         folder, configuration, request = self.folder, self.configuration, self.request

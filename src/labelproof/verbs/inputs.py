@@ -101,6 +101,7 @@ class Request:
         *,
         loss: str | None = None,
         device: str = "auto",
+        compile: bool | None = None,
         workers: int | None = None,
         image_memory: int | None = None,
         human_labels: str | os.PathLike[str] | None = None,
@@ -110,7 +111,7 @@ class Request:
     ):
         self.data, self.loss, self.reporter = data, loss, as_reporter(progress)
         self.device, self.workers, self.image_memory = device, workers, image_memory
-        self.execution = choose_execution(device, workers=workers)
+        self.execution = choose_execution(device, compile=compile, workers=workers)
         self.on_error: OnError = on_error
         self.human = None if human_labels is None else Path(human_labels)
         columns = {name: more.pop(name) for name in _READING if name in more}

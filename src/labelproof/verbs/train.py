@@ -13,7 +13,6 @@ import numpy as np
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
-from labelproof.data.load import Reading
 from labelproof.data.published import DATASETS, plain_name
 from labelproof.data.table import table_stem
 from labelproof.experiments.presets import paper_configuration, paper_noise
@@ -24,13 +23,13 @@ from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import taking_part
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import Execution, StopRequest, choose_execution
+from labelproof.training.execution import StopRequest
 from labelproof.training.provenance import mark_data, note_places, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
 from labelproof.training.runner import Event, Job, train_runs
-from labelproof.verbs.inputs import LabelledData, choose_folder, is_path, read_data, take_over
-from labelproof.verbs.progress import Callback, Reporter, as_reporter
+from labelproof.verbs.inputs import LabelledData, Request, choose_folder, take_over
+from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import already_finished, format_settings, preview, stopped, summary
 
@@ -79,38 +78,31 @@ class TrainPlan:
 
     Attributes:
         configuration: What is trained.
-        load: Reads the data when they are needed.
-        reading: How they are read.
+        request: On which data, and how.
         folder: Where the run is kept.
-        execution: On which device, and how.
-        reporter: Told how it comes along.
-        human: The file of human labels, for noise such as `human:worse`.
         fresh: Whether a run that is in the folder is removed.
         checkpoint_seconds: Time between two checkpoints.
     """
 
     configuration: Configuration
-    load: Callable[[], Dataset]
-    reading: Reading
+    request: Request
     folder: Path
-    execution: Execution
-    reporter: Reporter
-    human: Path | None = None
     fresh: bool = False
     checkpoint_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        noise = parse_noise(self.configuration.noise)
-        if noise.kind != "human" and self.human is not None:
+        noise, human = parse_noise(self.configuration.noise), self.request.human
+        if noise.kind != "human" and human is not None:
             raise ValueError(
-                f"--human-labels: expected with --noise human:WHICH, got {self.human} with --noise "
+                f"--human-labels: expected with --noise human:WHICH, got {human} with --noise "
                 f"{noise}; for labels of your own that stand in place of the data's say --labels"
             )
 
     @cached_property
     def examples(self) -> Examples:
         """What is learned from."""
-        return choose_examples(self.configuration, self.load(), human=self.human)
+        request = self.request
+        return choose_examples(self.configuration, request.dataset, human=request.human)
 
     @cached_property
     def finished(self) -> RunRecord | None:
@@ -125,34 +117,36 @@ class TrainPlan:
     def preview(self) -> None:
         """Tell all settings as a file for --config; a run of other settings or data is refused."""
         configuration, _ = self.configuration, self.finished
-        said = preview(configuration, self.examples, self.execution, self.folder, fresh=self.fresh)
-        self.reporter.say(f"{format_settings(configuration)}\n\n{said}")
+        examples, execution = self.examples, self.request.execution
+        said = preview(configuration, examples, execution, self.folder, fresh=self.fresh)
+        self.request.reporter.say(f"{format_settings(configuration)}\n\n{said}")
 
     def run(self) -> None:
         """Train, or resume, unless the folder holds the finished run."""
-        record, configuration = self.finished, self.configuration
+        record, configuration, reporter = self.finished, self.configuration, self.request.reporter
         if record is not None:
-            self.reporter.say(already_finished(self.folder, record))
+            reporter.say(already_finished(self.folder, record))
             return
+        examples, reading = self.examples, self.request.reading  # in this order: it finds columns
         notes = Attempts(
-            self.reading.found_in(self.examples.dataset).as_values(),
+            reading.as_values(),
             configuration.loss,
-            places=note_places(configuration.data, self.reading.labels, self.folder),
+            places=note_places(configuration.data, reading.labels, self.folder),
         )
         job = Job(configuration, self.folder)
-        with StopRequest() as stop, taking_part(self.execution) as taken:
+        with StopRequest() as stop, taking_part(self.request.execution) as taken:
             take_over(self.folder, taken, fresh=self.fresh)
             events = train_runs(
                 [job],
                 taken,
-                load=lambda _: self.examples,
+                load=lambda _: examples,
                 checkpoint_seconds=self.checkpoint_seconds,
                 stop=stop,
             )
             if taken.rank == 0:
                 events = _noting(events, self.folder, notes)
-            record = follow(events, job, reporter=self.reporter, stop=stop, fresh=self.fresh)
-            self.reporter.say(summary(record, self.examples, self.folder))
+            record = follow(events, job, reporter=reporter, stop=stop, fresh=self.fresh)
+            reporter.say(summary(record, examples, self.folder))
 
 
 def _noting(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[Event]:
@@ -230,30 +224,20 @@ def train(
         >>> labelproof.train(tiny, device="cpu").epochs
         1
     """
-    reporter = as_reporter(progress)
-    reading = Reading(label, labels, tuple(drop), group, root=data_root)
-    source = configuration.data if data is None else data
-
-    def load() -> Dataset:
-        with reporter.reading():
-            return read_data(source, reading, on_error=on_error)
-
-    folder, keeper = choose_folder(output, configuration.name)
-    plan = TrainPlan(
-        configuration,
-        load,
-        reading,
-        folder,
-        choose_execution(device, compile=compile, workers=workers),
-        reporter,
-        None if human_labels is None else Path(human_labels),
-        fresh,
-        checkpoint_seconds,
+    columns = {"label": label, "labels": labels, "drop": drop, "group": group}
+    columns |= {"data_root": data_root, "human_labels": human_labels, "on_error": on_error}
+    request = Request(
+        configuration.data if data is None else data,
+        device=device,
+        compile=compile,
+        workers=workers,
+        progress=progress,
+        **columns,
     )
-    plan.run()
-    given = None if is_path(source) else source
-    network = configuration.network
-    return load_run(plan.folder, device, network=network, given=given, keeper=keeper)
+    folder, keeper = choose_folder(output, configuration.name)
+    TrainPlan(configuration, request, folder, fresh, checkpoint_seconds).run()
+    given = None if request.named else request.data
+    return load_run(folder, device, network=configuration.network, given=given, keeper=keeper)
 
 
 def choose_configuration(
