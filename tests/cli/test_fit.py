@@ -74,18 +74,6 @@ def test_new_rows_are_read_by_the_columns_of_the_run(
     assert "got 'abc' in line 2; treated as missing" in skipped.stderr
 
 
-def test_classes_that_differ_in_case_are_shown_before_anything_else(tmp_path: Path) -> None:
-    names = ["cat", "Cat", "CAT", "dog", "Dog", "DOG"]
-    rows = [f"{10 * kind + row % 7},{names[kind]}\n" for row in range(20) for kind in range(6)]
-    (tmp_path / "pets.csv").write_text("size,label\n" + "".join(rows))
-    run = ("--no-audit", "--output", tmp_path / "run")
-    result = succeed("fit", tmp_path / "pets.csv", *SMALL, *run)
-    for spelled in ("'CAT' and 'Cat' and 'cat'", "'DOG' and 'Dog' and 'dog'"):
-        assert f"the classes {spelled} differ only in case" in result.stderr
-    assert result.stderr.count("write them alike") == 2
-    assert result.stdout.startswith("Data: 120 rows, 6 classes (")
-
-
 def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(
     tmp_path: Path,
 ) -> None:
@@ -128,15 +116,10 @@ def test_parts_that_are_not_learned_from_are_named(tmp_path: Path) -> None:
 
 
 def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path) -> None:
-    numbers = "".join(f"{n}.5,{'xy'[n % 2]}\n" for n in range(40))
     for content, said in (
         ("", "expected"),
-        ("a,b,label\n", "row"),
         ("a,label\n1,x\n2,x\n3,x\n", "class"),
-        ("a,label\n" + "".join(f"{n},{n * 7919}\n" for n in range(50)), "label"),
         ("a,b,label\n1,2,x\n3,4,\n5,6,y\n1,1,x\n", "label"),
-        ("a,label\n1,x\ninf,y\n2,x\n3,y\n", "a"),
-        (f"a,label\n{numbers}oops,x\n", "oops"),
     ):
         (tmp_path / "t.csv").write_text(content)
         command = ("fit", tmp_path / "t.csv", *SMALL, "--strict", "--output", tmp_path / "run")

@@ -34,11 +34,15 @@ def test_a_search_lists_its_trials_and_says_what_it_chose(finished: tuple[Path, 
     assert "guessing would with 10.0%" in result.stdout
 
 
+def next_words(result: Result) -> list[str]:
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("Next: ")]
+    return shlex.split(line.removeprefix("Next: "))
+
+
 def test_the_next_command_trains_what_was_chosen(
     finished: tuple[Path, Result], tmp_path: Path
 ) -> None:
-    (line,) = [line for line in finished[1].stdout.splitlines() if line.startswith("Next: ")]
-    words = shlex.split(line.removeprefix("Next: "))
+    words = next_words(finished[1])
     assert words[:3] == ["labelproof", "fit", "digits"]
     words[words.index("--output") + 1] = str(tmp_path / "run")
     succeed(*words[1:], "--device", "cpu", "--no-audit")
@@ -75,8 +79,7 @@ def test_ones_own_data_leads_to_fit(tmp_path: Path) -> None:
     table = write_things(tmp_path / "my things.csv", label="sort")
     search = ("--label", "sort", "--epochs", "2", "--trials", "2", "--device", "cpu")
     result = succeed("tune", table, *search, "--output", tmp_path / "tuning.json")
-    (line,) = [line for line in result.stdout.splitlines() if line.startswith("Next: ")]
-    words = shlex.split(line.removeprefix("Next: "))
+    words = next_words(result)
     assert words[:3] == ["labelproof", "fit", str(table)]
     assert words[words.index("--label") + 1] == "sort"
     assert words[words.index("--epochs") + 1] == "2"

@@ -23,7 +23,7 @@ from labelproof.models.blend import BLEND
 from labelproof.models.pretrained import is_pretrained
 from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
-from labelproof.training.checkpoint import LaterFormatError, newest_whole
+from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import StopRequest
@@ -257,11 +257,10 @@ class FitPlan:
             return record, prepared
 
     def _places(self) -> dict[str, dict[str, str]]:
-        data, labels = name_data(self.request.data), self.request.reading.labels
+        request = self.request
+        data, labels = name_data(request.data), request.reading.labels
         places = note_places(data, labels, self.folder)
-        if not self.request.named:
-            places.pop("data", None)
-        return places
+        return {name: place for name, place in places.items() if name != "data" or request.named}
 
     def _search(
         self, prepared: Dataset, configuration: Configuration, stop: StopRequest
@@ -448,8 +447,6 @@ def _check_whole(folder: Path) -> None:
             f"{folder} was finished and is damaged since: {error}; bring it back from a copy, or "
             "start anew with --fresh"
         ) from None
-    except LaterFormatError as error:
-        raise ValueError(str(error)) from None
 
 
 def _kept_audit(folder: Path) -> Audit | None:
