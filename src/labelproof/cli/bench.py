@@ -155,7 +155,7 @@ def bench(
             for run in todo:
                 refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
             with opened as found:
-                jobs = [Job(resolved(run.configuration, found), _folder(runs, run)) for run in todo]
+                jobs = [Job(_resolved(run, found), _folder(runs, run)) for run in todo]
                 failures, saved = _carry_out(jobs, train, load, store, stop, console, keep_runs)
     except DeviceMemoryError as error:
         typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
@@ -201,6 +201,12 @@ def _plan(
 def _folder(runs: Path, run: PlannedRun) -> Path:
     # As planned, in whatever precision: both engines find what the other started, on any device.
     return runs / run.configuration.name
+
+
+def _resolved(run: PlannedRun, device: torch.device) -> Configuration:
+    """A configuration as its record will have it."""
+    precision = resolve_precision(run.configuration.precision, device)
+    return replace(run.configuration, precision=precision)
 
 
 def _is_kept(store: RecordStore, load: BenchData, job: Job) -> bool:
@@ -339,8 +345,3 @@ class BenchData:
             return record.data.get("fingerprint") == now
         except OSError:  # who wants to train will be told; who wants a list gets it
             return False
-
-
-def resolved(configuration: Configuration, device: torch.device) -> Configuration:
-    """A configuration as its record will have it."""
-    return replace(configuration, precision=resolve_precision(configuration.precision, device))

@@ -70,7 +70,8 @@ def loading(words: str = "") -> Iterator[None]:
         print(plain[: shutil.get_terminal_size().columns - 1], end="", flush=True)
     before = signal.getsignal(signal.SIGINT)
     # Who ignores Ctrl-C, as a job in the background does, or has an answer to it, keeps that.
-    if before is signal.default_int_handler:
+    taken = before is signal.default_int_handler
+    if taken:
         signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
     gc.disable()
     try:
@@ -78,7 +79,8 @@ def loading(words: str = "") -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-        signal.signal(signal.SIGINT, before)
+        if taken:
+            signal.signal(signal.SIGINT, before)
         if shown:
             print("\r\x1b[2K", end="", flush=True)
 

@@ -39,7 +39,7 @@ from labelproof.tabular.rows import Standard, label_rows, standardize_rows
 from labelproof.training.augmentation import prepare_images
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.execution import choose_device, choose_execution
+from labelproof.training.execution import Execution, choose_device, choose_execution
 from labelproof.tuning import DEFAULT_TRIALS, tune
 
 __all__ = ["CollapseWarning", "RobustClassifier"]
@@ -259,13 +259,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 f"warm_start: expected the network of the first fit, {self.network_}, got "
                 f"{setting.network}"
             )
-        device = self._choose_device(images=not examples.dataset.tabular)
-        loss, setting = self._choose_loss(examples, setting)
+        execution = choose_execution(str(self._choose_device(images=images)))
+        loss, setting = self._choose_loss(examples, setting, execution)
         trained = train_backing_off(
             loss,
             setting,
             examples,
-            choose_execution(str(device)),
+            execution,
             start=self.weights_ if goes_on else None,
             patience=whole("n_iter_no_change", self.n_iter_no_change, 1) if stops else None,
             verbose=bool(self.verbose),
@@ -398,7 +398,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         return isinstance(self.loss, str) and self.loss.strip().lower() == "auto"
 
     def _choose_loss(
-        self, examples: Examples, setting: Configuration
+        self, examples: Examples, setting: Configuration, execution: Execution
     ) -> tuple[str | Loss, Configuration]:
         if isinstance(self.loss, nn.Module):
             return as_loss(self.loss), setting
@@ -409,13 +409,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if not self._tunes:
             return self.loss, setting
         # By held-out noisy labels; the weights of examples are not used.
-        device = self._choose_device(images=not examples.dataset.tabular)
-        found = tune(
-            examples.dataset,
-            setting,
-            trials=DEFAULT_TRIALS,
-            execution=choose_execution(str(device)),
-        )
+        found = tune(examples.dataset, setting, trials=DEFAULT_TRIALS, execution=execution)
         if found.stopped:
             raise KeyboardInterrupt
         if found.choice is None:

@@ -47,7 +47,7 @@ from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, ask_run, load_run
 from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
 from labelproof.verbs.train import StoppedError, follow
-from labelproof.verbs.tune import describe, search
+from labelproof.verbs.tune import search
 
 
 class FitPlan:
@@ -276,7 +276,6 @@ class FitPlan:
                 stop=stop,
                 reporter=self.reporter,
             )
-        self.reporter.say(describe(found, num_classes=prepared.num_classes))
         if found.stopped:
             raise StoppedError(
                 f"Stopped; the same command resumes from {self.folder}.", stop.exit_code

@@ -178,6 +178,8 @@ def train(
     labels: str | os.PathLike[str] | None = None,
     drop: tuple[str, ...] = (),
     group: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
     device: str = "auto",
     compile: bool | None = None,
     workers: int | None = None,
@@ -203,6 +205,8 @@ def train(
         labels: A file of labels that replace the data's own.
         drop: Columns that are not features.
         group: The column that says which samples belong together.
+        decimal: The decimal point of numbers in a table's text.
+        thousands: What stands between thousands there.
         device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
         compile: Whether network and loss are compiled; by default on CUDA.
         workers: Processes that decode images.
@@ -225,12 +229,14 @@ def train(
         1
     """
     columns = {"label": label, "labels": labels, "drop": drop, "group": group}
-    columns |= {"data_root": data_root, "human_labels": human_labels, "on_error": on_error}
+    columns |= {"decimal": decimal, "thousands": thousands, "data_root": data_root}
     request = Request(
         configuration.data if data is None else data,
         device=device,
         compile=compile,
         workers=workers,
+        human_labels=human_labels,
+        on_error=on_error,
         progress=progress,
         **columns,
     )

@@ -127,7 +127,6 @@ def tune(
             stop=stop,
             reporter=reporter,
         )
-    reporter.say(describe(found, num_classes=dataset.num_classes))
     if found.best is not None and request.named:
         reporter.say(f"Next: {next_command(found, settings, request.reading)}")
     if found.stopped:
@@ -145,12 +144,12 @@ def search(
     reporter: Reporter,
     **options: Any,
 ) -> Search:
-    """Search for a loss, and report how it comes along."""
+    """Search for a loss, report how it comes along, and say what was chosen."""
     runs = trials * count_folds(folds, len(dataset.train))
     epochs = runs * configuration.epochs
     with reporter.display(runs=max(runs, 2), epochs=epochs, aside=True) as display:
         try:
-            return run_trials(
+            found = run_trials(
                 dataset,
                 configuration,
                 trials=trials,
@@ -160,6 +159,8 @@ def search(
             )
         except DeviceMemoryError as error:
             raise DeviceMemoryError(f"{error} (--at-once)") from None
+    reporter.say(describe(found, num_classes=dataset.num_classes))
+    return found
 
 
 def _show(display: RunDisplay, event: Event | Trial) -> None:
