@@ -51,10 +51,9 @@ def make_tree(
     return root
 
 
-def add_imagenet(folder: Path, *, flat: bool, images: int = 10) -> list[str]:
-    """ILSVRC validation images, either a folder a synset or all in one; returns their synsets."""
+def add_imagenet(folder: Path, images: int = 10) -> list[str]:
+    """ILSVRC validation images, a folder a synset; returns their synsets."""
     synsets = [SYNSETS[number * 3 % 5] for number in range(images)]
-    names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(1, images + 1)]
-    places = names if flat else [f"{s}/{name}" for s, name in zip(synsets, names, strict=True)]
-    write_images(folder, places, size=(300, 200))
+    names = [f"{synset}/val_{number:08d}.JPEG" for number, synset in enumerate(synsets)]
+    write_images(folder, names, size=(300, 200))
     return synsets

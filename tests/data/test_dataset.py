@@ -1,29 +1,32 @@
+import os
+import pickle
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+from made_images import write_images
 
-from labelproof.data import Dataset, Split
+from labelproof.data import Dataset, Split, load_dataset
+from labelproof.data.dataset import order_classes
+from labelproof.data.images import sample_names
+from labelproof.data.notices import UnusableSamplesError, count, few, quoted, readable
 from labelproof.data.table import dataset_from_rows
 
 ROWS = np.array([[1, 7, 0.1], [3, 7, 0.1], [5, 7, 0.1]], np.float32)
 LABELS = np.array([0, 1, 1])
 
 
-@pytest.mark.parametrize(
-    ("rows", "error", "message"),
-    [
+def test_rows_must_be_finite_float32() -> None:
+    for rows, error, message in (
         (ROWS.astype(float), TypeError, r"expected rows of float32, got float64 \(3, 3\)"),
         (ROWS.astype(np.uint8), TypeError, "expected rows of float32, got uint8"),
-        (np.where(ROWS == 5, np.nan, ROWS), ValueError, "finite rows, got nan in row 2, feature 0"),
-        (np.where(ROWS == 3, np.inf, ROWS), ValueError, "finite rows, got inf in row 1, feature 0"),
+        (np.where(ROWS == 5, np.float32("nan"), ROWS), ValueError, "got nan in row 2, feature 0"),
+        (np.where(ROWS == 3, np.float32("inf"), ROWS), ValueError, "got inf in row 1, feature 0"),
         (ROWS[:2], ValueError, "labels: expected one for each of 2 examples, got 3"),
-    ],
-)
-def test_rows_must_be_finite_float32(
-    rows: np.ndarray, error: type[Exception], message: str
-) -> None:
-    rows = rows.astype(np.float32) if error is ValueError else rows
-    with pytest.raises(error, match=message):
-        Split(rows, LABELS)
+    ):
+        with pytest.raises(error, match=message):
+            Split(rows, LABELS)
 
 
 def test_a_table_is_standardised_by_feature() -> None:
@@ -64,3 +67,62 @@ def test_what_is_printed_is_short_and_decodes_no_image() -> None:
     assert not dataset.tabular
     wanted = "train: 3 images, decoded on access, test: 3, 2 classes: a, b"
     assert repr(dataset) == f"Dataset('lazy', {wanted})"
+
+
+def test_words_of_messages_are_short_and_printable() -> None:
+    assert few(["a.jpg", "b.jpg", "c.jpg", "d.jpg", "e.jpg"]) == "a.jpg, b.jpg, c.jpg and 2 more"
+    assert (count(1, "image"), count(1200, "image")) == ("1 image", "1,200 images")
+    assert quoted("customer complained about the price", length=20) == "'customer complained…'"
+    assert readable(os.fsdecode(b"caf\xe9.jpg")) == r"caf\xe9.jpg"
+    assert order_classes(["dog", "Cat", "dog"]) == ("Cat", "dog")
+    assert order_classes(["10", "9", "010", "2"]) == ("2", "9", "010", "10")
+
+
+def test_the_advice_is_apart_from_the_reason(tmp_path: Path) -> None:
+    write_images(tmp_path / "photos", ["a/0.png", "a/1.png", "b/0.png", "b/1.png"])
+    (tmp_path / "photos" / "a" / "0.png").write_bytes(b"oops")
+    numbers = "".join(f"{number},{'ab'[number % 2]}\n" for number in range(30))
+    tables = {
+        "unlabelled.csv": "size,label\n1,a\n2,b\n3,\n4,a\n5,b\n",
+        "large.csv": f"size,label\n{numbers}large,a\n",
+        "list.csv": "path,label\nphotos/a/1.png,a\nphotos/b/1.png,b\nphotos/b/3.png,b\n",
+    }
+    for name, text in tables.items():
+        (tmp_path / name).write_text(text)
+    for name in ("photos", *tables):
+        with pytest.raises(UnusableSamplesError) as caught:
+            load_dataset(tmp_path / name)
+        error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 (made in the line itself)
+        assert str(tmp_path / name) in error.reason
+        assert "skip" not in error.reason
+        assert "on_error='skip'" in error.advice
+        assert str(error) == f"{error.reason}; {error.advice}"
+
+
+FILES = ["cat/1.png", "cat/deep/er/2.png", "dog/3.png", "dog/4.png"]
+
+
+def test_images_are_called_by_their_path_in_the_folder_or_beside_their_table(
+    tmp_path: Path,
+) -> None:
+    photos = tmp_path / "photos"
+    odd = [os.fsdecode(b"cat/caf\xe9.png")] if sys.platform == "linux" else []
+    write_images(photos, FILES + odd)
+    for place in (photos, f"{photos}/"):
+        assert sorted(sample_names(load_dataset(photos).train, place)) == sorted(FILES + odd)
+    rows = [f"photos/{name},{name[:3]}" for name in reversed(FILES)]
+    (tmp_path / "table.csv").write_text("path,label\n" + "\n".join(rows) + "\n")
+    found = sample_names(load_dataset(tmp_path / "table.csv").train, tmp_path / "table.csv")
+    assert found == [f"photos/{name}" for name in reversed(FILES)]
+
+
+def test_rows_are_called_by_their_line_and_entries_by_their_index(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,label\n1,x\n\n2,y\n3,\n4,x\n5,y\n")
+    with pytest.warns(UserWarning, match="without a label"):
+        dataset = load_dataset(table, on_error="skip")
+    assert sample_names(dataset.train, table) == ["line 2", "line 4", "line 6", "line 7"]
+    np.savez(tmp_path / "a.npz", x=np.zeros((4, 8, 8), np.uint8), y=np.array([0, 1, 0, 1]))
+    names = sample_names(load_dataset(tmp_path / "a.npz").train, tmp_path / "a.npz")
+    assert names == ["0", "1", "2", "3"]
+    assert sample_names(load_dataset("digits").train, "digits")[-1] == "1346"

@@ -1,24 +1,14 @@
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_images import make_image, write_images
+from notices import told
 
-from labelproof.data import Dataset
 from labelproof.data.image_folder import list_folder, load_folder
 from labelproof.data.notices import DataWarning
 
 PLAIN = ["cat/1.png", "cat/2.png", "cat/deep/er/3.png", "dog/1.jpg", "dog/2.JPEG"]
-
-
-def told(folder: Path, **options: str) -> tuple[Dataset, list[str]]:
-    """Load a folder, and collect what it warns of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        dataset = load_folder(folder, **options)  # type: ignore[arg-type]
-    assert all(issubclass(entry.category, DataWarning) for entry in caught)
-    return dataset, [str(entry.message) for entry in caught]
 
 
 def test_a_folder_is_a_class(tmp_path: Path) -> None:
@@ -41,71 +31,53 @@ def test_grey_images_stay_grey_unless_one_is_coloured(tmp_path: Path) -> None:
     assert load_folder(tmp_path).image_shape == (3, 16, 24)
 
 
-@pytest.mark.parametrize(
-    "names", [("train", "val", "test"), ("Training", "VALID", "testing"), ("train", "dev", "test")]
-)
-def test_splits_at_the_top(names: tuple[str, str, str], tmp_path: Path) -> None:
-    train, validation, test = names
-    write_images(tmp_path, [f"{train}/{name}.png" for name in ("a/1", "a/2", "b/1")])
-    write_images(
-        tmp_path, [f"{validation}/b/1.png", f"{test}/a/1.png", f"{test}/b/2.png"], size=(20, 20)
-    )
-    dataset = load_folder(tmp_path)
-    assert list(dataset.splits) == ["train", "validation", "test"]
-    assert [split.labels.tolist() for split in dataset.splits.values()] == [[0, 0, 1], [1], [0, 1]]
+def test_splits_at_the_top(tmp_path: Path) -> None:
+    for train, validation, test in (("train", "val", "test"), ("Training", "VALID", "testing")):
+        root = tmp_path / train
+        write_images(root, [f"{train}/{name}.png" for name in ("a/1", "a/2", "b/1")])
+        others = [f"{validation}/b/1.png", f"{test}/a/1.png", f"{test}/b/2.png", "old/1.png"]
+        write_images(root, others, size=(20, 20))
+        dataset, messages = told(load_folder, root)
+        assert any("left out, not one of train, val and test: old" in text for text in messages)
+        assert list(dataset.splits) == ["train", "validation", "test"]
+        labels = [split.labels.tolist() for split in dataset.splits.values()]
+        assert labels == [[0, 0, 1], [1], [0, 1]]
+    write_images(tmp_path / "c", ["bus/1.png", "train/1.png", "train/2.png", "tram/1.png"])
+    assert load_folder(tmp_path / "c").class_names == ("bus", "train", "tram")
 
 
-def test_train_may_be_the_name_of_a_class(tmp_path: Path) -> None:
-    write_images(tmp_path, ["bus/1.png", "train/1.png", "train/2.png", "tram/1.png"])
-    assert load_folder(tmp_path).class_names == ("bus", "train", "tram")
+REFUSED: list[tuple[list[str], str]] = [
+    (["val/a/1.png", "test/a/1.png"], "expected a folder train .*, got test, val"),
+    (["train/1.png", "test/1.png"], "expected a folder for each class in test, train"),
+    (
+        ["train/a/1.png", "val/a/1.png", "valid/a/2.png"],
+        "at most one for each other split in .*, got train, val, valid",
+    ),
+    (["train/a/.1.png", "test/a/1.png"], "the folder train holds no images"),
+    (["cat/1.png", "cat/2.png"], "expected at least two classes, got only 'cat'"),
+    (["1/1.png", "2/1.png", "3/1.png"], "look like names of single samples"),
+    (["1.png", "2.png"], "found none: 2 images in no class folder"),
+    (["a/x.txt", "b/y.txt", "b/z"], "found none: only 2 .txt, 1 without an ending"),
+    ([], "found none$"),
+]
 
 
-def test_a_folder_that_is_no_split_is_left_out_and_named(tmp_path: Path) -> None:
-    write_images(
-        tmp_path, ["train/a/1.png", "train/a/2.png", "train/b/1.png", "test/a/1.png", "old/1.png"]
-    )
-    dataset, messages = told(tmp_path)
-    assert dataset.class_names == ("a", "b")
-    assert any("left out, not one of train, val and test: old" in text for text in messages)
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["val/a/1.png", "test/a/1.png"], "expected a folder train .*, got test, val"),
-        (["train/1.png", "test/1.png"], "expected a folder for each class in test, train"),
-        (
-            ["train/a/1.png", "val/a/1.png", "valid/a/2.png"],
-            "at most one for each other split in .*, got train, val, valid",
-        ),
-        (["train/a/.1.png", "test/a/1.png"], "the folder train holds no images"),
-        (["cat/1.png", "cat/2.png"], "expected at least two classes, got only 'cat'"),
-        (["1/1.png", "2/1.png", "3/1.png"], "look like names of single samples"),
-        (["1.png", "2.png"], "found none: 2 images in no class folder"),
-        (["a/x.txt", "b/y.txt", "b/z"], "found none: only 2 .txt, 1 without an ending"),
-        ([], "found none$"),
-    ],
-)
-def test_what_cannot_be_a_dataset_is_refused(
-    names: list[str], message: str, tmp_path: Path
-) -> None:
-    for name in names:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    write_images(tmp_path, [name for name in names if name.endswith(".png")])
-    with pytest.raises(ValueError, match=message):
-        load_folder(tmp_path)
-
-
-def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_a_dataset_is_refused(tmp_path: Path) -> None:
+    for number, (names, message) in enumerate(REFUSED):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).touch()
+        write_images(folder, [name for name in names if name.endswith(".png")])
+        with pytest.raises(ValueError, match=message):
+            load_folder(folder)
     with pytest.raises(FileNotFoundError, match=r"path: expected a folder, got .*gone"):
         load_folder(tmp_path / "gone")
     (tmp_path / "photos.zip").touch()
     with pytest.raises(NotADirectoryError, match=r"path: expected a folder, got .*photos\.zip"):
         load_folder(tmp_path / "photos.zip")
-    with pytest.raises(
-        ValueError, match="on_error: expected 'raise', 'skip' or 'later', got 'ignore'"
-    ):
+    with pytest.raises(ValueError, match=r"on_error: expected .* got 'ignore'"):
         load_folder(tmp_path, on_error="ignore")  # type: ignore[arg-type]
 
 
@@ -122,7 +94,7 @@ def test_everything_beside_the_images_is_counted(tmp_path: Path) -> None:
         "readme",
     ]
     assert len(listing.loose) == 1
-    _, messages = told(tmp_path)
+    _, messages = told(load_folder, tmp_path)
     assert len(messages) == 2
     assert "3 files left out" in messages[0]
     assert "1 .heic" in messages[0]
@@ -135,11 +107,8 @@ def test_classes_go_by_number_and_files_by_path(tmp_path: Path) -> None:
     assert dataset.class_names == ("9", "10")
     files = [str(Path(file).relative_to(tmp_path)) for file in dataset.train.images.files]  # type: ignore[union-attr]
     assert files == ["9/B.png", "9/a.png", "10/a/b.png", "10/a-b.png", "10/b.png"]
-
-
-def test_classes_that_differ_in_case_are_asked_about(tmp_path: Path) -> None:
-    write_images(tmp_path, ["Cat/1.png", "cat/1.png", "cat/2.png"])
-    _, messages = told(tmp_path)
+    write_images(tmp_path / "pets", ["Cat/1.png", "cat/1.png", "cat/2.png"])
+    _, messages = told(load_folder, tmp_path / "pets")
     assert "the classes 'Cat' and 'cat' differ only in case or spaces" in messages[0]
 
 
@@ -149,7 +118,7 @@ def test_a_class_may_be_a_link_and_nothing_goes_in_circles(tmp_path: Path) -> No
     (tmp_path / "data" / "owl").symlink_to(tmp_path / "more")
     (tmp_path / "data" / "cat" / "up").symlink_to(tmp_path / "data")
     (tmp_path / "data" / "self").symlink_to(tmp_path / "data" / "self")
-    dataset, messages = told(tmp_path / "data")
+    dataset, messages = told(load_folder, tmp_path / "data")
     assert any("1 linked folder within a class not followed: " in text for text in messages)
     assert len(dataset.train) == 6
     assert dataset.class_names == ("cat", "dog", "owl")
@@ -164,21 +133,17 @@ def test_bad_images_are_fatal_or_left_out_by_choice(tmp_path: Path) -> None:
         ValueError, match=r"1 of 7 images cannot be read: .*empty\.png: the file is empty; fix"
     ):
         load_folder(tmp_path)
-    dataset, messages = told(tmp_path, on_error="skip")
+    dataset, messages = told(load_folder, tmp_path, on_error="skip")
     assert dataset.train.labels.tolist() == [0, 0, 0, 1, 1]
     assert "2 of 7 images cannot be read: " in messages[0]
     assert "empty.png" in messages[0]
     assert "cut.jpg" in messages[0]
     for image in dataset.train.images:  # type: ignore[union-attr]
         assert image.shape == (3, 16, 24)
-
-
-def test_a_folder_of_bad_images_is_refused(tmp_path: Path) -> None:
-    for name in ("a/1.png", "a/2.png", "b/1.png"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
+    for path in tmp_path.rglob("*.*"):
+        path.write_bytes(b"")
     with (
-        pytest.warns(DataWarning, match="3 of 3 images"),
+        pytest.warns(DataWarning, match="7 of 7 images"),
         pytest.raises(ValueError, match="none of the training images can be read"),
     ):
         load_folder(tmp_path, on_error="skip")
@@ -191,7 +156,7 @@ def test_the_same_image_twice_is_pointed_out(tmp_path: Path) -> None:
         path = tmp_path / copy
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes((tmp_path / "train" / f"{name}.png").read_bytes())
-    dataset, messages = told(tmp_path)
+    dataset, messages = told(load_folder, tmp_path)
     assert len(dataset.train) == 5
     conflict, shared, again = messages
     assert "1 image found with more than one label, such as" in conflict

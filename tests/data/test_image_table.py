@@ -1,11 +1,11 @@
-import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from made_images import write_images
+from notices import told
 
-from labelproof.data import Dataset, load_dataset
+from labelproof.data import load_dataset
 from labelproof.data.image_table import listed_images, load_image_table
 from labelproof.data.notices import DataWarning
 
@@ -22,14 +22,6 @@ def write(folder: Path, text: str, name: str = "labels.csv") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8", newline="")
     return path
-
-
-def told(path: Path, **options: str) -> tuple[Dataset, str]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        dataset = load_image_table(path, **options)  # type: ignore[arg-type]
-    assert all(issubclass(entry.category, DataWarning) for entry in caught)
-    return dataset, "\n".join(str(entry.message) for entry in caught)
 
 
 def test_rows_become_images_in_their_order(folder: Path) -> None:
@@ -103,7 +95,8 @@ def test_what_cannot_be_used_is_refused(folder: Path) -> None:
 def test_what_cannot_be_used_is_left_out_by_choice_and_named(folder: Path) -> None:
     (folder / "5.png").touch()
     extra = "5.png,cat\n6.png,cat\n1.png,dog\n2.png,dog\n4.jpg,\n"
-    dataset, said = told(write(folder, TABLE + extra), on_error="skip")
+    dataset, messages = told(load_image_table, write(folder, TABLE + extra), on_error="skip")
+    said = "\n".join(messages)
     # 1.png is out as well: nobody knows which of its labels is right.
     assert dataset.train.labels.tolist() == [1, 0, 1]
     assert "1 of 9 rows without a label: line 10 (4.jpg)" in said

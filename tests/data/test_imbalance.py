@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -52,9 +54,8 @@ def test_the_seed_decides_and_the_choice_is_pinned() -> None:
     assert set(first) != set(other)
 
 
-@pytest.mark.parametrize(
-    ("labels", "factor", "error", "message"),
-    [
+def test_bad_arguments_are_named() -> None:
+    cases: list[tuple[Any, Any, Any, str]] = [
         ([0, 1], 0, ValueError, r"factor: expected a number in \(0, 1\], got 0"),
         ([0, 1], 1.5, ValueError, r"factor: expected a number in \(0, 1\], got 1.5"),
         ([0, 1], "0.1", TypeError, "factor: expected a number"),
@@ -62,14 +63,11 @@ def test_the_seed_decides_and_the_choice_is_pinned() -> None:
         (np.empty(0, int), 0.1, ValueError, "largest: expected a class of at least 1 sample"),
         ([0.0, 1.0], 0.1, TypeError, "labels: expected one integer per sample"),
         ([0, -1], 0.1, ValueError, "labels: expected class indices of at least 0, got -1"),
-    ],
-)
-def test_bad_arguments_are_named(
-    labels: list, factor: float, error: type[Exception], message: str
-) -> None:
-    for kind in KINDS:
-        with pytest.raises(error, match=message):
-            Imbalance(kind, factor).keep(labels, seed=0)
+    ]
+    for labels, factor, error, message in cases:
+        for kind in KINDS:
+            with pytest.raises(error, match=message):
+                Imbalance(kind, factor).keep(labels, seed=0)
 
 
 @settings(derandomize=True, deadline=None)

@@ -156,39 +156,35 @@ MIXED = {
 ALL_SPELLINGS = [tiny_contents(), tiny_files(), MIXED]
 
 
-@pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
-@pytest.mark.parametrize("folder", [0, 1, 2])
-def test_idx_files_are_found_where_they_usually_are(tmp_path: Path, name: str, folder: int) -> None:
-    for number, files in enumerate(ALL_SPELLINGS):
+@pytest.mark.parametrize(
+    ("name", "other"), [("mnist", "fashion-mnist"), ("fashion-mnist", "mnist")]
+)
+def test_idx_files_are_found_where_they_usually_are(tmp_path: Path, name: str, other: str) -> None:
+    known = DATASETS[name]
+    for number, (folder, files) in enumerate(
+        zip(known.layouts[0].folders, ALL_SPELLINGS, strict=True)
+    ):
         root = tmp_path / str(number)
-        write_idx(root / DATASETS[name].layouts[0].folders[folder], files)
+        write_idx(root / folder, files)
         dataset = load_dataset(name, root=root)
         assert dataset.train.array.shape == (6, 1, 28, 28)
         assert dataset.test.labels.tolist() == [0, 1, 2, 3]
         assert dataset.train.labels.dtype == np.int64
-        assert dataset.class_names == DATASETS[name].class_names
-        assert (dataset.mean, dataset.std) == (DATASETS[name].mean, DATASETS[name].std)
+        assert dataset.class_names == known.class_names
+        assert (dataset.mean, dataset.std) == (known.mean, known.std)
         assert dataset.clean
-        other = "mnist" if name == "fashion-mnist" else "fashion-mnist"
         with pytest.raises(FileNotFoundError, match=f"{other}: not found"):
             load_dataset(other, root=root)
 
 
-def labels(*values: int) -> bytes:
-    return idx_bytes(np.array(values, np.uint8))
-
-
-def images(*shape: int) -> bytes:
-    return idx_bytes(np.zeros(shape, np.uint8))
-
-
 def test_idx_files_that_are_missing_or_do_not_belong_together_are_named(tmp_path: Path) -> None:
+    labels, images = np.array([0, 1, 2, 3, 4, 10], np.uint8), np.zeros((6, 28, 28), np.uint8)
     for name, content, message in (
-        ("train-labels-idx1-ubyte", labels(1, 2), r"\(6, 28, 28\) and \(2,\)"),
-        ("train-labels-idx1-ubyte", labels(0, 1, 2, 3, 4, 10), "from 0 to 9, got .* up to 10"),
-        ("train-labels-idx1-ubyte", images(6, 28, 28), r"labels \(N\)"),
-        ("train-images-idx3-ubyte", labels(0, 1, 2, 3, 4, 5), r"images \(N, H, W\)"),
-        ("t10k-images-idx3-ubyte", images(4, 8, 8), "one size"),
+        ("train-labels-idx1-ubyte", idx_bytes(labels[:2]), r"\(6, 28, 28\) and \(2,\)"),
+        ("train-labels-idx1-ubyte", idx_bytes(labels), "from 0 to 9, got .* up to 10"),
+        ("train-labels-idx1-ubyte", idx_bytes(images), r"labels \(N\)"),
+        ("train-images-idx3-ubyte", idx_bytes(labels), r"images \(N, H, W\)"),
+        ("t10k-images-idx3-ubyte", idx_bytes(images[:4, :8, :8]), "one size"),
         ("t10k-labels-idx1-ubyte", b"hello", "IDX"),
     ):
         write_idx(tmp_path / "mnist", {**tiny_contents(), name: content})
@@ -202,17 +198,17 @@ def test_idx_files_that_are_missing_or_do_not_belong_together_are_named(tmp_path
         load_dataset("mnist", root=tmp_path)
 
 
-@pytest.mark.parametrize("folder", ["cifar10/cifar-10-batches-bin", "cifar10", "."])
-def test_cifar_is_found_in_either_version(tmp_path: Path, folder: str) -> None:
+def test_cifar_is_found_in_either_version(tmp_path: Path) -> None:
     files = cifar10_records()
-    at = "cifar-10-batches-{}" if folder == "." else folder
-    write_binary(tmp_path / "a" / at.format("bin"), files)
-    write_python(tmp_path / "b" / at.replace("-bin", "-py").format("py"), files)
-    binary, python = (load_dataset("cifar10", root=tmp_path / root) for root in "ab")
-    for split in ("train", "test"):
-        np.testing.assert_array_equal(binary.splits[split].array, python.splits[split].array)
-        np.testing.assert_array_equal(binary.splits[split].labels, python.splits[split].labels)
-    assert binary.train.array.shape == (10, 3, 32, 32)
+    layouts = DATASETS["cifar10"].layouts
+    for number, places in enumerate(zip(*(each.folders for each in layouts), strict=True)):
+        for write, place, root in zip((write_binary, write_python), places, "ab", strict=True):
+            write(tmp_path / f"{number}{root}" / place, files)
+        binary, python = (load_dataset("cifar10", root=tmp_path / f"{number}{r}") for r in "ab")
+        for split in ("train", "test"):
+            np.testing.assert_array_equal(binary.splits[split].array, python.splits[split].array)
+            np.testing.assert_array_equal(binary.splits[split].labels, python.splits[split].labels)
+        assert binary.train.array.shape == (10, 3, 32, 32)
 
 
 def test_a_path_is_read_by_the_reader_of_its_kind(

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -90,15 +92,8 @@ def test_the_seed_decides_and_the_choice_is_pinned() -> None:
     assert set(hold_out(labels, 0.5, seed=generator).train) != set(first)
 
 
-@pytest.mark.parametrize("share", [0, 1, -0.1, 1.5])
-def test_a_share_lies_between_nothing_and_all(share: float) -> None:
-    with pytest.raises(ValueError, match="share: expected a number between 0 and 1, got"):
-        hold_out([0, 1], share, seed=0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
+def test_bad_arguments_are_named() -> None:
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"labels": [0.5, 1]}, TypeError, "labels: expected one integer per sample, got float64"),
         ({"labels": [[0], [1]]}, TypeError, r"labels: expected one integer .* shape \(2, 1\)"),
         ({"labels": [0, -1]}, ValueError, "labels: expected class indices of at least 0, got -1"),
@@ -109,17 +104,16 @@ def test_a_share_lies_between_nothing_and_all(share: float) -> None:
         ({"seed": -1}, ValueError, "seed: expected a whole number of at least 0"),
         ({"seed": None}, TypeError, "seed: expected a whole number of at least 0"),
         ({"seed": True}, TypeError, "seed: expected a whole number of at least 0"),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict, error: type[Exception], message: str) -> None:
-    given = {"labels": [0, 1, 0, 1], "seed": 0} | arguments
-    with pytest.raises(error, match=message):
-        hold_out(share=0.5, **given)
-    with pytest.raises(error, match=message):
-        folds(count=2, **given)
-
-
-def test_a_bad_number_of_folds_is_named() -> None:
+    ]
+    for arguments, error, message in cases:
+        given: Any = {"labels": [0, 1, 0, 1], "seed": 0} | arguments
+        with pytest.raises(error, match=message):
+            hold_out(share=0.5, **given)
+        with pytest.raises(error, match=message):
+            folds(count=2, **given)
+    for share in (0, 1, -0.1, 1.5):
+        with pytest.raises(ValueError, match="share: expected a number between 0 and 1, got"):
+            hold_out([0, 1], share, seed=0)
     for count in (1, 5):
         with pytest.raises(ValueError, match=f"count: expected 2 to 4 folds, got {count}"):
             folds([0, 1, 0, 1], count, seed=0)

@@ -1,11 +1,11 @@
 import gzip
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from notices import told
 
 from labelproof.data import Dataset, load_dataset
 from labelproof.data.columns import Columns
@@ -22,11 +22,8 @@ def write(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
 
 
 def warned(source: Any, **options: Any) -> tuple[Dataset, str]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        dataset = load_table(source, **options)
-    assert all(issubclass(entry.category, DataWarning) for entry in caught)
-    return dataset, "\n".join(str(entry.message) for entry in caught)
+    dataset, messages = told(load_table, source, **options)
+    return dataset, "\n".join(messages)
 
 
 def test_rows_become_features_in_their_order(tmp_path: Path) -> None:
@@ -81,14 +78,14 @@ def test_a_frame_of_polars_is_a_table() -> None:
 def test_features_are_learned_from_training_rows_only(tmp_path: Path) -> None:
     text = "size,colour,label,split\n1,red,a,train\n3,blue,b,train\n,red,a,Training\n"
     text += "5,blue,b,train\n900,red,a,test\n1000,green,b,test\n"
-    dataset, told = warned(write(tmp_path, text))
+    dataset, said = warned(write(tmp_path, text))
     assert {name: len(split) for name, split in dataset.splits.items()} == {"train": 4, "test": 2}
     assert dataset.columns is not None
     assert dataset.columns.feature_names == ("size", "size: missing", "colour=blue", "colour=red")
     assert dataset.train.array[2].tolist() == [3, 1, 0, 1]
     assert dataset.test.array[1].tolist() == [1000, 0, 0, 0]
     assert dataset.mean[0] == 3
-    assert not told
+    assert not said
 
 
 def test_the_label_is_named_or_has_a_usual_name(tmp_path: Path) -> None:
@@ -123,9 +120,9 @@ def test_rows_without_a_label_are_named(tmp_path: Path) -> None:
     file = write(tmp_path, "size,label\n1,a\n2,\n3,b\n4,?\n5,a\n6,b\n")
     with pytest.raises(ValueError, match=r"2 of 6 rows without a label.*line 3, line 5"):
         load_table(file)
-    dataset, told = warned(file, on_error="skip")
+    dataset, said = warned(file, on_error="skip")
     assert list(dataset.train.places or ()) == ["line 2", "line 4", "line 6", "line 7"]
-    assert "line 3, line 5; left out" in told
+    assert "line 3, line 5; left out" in said
     with pytest.raises(ValueError, match="found none"):
         load_table(write(tmp_path, "size,label\n1,\n2,\n"))
 
@@ -220,8 +217,8 @@ def test_labels_that_cannot_be_classes(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="regression"):
         load_table(table([number % 25 / 4 for number in range(60)]))
     assert load_table(table([number % 25 / 4 for number in range(60)]), label="y").num_classes == 25
-    _, told = warned(table(["a", "a", "b", "b", "c"]))
-    assert "1 class with a single training row: c" in told
+    _, said = warned(table(["a", "a", "b", "b", "c"]))
+    assert "1 class with a single training row: c" in said
 
 
 def test_duplicates_are_warned_of_and_stay_together() -> None:
@@ -232,10 +229,10 @@ def test_duplicates_are_warned_of_and_stay_together() -> None:
     table.loc[40] = [*table.loc[0, list("uvw")], "a", "train"]
     table.loc[41] = [*table.loc[1, list("uvw")], "a", "train"]
     table.loc[42] = [*table.loc[2, list("uvw")], "a", "test"]
-    dataset, told = warned(table)
-    assert "1 row found with more than one label" in told
-    assert "row 1 and row 41" in told
-    assert "in more than one split" in told
+    dataset, said = warned(table)
+    assert "1 row found with more than one label" in said
+    assert "row 1 and row 41" in said
+    assert "in more than one split" in said
     assert dataset.train.groups is not None
     assert (dataset.train.groups[[0, 1]] == dataset.train.groups[[40, 41]]).all()
     coarse = pd.DataFrame({"yes": [0, 1] * 30, "label": list("aabb") * 15})
@@ -254,9 +251,9 @@ def test_a_column_that_leaks_the_label_is_warned_of() -> None:
             "label": np.array(list("abc"))[labels],
         }
     )
-    told = warned(table)[1]
-    assert "'code', 'score', 'rater' leak the label" in told
-    assert "--drop code --drop score --drop rater" in told
+    said = warned(table)[1]
+    assert "'code', 'score', 'rater' leak the label" in said
+    assert "--drop code --drop score --drop rater" in said
     assert "leak" not in warned(table, drop=["code", "score", "rater"])[1]
     assert "leak" not in warned(table.head(100))[1]
 

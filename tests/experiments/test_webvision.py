@@ -17,7 +17,7 @@ from labelproof.training.record import read_record
 def test_an_epoch_of_the_papers_setting(tmp_path: Path) -> None:
     make_tree(tmp_path / "webvision", num_classes=50, queries=1, photos=1, validation=5)
     imagenet = tmp_path / "webvision" / "imagenet" / "val"
-    add_imagenet(imagenet, flat=False, images=6)
+    add_imagenet(imagenet, images=6)
     for number in range(5, 50):
         (imagenet / f"n{90_000_000 + number}").mkdir()
     run = tmp_path / "run"
