@@ -18,7 +18,6 @@ class FileServer:
         files: What is served.
         cuts: For each of the first requests, after how many bytes the connection is closed.
         statuses: What the first requests are answered with, before anything is served.
-        redirects: For a path, the address it leads to.
         pause: Seconds before the second half of a file is sent.
         length: Whether the length of a file is announced.
         paths: What was asked for, in order.
@@ -27,7 +26,6 @@ class FileServer:
     files: dict[str, bytes]
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
-    redirects: dict[str, str] = field(default_factory=dict)
     pause: float = 0.0
     length: bool = True
     paths: list[str] = field(default_factory=list)
@@ -61,17 +59,13 @@ class _Handler(BaseHTTPRequestHandler):
         settings.paths.append(self.path)
         if settings.statuses:
             self.answer_empty(settings.statuses.pop(0))
-        elif self.path in settings.redirects:
-            self.answer_empty(302, Location=settings.redirects[self.path])
         elif self.path not in settings.files:
             self.answer_empty(404)
         else:
             self.answer(settings.files[self.path])
 
-    def answer_empty(self, status: int, **headers: str) -> None:
+    def answer_empty(self, status: int) -> None:
         self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
         self.send_header("Content-Length", "0")
         self.end_headers()
 

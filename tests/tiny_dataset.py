@@ -37,7 +37,7 @@ def tiny_files() -> dict[str, bytes]:
     return {f"{name}.gz": gzip.compress(data, mtime=0) for name, data in tiny_contents().items()}
 
 
-def tiny_idx(address: str, *, checksums: bool = True) -> KnownDataset:
+def tiny_idx(address: str) -> KnownDataset:
     """The catalogue's entry for them."""
     return KnownDataset(
         name="tiny",
@@ -52,9 +52,7 @@ def tiny_idx(address: str, *, checksums: bool = True) -> KnownDataset:
             for name, data in tiny_files().items()
         ),
         layouts=(IdxLayout(("tiny",), num_classes=10),),
-        checksums={name: sha256(data) for name, data in tiny_contents().items()}
-        if checksums
-        else {},
+        checksums={name: sha256(data) for name, data in tiny_contents().items()},
     )
 
 

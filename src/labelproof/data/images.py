@@ -222,8 +222,6 @@ class ImageFiles:
     """
 
     def __init__(self, files: EncodedImages, *, mode: Mode = "RGB", short_side: int | None = None):
-        if mode not in ("RGB", "L"):
-            raise ValueError(f"mode: expected 'RGB' or 'L', got {mode!r}")
         if short_side is not None and operator.index(short_side) < 1:
             raise ValueError(f"short_side: expected at least 1 pixel, got {short_side}")
         self.files = files

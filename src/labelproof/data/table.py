@@ -23,13 +23,13 @@ from labelproof.data.columns import (
     Columns,
     are_numbers,
     on_threads,
+    report_leaks,
     row_parts,
     text_codes,
 )
 from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
 from labelproof.data.duplicates import report_duplicate_rows
 from labelproof.data.images import OnError, check_on_error
-from labelproof.data.leaks import report_leaks
 from labelproof.data.notices import count, few, leave_out, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
 from labelproof.npz import check_room
@@ -366,7 +366,12 @@ def load_table(
             raise ValueError(f"{argument}: expected a column beside the labels, got {column!r}")
     words = as_text(table[column])
     if (words == "").any():
-        _report_unlabelled(table, (words == "").to_numpy(), column, place, on_error)
+        if (words == "").all():
+            raise ValueError(f"{place}: expected labels in the column {column!r}, found none")
+        unlabelled = row_names(table[words == ""])
+        share = f"{len(unlabelled):,} of {count(len(table), 'row')}"
+        named = few(list(unlabelled))
+        leave_out(f"{place}: {share} without a label in {column!r}: {named}", on_error)
         table, words = table[words != ""], words[words != ""]
     splits = split_names(table, place)
     parts = split_parts(splits, len(table), place)
@@ -421,18 +426,6 @@ def load_table(
     name = readable(table_stem(table.attrs["path"])) if "path" in table.attrs else "table"
     dataset = dataset_from_rows(name, contents, class_names, columns)
     return replace(dataset, label=column, group=group, grouping=grouping)
-
-
-def _report_unlabelled(
-    table: Any, unlabelled: NDArray[np.bool_], column: str, place: str, on_error: OnError
-) -> None:
-    if unlabelled.all():
-        raise ValueError(f"{place}: expected labels in the column {column!r}, found none")
-    leave_out(
-        f"{place}: {unlabelled.sum():,} of {count(len(table), 'row')} without a label in "
-        f"{column!r}: {few(list(row_names(table[unlabelled])))}",
-        on_error,
-    )
 
 
 def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_] | None:
