@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -405,6 +404,8 @@ def make_predictions(path: Path, samples: int, classes: int) -> None:
 
 def scale_alone(path: Path) -> None:
     """What the process of our own measurement does."""
+    from audit_cleanlab import peak_memory
+
     from labelproof.audit import read_probabilities
 
     given = np.load(path.with_name("given.npy"))
@@ -414,7 +415,7 @@ def scale_alone(path: Path) -> None:
         json.dumps(
             {
                 "seconds": round(time.process_time() - begun, 2),
-                "megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+                "megabytes": round(peak_memory()),
                 "rate": findings.noise_rate.value,
             }
         )

@@ -85,8 +85,8 @@ def test_packed_runs_came_to_what_they_came_to_alone() -> None:
         assert all(all(found.values()) for found in runs.values())
 
 
-def test_a_million_labels_are_audited_within_ten_seconds_and_two_gigabytes() -> None:
+def test_a_million_labels_are_audited_faster_than_by_cleanlab_in_half_its_memory() -> None:
     found = json.loads((FOLDER / "audit-scale.json").read_text())
     assert (found["samples"], found["classes"]) == (1_000_000, 100)
-    assert found["ours"]["seconds"] < 10
-    assert found["ours"]["megabytes"] < 2000
+    assert found["ours"]["seconds"] < found["cleanlab"]["seconds"]
+    assert found["ours"]["megabytes"] < found["cleanlab"]["megabytes"] / 2

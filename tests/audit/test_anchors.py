@@ -6,7 +6,7 @@ from audit.noisy_logits import make, softmax, symmetric, temperature_of
 
 from labelproof.audit import audit_logits
 from labelproof.audit.anchors import find_anchors, read_through, read_word, share_of_doubts
-from labelproof.audit.noise_model import fit_noise_model
+from labelproof.audit.noise_model import Groups, fit_noise_model
 
 
 def test_anchors_are_a_tenth_or_a_hundred_but_no_more_than_a_quarter() -> None:
@@ -14,7 +14,7 @@ def test_anchors_are_a_tenth_or_a_hundred_but_no_more_than_a_quarter() -> None:
     sizes = (40, 600, 3000)
     predicted = np.repeat(np.arange(3), sizes)
     logits = (1 + generator.random(len(predicted)))[:, None] * np.eye(3)[predicted]
-    chosen, _ = find_anchors(logits.astype(np.float32))
+    chosen = find_anchors(Groups(logits.astype(np.float32), predicted))
     assert np.bincount(predicted[chosen]).tolist() == [10, 100, 300]
     margins = logits.max(axis=1)
     for label in range(3):
@@ -28,7 +28,7 @@ def test_a_network_that_has_not_learned_the_noise_is_mostly_taken_at_its_word() 
         for seed in range(10):
             made = make(1000, symmetric(classes, 0.2), seed=seed)
             model = fit_noise_model(made.logits, made.given)
-            again = read_through(made.logits, made.given, model)
+            again = read_through(Groups(made.logits, made.given), model)
             read += again is not model
             # And where it is not, by chance, little comes of it.
             assert again.noise_rate == pytest.approx(model.noise_rate, abs=0.03)
@@ -41,7 +41,7 @@ def test_what_was_learned_is_taken_out() -> None:
     clean = softmax(made.logits, temperature_of())
     learned = np.log(clean @ transition + 1e-9).astype(np.float32)
     model = fit_noise_model(learned, made.given)
-    read = read_through(learned, made.given, model)
+    read = read_through(Groups(learned, made.given), model)
     assert read.transition.sum(axis=1) == pytest.approx(1)
     assert read.joint.sum() == pytest.approx(1, abs=1e-5)
     assert read.transition[0] == pytest.approx(transition[0], abs=0.06)
@@ -58,7 +58,7 @@ def test_classes_that_are_labelled_alike_are_not_taken_apart() -> None:
     given = generator.integers(2, size=2000)
     logits = (4 * np.eye(2)[true] + generator.normal(size=(2000, 2))).astype(np.float32)
     model = fit_noise_model(logits, given)
-    read = read_through(logits, given, model)
+    read = read_through(Groups(logits, given), model)
     assert np.isfinite(read.joint).all()
     assert 0.3 < read.noise_rate < 0.7
 
@@ -71,7 +71,7 @@ def test_a_class_that_was_hardly_learned_says_nothing() -> None:
     score[np.flatnonzero(given == 0)[:12]] = 1.0
     logits = np.stack([np.zeros(2000), score], axis=1).astype(np.float32)
     model = fit_noise_model(logits, given)
-    assert read_through(logits, given, model) is model
+    assert read_through(Groups(logits, given), model) is model
 
 
 def test_not_many_more_labels_are_wrong_than_differ() -> None:
@@ -80,10 +80,12 @@ def test_not_many_more_labels_are_wrong_than_differ() -> None:
     sure = 0.01 + 0.1 * generator.exponential(size=2000)
     logits = (sure[:, None] * np.eye(2)[true]).astype(np.float32)
     # Its anchors alone have wrong labels: what they say of the others is far too much.
-    chosen, _ = find_anchors(logits)
+    order = np.argsort(true, kind="stable")
+    true, logits = true[order], logits[order]
+    chosen = find_anchors(Groups(logits, true))
     given = np.where(chosen & (true == 0) & (generator.random(2000) < 0.3), 1, true)
     model = fit_noise_model(logits, given)
-    assert read_through(logits, given, model) is model
+    assert read_through(Groups(logits, given), model) is model
 
 
 # The share of doubts that the network has in common with whoever wrote the labels.
@@ -108,8 +110,9 @@ def labels_with(logits: np.ndarray, share: float, *, wrong: float = 0.3) -> np.n
     return np.where(generator.random(samples) < wrong, mistaken, order[:, 0])
 
 
-def score_of(logits: np.ndarray, given: np.ndarray) -> np.ndarray:
-    return (logits.argmax(axis=1) != given).astype(np.float32)
+def shared(logits: np.ndarray, given: np.ndarray) -> float:
+    samples = Groups(logits, given)
+    return share_of_doubts(samples, (samples.predicted != samples.given).astype(np.float32))
 
 
 def test_the_share_of_mistakes_that_are_the_second_choice_comes_back() -> None:
@@ -117,18 +120,18 @@ def test_the_share_of_mistakes_that_are_the_second_choice_comes_back() -> None:
         logits = drawn(classes, 20_000)
         for share in (0.0, 0.15, 0.3):
             given = labels_with(logits, share)
-            found = share_of_doubts(logits, given, score_of(logits, given))
+            found = shared(logits, given)
             assert found == pytest.approx(share, abs=0.1)
 
 
 def test_without_a_wrong_label_or_a_third_class_nothing_is_shared() -> None:
     logits = drawn(10)
     given = logits.argmax(axis=1)
-    assert share_of_doubts(logits, given, score_of(logits, given)) == 0
+    assert shared(logits, given) == 0
     two = drawn(2)
-    assert share_of_doubts(two, labels_with(two, 1.0), np.ones(4000, np.float32)) == 0
-    unsuspected = labels_with(logits, 1.0)
-    assert share_of_doubts(logits, unsuspected, np.zeros(4000, np.float32)) == 0
+    assert shared(two, labels_with(two, 1.0)) == 0
+    unsuspected = Groups(logits, labels_with(logits, 1.0))
+    assert share_of_doubts(unsuspected, np.zeros(4000, np.float32)) == 0
 
 
 def test_only_what_the_network_is_sure_of_is_looked_at() -> None:
@@ -137,7 +140,7 @@ def test_only_what_the_network_is_sure_of_is_looked_at() -> None:
     margin = np.sort(logits, axis=1)[:, -1] - np.sort(logits, axis=1)[:, -2]
     # Where it is not sure, the label is always its second choice, as with its own mistakes.
     given = np.where(margin < np.median(margin), order[:, 1], labels_with(logits, 0.0))
-    assert share_of_doubts(logits, given, score_of(logits, given)) < 0.06
+    assert shared(logits, given) < 0.06
 
 
 def test_a_network_that_has_seen_the_labels_is_not_asked_for_its_doubts() -> None:

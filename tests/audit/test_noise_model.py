@@ -12,6 +12,7 @@ from labelproof.audit import noise_model
 from labelproof.audit.labels import audit_logits
 from labelproof.audit.least_squares import fit_least_squares
 from labelproof.audit.noise_model import (
+    Groups,
     NoiseModel,
     fit_noise_model,
     log_posterior,
@@ -131,7 +132,7 @@ def test_corners_give_numbers_and_no_warning() -> None:
             assert model.joint.min() >= 0, name
             assert model.joint.sum() == pytest.approx(1, abs=1e-4), name
             fixed = temperature is not None
-            squares = fit_least_squares(logits, given, model.temperature, fixed=fixed)
+            squares = fit_least_squares(Groups(logits, given), model.temperature, fixed=fixed)
             assert np.isfinite(squares.transition).all(), name
             assert np.isfinite([squares.rate, squares.rate_error, squares.temperature]).all(), name
             assert min(squares.variance.min(), squares.prior.min()) >= 0, name
@@ -143,7 +144,7 @@ def test_the_standard_error_is_that_of_a_count_where_nothing_is_in_doubt() -> No
     errors = []
     for seed in range(5):
         given = draw_labels(true, symmetric(4, 0.2), seed=seed)
-        squares = fit_least_squares(logits, given, 1.0)
+        squares = fit_least_squares(Groups(logits, given), 1.0)
         assert squares.rate == pytest.approx(np.mean(given != true), abs=1e-3)
         assert squares.worth == pytest.approx([250] * 4, rel=0.01)
         errors.append(squares.rate_error)
@@ -153,7 +154,9 @@ def test_the_standard_error_is_that_of_a_count_where_nothing_is_in_doubt() -> No
 
 def test_least_squares_are_right_on_average_with_few_samples_of_a_class() -> None:
     drawn = [make(400, symmetric(40, 0.2), scale=4, seed=seed) for seed in range(12)]
-    found = [fit_least_squares(each.logits, each.given, temperature_of(4)) for each in drawn]
+    found = [
+        fit_least_squares(Groups(each.logits, each.given), temperature_of(4)) for each in drawn
+    ]
     rates = np.array([squares.rate for squares in found])
     wrong = np.array([each.rate for each in drawn])
     assert np.mean(rates - wrong) == pytest.approx(0, abs=0.02)
@@ -182,7 +185,8 @@ def test_predictions_that_no_temperature_mends_widen_the_intervals() -> None:
     made = make(20_000, symmetric(3, 0.2), scale=4)
     biased = made.logits + np.array([1.0, 0.0, -0.5], np.float32)
     right, wrong = (
-        fit_least_squares(logits, made.given, temperature_of(4)) for logits in (made.logits, biased)
+        fit_least_squares(Groups(logits, made.given), temperature_of(4))
+        for logits in (made.logits, biased)
     )
     spread = np.sqrt([right.variance, wrong.variance])
     assert spread[1].mean() > 2 * spread[0].mean()

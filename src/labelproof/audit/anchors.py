@@ -31,7 +31,7 @@ from labelproof.audit.noise_model import (
     NoiseModel,
     as_transition,
     count_pairs,
-    shift,
+    softmax,
     warmest,
 )
 
@@ -53,34 +53,26 @@ _TANGLED = 20.0
 _LEAST = 1e-6
 
 
-def anchor_temperature(logits: NDArray[np.float32]) -> float:
+def anchor_temperature(samples: Groups) -> float:
     """The highest temperature at which the surest samples of each class are beyond doubt."""
-    shifted = shift(logits)
-    chosen = surest(shifted.argmax(axis=1), margins(shifted), _ANCHORS)
-    return warmest(shifted[chosen], _BEYOND_DOUBT)
+    return warmest(samples.logits[surest(samples, _ANCHORS)], _BEYOND_DOUBT)
 
 
-def find_anchors(logits: NDArray[np.float32]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which samples are anchors, a tenth or a hundred of each class, and all predicted classes."""
-    shifted = shift(logits)
-    predicted, margin = shifted.argmax(axis=1), margins(shifted)
-    sizes = np.bincount(predicted, minlength=logits.shape[1])
+def find_anchors(samples: Groups) -> NDArray[np.bool_]:
+    """Which samples are anchors: a tenth or a hundred of each predicted class."""
+    sizes = np.bincount(samples.predicted, minlength=samples.classes)
     wanted = np.maximum(_ANCHORS * sizes, np.minimum(_ENOUGH, _MOST * sizes))
-    share = wanted / np.maximum(sizes, 1)
-    return surest(predicted, margin, share), predicted
+    return surest(samples, wanted / np.maximum(sizes, 1))
 
 
-def margins(shifted: NDArray[np.float32]) -> NDArray[np.float32]:
-    """How far the second largest of logits from `shift` is below the largest."""
-    return -np.partition(shifted, -2, axis=1)[:, -2]
+def count_anchors(samples: Groups) -> NDArray[np.float64]:
+    """How many anchors of each predicted class have each label, `(C, C)`."""
+    chosen = find_anchors(samples)
+    return count_pairs(samples.predicted[chosen], samples.given[chosen], samples.classes)
 
 
 def read_through(
-    logits: NDArray[np.float32],
-    given: NDArray[np.int64],
-    model: NoiseModel,
-    *,
-    by_chance: float = _BY_CHANCE,
+    samples: Groups, model: NoiseModel, *, by_chance: float = _BY_CHANCE
 ) -> NoiseModel:
     """The noise model with the noise taken out of the network's word, where that has learned it.
 
@@ -96,20 +88,18 @@ def read_through(
         >>> share = 0.65 / (1 + np.exp(-4 * generator.normal(np.where(cats, 2, -2))))
         >>> logits = np.log(np.stack([share, 1 - share], axis=1)).astype(np.float32)
         >>> model = fit_noise_model(logits, given)
-        >>> read = read_through(logits, given, model)
+        >>> read = read_through(Groups(logits, given), model)
         >>> f"wrong {np.mean(given == cats):.0%}, {model.noise_rate:.0%}, {read.noise_rate:.0%}"
         'wrong 18%, 1%, 18%'
     """
-    chosen, predicted = find_anchors(logits)
-    counts = count_pairs(predicted[chosen], given[chosen], logits.shape[1])
-    matrix = _raised(model.transition, counts, by_chance)
+    matrix = _raised(model.transition, count_anchors(samples), by_chance)
     if matrix is None or np.linalg.cond(matrix, 1) > _TANGLED:
         return model
     reading = model.transition @ np.linalg.inv(matrix)
-    groups = Groups(shift(logits), given)
-    word = read_word(groups.probabilities(model.temperature), reading)
-    joint = groups.fit(1.0, start=matrix, steps=1, probabilities=word).joint
-    if 1 - np.trace(joint) > _MORE_THAN_DIFFER * float(np.mean(predicted != given)):
+    word = read_word(softmax(samples.logits, model.temperature), reading)
+    joint = samples.fit(1.0, start=matrix, steps=1, probabilities=word).joint
+    differing = float(np.mean(samples.predicted != samples.given))
+    if 1 - np.trace(joint) > _MORE_THAN_DIFFER * differing:
         return model
     return replace(model, transition=matrix, joint=joint, reading=reading)
 
@@ -145,7 +135,7 @@ def _raised(
     return transition + more[:, None] * (towards - np.eye(len(transition)))
 
 
-def trust_in_model(logits: NDArray[np.float32], given: NDArray[np.int64]) -> float:
+def trust_in_model(samples: Groups) -> float:
     """How far the order of labels by the noise model is to be preferred to the network's own.
 
     The noise model is ahead where classes are mistaken one way only: of each two classes, anchors
@@ -158,13 +148,12 @@ def trust_in_model(logits: NDArray[np.float32], given: NDArray[np.int64]) -> flo
         >>> true = generator.integers(2, size=2000)
         >>> logits = (2 * np.eye(2)[true] + generator.normal(size=(2000, 2))).astype(np.float32)
         >>> wrong = generator.random(2000) < 0.1
-        >>> [trust_in_model(logits, np.where(wrong, other, true)) for other in (1, 1 - true)]
+        >>> labels = [np.where(wrong, other, true) for other in (1, 1 - true)]
+        >>> [trust_in_model(Groups(logits, given)) for given in labels]
         [0.75, 0.0]
     """
-    chosen, predicted = find_anchors(logits)
-    classes = logits.shape[1]
-    mistakes = _one_sided(count_pairs(predicted[chosen], given[chosen], classes), 1.0)
-    leaning = _one_sided(count_pairs(predicted, given, classes), 2.0)
+    mistakes = _one_sided(count_anchors(samples), 1.0)
+    leaning = _one_sided(count_pairs(samples.predicted, samples.given, samples.classes), 2.0)
     trust = np.clip((mistakes - 0.2) / 0.1, 0, 1) * np.clip((0.6 - leaning) / 0.2, 0, 1)
     return 0.75 * float(trust)
 
@@ -183,12 +172,10 @@ _MOST_SHARED = 1 / 3
 class into a similar one looks like shared doubts and is none."""
 
 
-def share_of_doubts(
-    logits: NDArray[np.float32], given: NDArray[np.int64], score: NDArray[np.float32]
-) -> float:
+def share_of_doubts(samples: Groups, score: NDArray[np.float32]) -> float:
     """Which share of its doubts a network has in common with whoever wrote the labels.
 
-    It is between 0 and a third. `logits`, `(N, C)`, are of networks that have not seen the labels,
+    It is between 0 and a third. The samples' logits are of networks that have not seen the labels;
     `score` is the probability that each label is wrong if all doubts are the network's own.
 
     Example:
@@ -196,32 +183,29 @@ def share_of_doubts(
         >>> logits = generator.normal(0, 3, (9000, 10)).astype(np.float32)
         >>> first, second = np.argsort(-logits, axis=1)[:, :2].T
         >>> wrong = np.ones(9000, np.float32)
-        >>> share_of_doubts(logits, (first + generator.integers(1, 10, 9000)) % 10, wrong) < 0.03
-        True
-        >>> share_of_doubts(logits, second, wrong).__round__(2)
-        0.33
+        >>> any_other = (first + generator.integers(1, 10, 9000)) % 10
+        >>> [round(share_of_doubts(Groups(logits, each), wrong), 2) for each in (any_other, second)]
+        [0.0, 0.33]
     """
-    classes = logits.shape[1]
-    if classes < 3:  # where every mistake is the second choice
+    if samples.classes < 3:  # where every mistake is the second choice
         return 0.0
-    rest, first = shift(logits), logits.argmax(axis=1)
-    differing = surest(first, margins(rest), _SUREST) & (given != first)
-    rest[np.arange(len(rest)), first] = -np.inf
-    second = rest.argmax(axis=1)
+    differing = surest(samples, _SUREST) & (samples.given != samples.predicted)
     weight = score[differing].astype(np.float64)
     if not weight.sum() > 0:
         return 0.0
-    hits = float(weight[given[differing] == second[differing]].sum() / weight.sum())
-    chance = 1 / (classes - 1)
+    rest = samples.logits[differing]
+    rest[np.arange(len(rest)), samples.predicted[differing]] = -np.inf
+    second = rest.argmax(axis=1)
+    hits = float(weight[samples.given[differing] == second].sum() / weight.sum())
+    chance = 1 / (samples.classes - 1)
     return min(max((hits - chance) / (1 - chance), 0.0), _MOST_SHARED)
 
 
-def surest(
-    predicted: NDArray[np.int64], margin: NDArray[np.floating], share: float | NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def surest(samples: Groups, share: float | NDArray[np.float64]) -> NDArray[np.bool_]:
     """Of each predicted class, the share of samples with the largest margins, and at least one."""
+    predicted = samples.predicted
     chosen = np.zeros(len(predicted), dtype=np.bool_)
-    order = np.lexsort((-margin, predicted))
+    order = np.lexsort((samples.order, -samples.margin, predicted))
     sizes = np.bincount(predicted, minlength=np.size(share))
     rank = np.arange(len(predicted)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     chosen[order[rank < np.repeat(np.ceil(share * sizes), sizes)]] = True

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.anchors import read_word
 from labelproof.audit.noise_model import NoiseModel, count_pairs
-from labelproof.audit.predictions import Table
+from labelproof.audit.predictions import CACHED, Table, read_parts
 from labelproof.intervals import wilson_interval
 
 DOUBTFUL = 0.5
@@ -90,7 +90,7 @@ class Findings:
     @functools.cached_property
     def order(self) -> NDArray[np.int64]:
         """All samples, the most suspicious first."""
-        return np.argsort(-self.score, kind="stable")
+        return _sort(-self.score)
 
     @property
     def labelled(self) -> list[int]:
@@ -136,14 +136,15 @@ class Estimate:
 
 
 _APART = 1e-4
-_CHUNK = 1 << 19
-"""Numbers that are worked on at a time: they stay in the cache of one core."""
+_WEIGHED = 0.1
+"""The score from which on the most probable other class is looked for by Bayes' rule."""
 
 
 class Suspicion(NamedTuple):
     """What the noise model and the network think of each label.
 
-    `score` is as in `Findings`; `other` is the most probable class besides the label; `unlike` is
+    `score` is as in `Findings`; `other` is the most probable class besides the label, by the
+    network alone where the label is hardly in doubt; `unlike` is
     the mean of the label's margin and of the log odds against it, by the network alone;
     `confusion` is how often each class is predicted (row) for each label (column); `likeliest` and
     `probability` are as in `Findings`.
@@ -182,39 +183,54 @@ def suspect(
     other = np.empty(size, np.int64)
     likeliest = np.empty((size, min(classes, LIKELIEST)), np.int32)
     probability = np.empty(likeliest.shape, np.float32)
-    predicted = np.empty(size, np.int64)
     columns = torch.from_numpy(np.ascontiguousarray(model.transition.T, np.float32))
-    rows = max(_CHUNK // classes, 1)
-    for begin in range(0, size, rows):
-        part = slice(begin, begin + rows)
-        word = torch.from_numpy(np.array(logits[part], dtype=np.float32))
-        labels = torch.from_numpy(given[part])
-        predicted[part] = word.numpy().argmax(axis=1)
-        first = torch.from_numpy(predicted[part])[:, None]
+    ones, weights = torch.ones(classes, 1), torch.empty(min(CACHED // classes + 1, size), classes)
+    for part, numbers in read_parts(logits, CACHED):
+        word, labels = torch.from_numpy(numbers), torch.from_numpy(given[part])[:, None]
+        first = _largest(word)
         # First, so that no logit is too large a number once it is divided.
         word.sub_(word.gather(1, first)).div_(model.temperature)
-        own = word.gather(1, labels[:, None])
-        rest = word.exp_().scatter_(1, labels[:, None], 0.0)
-        both = (rest.amax(dim=1) * rest.sum(dim=1)).clamp_(min=1e-30)
-        unlike[part] = (both.log_() / 2 - own[:, 0]).numpy()
-        word.scatter_(1, labels[:, None], own.exp())
-        left, whole = word.numpy().copy(), word.sum(dim=1).numpy()
-        for rank in range(likeliest.shape[1]):  # twice as fast as torch.topk
-            likeliest[part, rank] = best = left.argmax(axis=1)
-            probability[part, rank] = left[np.arange(len(left)), best] / whole
-            left[np.arange(len(left)), best] = -1
+        unlikely = -word.gather(1, labels)
+        best, odds = _likeliest(word.exp_(), first, likeliest.shape[1])
+        own = word.gather(1, labels)
+        rest = word.scatter_(1, labels, 0.0) @ ones  # less exact as a difference
+        highest = torch.where(first == labels, odds[:, 1:2], odds[:, :1])
+        unlike[part] = (unlikely + (highest * rest).clamp_(min=1e-30).log_() / 2)[:, 0]
+        word.scatter_(1, labels, own)
+        likeliest[part], probability[part] = best, odds / (rest + own)
         if model.reading is not None:
-            word /= word.sum(dim=1, keepdim=True)
-            word = torch.from_numpy(read_word(word.numpy(), model.reading))
-        joint = word.mul_(columns[labels])
+            word = torch.from_numpy(read_word(word.div_(rest + own).numpy(), model.reading))
+        joint = word.mul_(torch.index_select(columns, 0, labels[:, 0], out=weights[: len(word)]))
         # A label that no class can have by the matrix is wrong, whatever the true one is.
-        joint.mul_((1 - shared) / joint.sum(dim=1, keepdim=True).clamp_(min=1e-30))
+        total = (joint @ ones).clamp_(min=1e-30).div_(1 - shared)
         if shared:
-            joint.scatter_add_(1, first, torch.full_like(own, shared))
-        score[part] = (1 - joint.gather(1, labels[:, None])[:, 0]).clamp_(0, 1).numpy()
-        other[part] = joint.scatter_(1, labels[:, None], -1.0).numpy().argmax(axis=1)
-    counts = count_pairs(predicted, given, classes)
+            joint.scatter_add_(1, first, shared * total)
+        score[part] = (1 - joint.gather(1, labels) / total).clamp_(0, 1)[:, 0]
+        other[part] = torch.where(first == labels, best[:, 1:2], first)[:, 0]
+        doubted = np.flatnonzero(score[part] > _WEIGHED)
+        weighed = joint.scatter_(1, labels, -1.0).numpy()[doubted]
+        other[part][doubted] = weighed.argmax(axis=1)
+    counts = count_pairs(likeliest[:, 0].astype(np.int64), given, classes)
     return Suspicion(score, other, unlike, counts, likeliest, probability)
+
+
+def _largest(numbers: torch.Tensor) -> torch.Tensor:
+    """Where each row is largest, `(N, 1)`: three times as fast as by torch."""
+    return torch.from_numpy(numbers.numpy().argmax(axis=1))[:, None]
+
+
+def _likeliest(
+    odds: torch.Tensor, first: torch.Tensor, wanted: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where each row is largest, and how large; `torch.topk` takes four times as long."""
+    places, found = [first], [odds.gather(1, first)]
+    while len(places) < wanted:
+        odds.scatter_(1, places[-1], -1.0)
+        places.append(_largest(odds))
+        found.append(odds.gather(1, places[-1]))
+    best, values = torch.cat(places, dim=1), torch.cat(found, dim=1)
+    odds.scatter_(1, best, values)
+    return best, values
 
 
 def reorder(found: Suspicion, trust: float) -> Suspicion:
@@ -228,5 +244,12 @@ def reorder(found: Suspicion, trust: float) -> Suspicion:
     ranked = np.empty_like(found.score)
     # Pulled apart, since equal scores would lose their order.
     apart = np.linspace(0, _APART, len(ranked), dtype=np.float32)
-    ranked[np.argsort(mean, kind="stable")] = (1 - _APART) * np.sort(found.score) + apart
+    ranked[_sort(mean)] = (1 - _APART) * np.sort(found.score) + apart
     return found._replace(score=ranked)
+
+
+def _sort(numbers: NDArray[np.floating]) -> NDArray[np.int64]:
+    """A stable `argsort` of numbers in float32, five times as fast: of each with its place."""
+    bits = np.asarray(numbers, np.float32).view(np.int32).astype(np.int64)
+    rising = np.where(bits < 0, -(1 << 31) - bits, bits)  # of negative numbers the bits fall
+    return np.sort((rising << 32) + np.arange(len(bits))) & ((1 << 32) - 1)

@@ -24,11 +24,10 @@ from labelproof.audit.folder import Audit
 from labelproof.audit.least_squares import LeastSquares, fit_least_squares, rate_at
 from labelproof.audit.neighbours import copies_of, features_of, find_neighbours
 from labelproof.audit.noise_model import (
+    Groups,
     NoiseModel,
     as_transition,
-    fit_noise_model,
     search_temperature,
-    shift,
     warmest,
 )
 from labelproof.audit.predictions import (
@@ -37,6 +36,7 @@ from labelproof.audit.predictions import (
     admit_logits,
     match_predictions,
     name_samples,
+    read_part,
 )
 from labelproof.audit.samples import mark_rows, read_cells
 from labelproof.data.dataset import Dataset
@@ -45,6 +45,8 @@ from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
 
 _FITTED = 30_000
 """Samples that the noise is estimated from, drawn from all where there are more."""
+_PIECES = 16
+"""Parts of a file of which those are read, one after another, so that it is never in memory."""
 _PRODUCTS = 4e9
 """Products of two probabilities that least squares may take, at most; of 5,000 samples or more."""
 _PER_ENTRY = 5
@@ -193,24 +195,28 @@ def audit_logits(
     table, codes = admit_logits(logits, given)
     size, generator = table.shape[0], np.random.default_rng(seed)
     chosen = np.sort(generator.choice(size, min(size, _FITTED), replace=False))
-    with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
-        part, labels = np.asarray(table[chosen], np.float32), codes[chosen]
-    shifted = shift(part)
-    start = warmest(shifted, _SURE) if seen else search_temperature(shifted, labels).temperature
-    few = slice(None, None, -(-len(part) // max(int(_PRODUCTS / table.shape[1] ** 2), 5_000)))
-    squares = fit_least_squares(part[few], labels[few], start, fixed=seen)
+    pieces = [read_part(table, rows) for rows in np.array_split(chosen, _PIECES)]
+    samples = Groups(np.concatenate(pieces), codes[chosen])
+    start = warmest(samples.logits, _SURE) if seen else search_temperature(samples).temperature
+    few = samples.some(max(int(_PRODUCTS / samples.classes**2), 5_000))
+    squares = fit_least_squares(few, start, fixed=seen)
     temperature, prior = start, squares.prior
     # With few samples for each entry the likelihood favours temperatures that are too low.
-    if len(part) < _PER_ENTRY * table.shape[1] ** 2:
+    if len(chosen) < _PER_ENTRY * samples.classes**2:
         away, middle = NORMAL_95 * squares.temperature_error, math.log(squares.temperature)
         temperature = math.exp(min(max(math.log(start), middle - away), middle + away))
-    plain = fit_noise_model(part, labels, temperature=temperature, prior=prior)
-    model = plain if seen else read_through(part, labels, plain)
-    # By the plain model: noise that the network has learned would pass for shared doubts as well.
-    shared = 0.0 if seen else share_of_doubts(part, labels, suspect(part, labels, plain).score)
-    suspicion = suspect(table, codes, model, shared=shared)
+    plain = samples.fit(temperature, prior=prior)
+    model, shared, hidden, trust = plain, 0.0, 0.0, 1.0
     if not seen:  # what a network has learned by heart it is sure of, right or wrong
-        suspicion = reorder(suspicion, trust_in_model(part, labels))
+        model = read_through(samples, plain)
+        # By the plain model: noise that the network has learned would pass for shared doubts.
+        score = suspect(samples.logits, samples.given, plain).score
+        shared, trust = share_of_doubts(samples, score), trust_in_model(samples)
+        hidden = _hidden(samples, plain)
+    del samples, few
+    suspicion = suspect(table, codes, model, shared=shared)
+    if not seen:
+        suspicion = reorder(suspicion, trust)
     agreed = int(np.trace(suspicion.confusion))
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
     transition = as_transition(joint, size, prior)
@@ -224,7 +230,7 @@ def audit_logits(
             1 - agreed / size,
             shared,
             NORMAL_95 * squares.rate_error,
-            hidden=0.0 if seen else _hidden(part, labels, plain),
+            hidden=hidden,
             others=(squares.rate, *([] if model.reading is None else [plain.noise_rate])),
         ),
         transition=transition,
@@ -239,10 +245,10 @@ def audit_logits(
     )
 
 
-def _hidden(part: NDArray[np.float32], labels: NDArray[np.int64], model: NoiseModel) -> float:
+def _hidden(samples: Groups, model: NoiseModel) -> float:
     """What the share of wrong labels would be if the surest samples were beyond doubt."""
-    read = read_through(part, labels, model, by_chance=_COULD_BE).noise_rate
-    return max(rate_at(part, labels, min(anchor_temperature(part), model.temperature)), read)
+    read = read_through(samples, model, by_chance=_COULD_BE).noise_rate
+    return max(rate_at(samples, min(anchor_temperature(samples), model.temperature)), read)
 
 
 def _rate(

@@ -24,14 +24,17 @@ Reference:
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.anchors import margins, surest
-from labelproof.audit.noise_model import COOLEST, HOTTEST, prior_weight, shift, softmax
+from labelproof.audit.anchors import surest
+from labelproof.audit.noise_model import COOLEST, HOTTEST, Groups, prior_weight, softmax
+from labelproof.audit.predictions import CACHED
 from labelproof.intervals import NORMAL_95
 from labelproof.noise.matrices import symmetric_matrix
 
@@ -71,13 +74,7 @@ class LeastSquares(NamedTuple):
     prior: NDArray[np.float64]
 
 
-def fit_least_squares(
-    logits: NDArray[np.float32],
-    given: NDArray[np.int64],
-    temperature: float,
-    *,
-    fixed: bool = False,
-) -> LeastSquares:
+def fit_least_squares(samples: Groups, temperature: float, *, fixed: bool = False) -> LeastSquares:
     """Fit the matrix, and unless it is fixed the temperature, starting from one nearby.
 
     Example:
@@ -85,43 +82,47 @@ def fit_least_squares(
         >>> true = generator.integers(3, size=3000)
         >>> logits = (3 * np.eye(3)[true] + generator.normal(size=(3000, 3))).astype(np.float32)
         >>> given = np.where(generator.random(3000) < 0.3, (true + 1) % 3, true)
-        >>> found = fit_least_squares(logits, given, 1.0)
+        >>> found = fit_least_squares(Groups(logits, given), 1.0)
         >>> f"{found.rate:.2f}, give or take {found.rate_error:.2f}"
         '0.30, give or take 0.01'
     """
-    shifted, size = shift(logits), len(given)
     lowest, highest = math.log(COOLEST), math.log(HOTTEST)
     logarithm = math.log(temperature)
-    at = _Point(shifted, given, logarithm, fixed=fixed)
+    at = _Point(samples, logarithm, fixed=fixed)
     for _ in range(_STEPS):
         if abs(at.step) <= _CLOSE * at.error:
             break
         logarithm += min(max(at.step, -_LONGEST), _LONGEST)
         logarithm = min(max(logarithm, lowest), highest)
-        at = _Point(shifted, given, logarithm)
+        at = _Point(samples, logarithm)
     word, transition, influence = at.word, at.transition, at.influence
-    along = at.following @ transition
-    by_labels = (at.leverage**2).T @ at.residual**2
-    chance = by_labels + along**2 * float(influence @ influence)
-    chance -= 2 * along * (at.leverage.T @ (at.residual * influence[:, None]))
-    chance = np.maximum(chance, 0.0)
     shares, right = word.mean(axis=0, dtype=np.float64), np.diag(transition)
-    moved = shares @ np.diag(along) - at.slope @ right
-    each = (at.leverage * at.residual) @ shares
-    rate_by_labels = float(each @ each)
-    each += (word @ right - shares @ right) / size - influence * moved
-    confident = surest(shifted.argmax(axis=1), margins(shifted), _CONFIDENT)
-    inverse, other = _solve(word[confident], given[confident])
-    leverage = word[confident] @ inverse.astype(np.float32)
-    residual = at.residual[confident]
-    by_chance = np.maximum((leverage**2).T @ residual**2 - by_labels, 0.0)
+    confident = surest(samples, _CONFIDENT)
+    inverse, other = _solve(word[confident], samples.given[confident])
+    by_labels, by_temperature, by_confident = np.zeros((3, *transition.shape))
+    each, rate_by_confident = np.empty(len(word)), 0.0
+    for rows in _parts(samples):
+        leverage, residual = word[rows] @ at.inverse.astype(np.float32), at.residual(rows)
+        by_labels += (leverage**2).T @ residual**2
+        by_temperature += leverage.T @ (residual * influence[rows, None])
+        each[rows] = (leverage * residual) @ shares
+        leverage = word[rows][confident[rows]] @ inverse.astype(np.float32)
+        residual = residual[confident[rows]]
+        by_confident += (leverage**2).T @ residual**2
+        rate_by_confident += np.square((leverage * residual) @ shares).sum()
+    along = at.following @ transition
+    chance = by_labels + along**2 * float(influence @ influence) - 2 * along * by_temperature
+    chance = np.maximum(chance, 0.0)
+    by_chance = np.maximum(by_confident - by_labels, 0.0)
     misfit = _beyond(difference := other - transition, by_chance)
     # One entry says little about its misfit: none fits better than all do, on or off the diagonal.
     for chosen in (same := np.eye(len(misfit), dtype=np.bool_), ~same):
         mean = (difference**2 - by_chance)[chosen].mean()
         misfit[chosen] = np.maximum(misfit[chosen], max(mean, 0.0))
-    by_chance = np.maximum(np.square((leverage * residual) @ shares).sum() - rate_by_labels, 0.0)
+    by_chance = np.maximum(rate_by_confident - each @ each, 0.0)
     rate_misfit = _beyond(shares @ (np.diag(other) - right), by_chance)
+    moved = shares @ np.diag(along) - at.slope @ right
+    each += (word @ right - shares @ right) / len(word) - influence * moved
     rate, worth = 1 - float(shares @ right), 1 / np.diag(at.inverse)
     return LeastSquares(
         transition,
@@ -141,14 +142,18 @@ def _beyond(difference: NDArray[np.float64], by_chance: NDArray[np.float64]) -> 
     return np.where(squares > NORMAL_95**2 * by_chance, squares - by_chance, 0.0)
 
 
+def _parts(samples: Groups) -> Iterator[slice]:
+    """Rows that stay in the cache while they are worked on."""
+    size, step = len(samples.given), max(CACHED // samples.classes, 1)
+    return (slice(begin, min(begin + step, size)) for begin in range(0, size, step))
+
+
 class _Point:
     """The fit at one temperature, and a Newton step to a better one.
 
     Attributes:
         word: The probabilities at the temperature, `(N, C)`.
         inverse: Of the normal equations, `(C, C)`.
-        leverage: `word @ inverse`.
-        residual: By the matrix of all other samples, `(N, C)`.
         slope: The mean derivative of the probabilities by the logarithm of the temperature, `(C)`.
         following: What the matrix is multiplied by for its derivative, `(C, C)`, but for its sign.
         influence: How far each sample moves the logarithm, `(N)`.
@@ -156,50 +161,65 @@ class _Point:
         step: To the best logarithm, if the squares were quadratic.
     """
 
-    def __init__(
-        self,
-        shifted: NDArray[np.float32],
-        given: NDArray[np.int64],
-        logarithm: float,
-        *,
-        fixed: bool = False,
-    ):
-        size = len(given)
-        scaled = np.asarray(shifted / math.exp(logarithm), np.float32)
-        self.word = word = softmax(scaled)
-        self.inverse, self.transition = _solve(word, given)
-        matrix = self.transition.astype(np.float32)
-        residual = -(word @ matrix)
-        residual[np.arange(size), given] += 1
-        self.leverage = word @ self.inverse.astype(np.float32)
-        slope = word * (_inner(word, scaled)[:, None] - scaled)
-        self.slope = slope.mean(axis=0, dtype=np.float64)
-        self.following = self.leverage.T @ slope
-        slope -= word @ self.following  # what is left of it when the matrix follows
-        direction = slope @ matrix
-        larger = 1 / np.maximum(1 - _inner(self.leverage, word), _LEAST_LEFT)
-        self.residual = residual * larger[:, None]
-        squares = _inner(residual, residual)
+    def __init__(self, samples: Groups, logarithm: float, *, fixed: bool = False):
+        temperature, size = math.exp(logarithm), len(samples.given)
+        self.given, self.word = samples.given, np.empty_like(samples.logits)
+        slopes = np.empty_like(self.word)
+        crossed = np.zeros((samples.classes, samples.classes))
+        for rows in _parts(samples):
+            logits, slope = samples.logits[rows], slopes[rows]
+            word = softmax(logits, temperature, out=self.word[rows])
+            np.subtract(_inner(word, logits)[:, None], logits, out=slope)
+            slope *= word
+            slope /= np.float32(temperature)
+            crossed += word.T @ slope
+        self.slope = slopes.mean(axis=0, dtype=np.float64)
+        self.inverse, self.transition = _solve(self.word, self.given)
+        self.following = self.inverse @ crossed
+        self._matrix = matrix = self.transition.astype(np.float32)
+        inverse, following = self.inverse.astype(np.float32), self.following.astype(np.float32)
+        own, squares, told, bent = np.empty((4, size), np.float32)
+        length, spread = 0.0, np.zeros_like(crossed)
+        for rows in _parts(samples):
+            word, slope, residual = self.word[rows], slopes[rows], self._plain_residual(rows)
+            leverage = word @ inverse
+            slope -= word @ following  # what is left of it when the matrix follows
+            direction = slope @ matrix
+            length += float(np.vdot(direction, direction))
+            spread += slope.T @ slope
+            own[rows], squares[rows] = _inner(leverage, word), _inner(residual, residual)
+            told[rows], bent[rows] = _inner(direction, residual), _inner(slope, leverage)
+        self._larger = larger = 1 / np.maximum(1 - own, _LEAST_LEFT)
         precision = 2 * size / max(float(squares.sum()), 1e-9)
         held = prior_weight(size)
         # Errors of the matrix make the direction longer, by chance.
-        length = float(_inner(direction, direction).sum())
-        by_chance = float((self.inverse * (slope.T @ slope)).sum() * (squares * larger**2).mean())
+        by_chance = float((self.inverse * spread).sum() * (squares * larger**2).mean())
         curvature = precision * max(length - by_chance, length / 2) + held + 1e-9
-        told = precision / curvature * _inner(direction, residual)
-        own = precision / curvature * _inner(slope, self.leverage) * squares * larger
+        told *= precision / curvature
+        bent *= precision / curvature * squares * larger
         influence = told * larger
         self.influence = np.zeros_like(influence) if fixed else influence
         # A temperature that does not matter is known by its prior alone.
         self.error = math.sqrt(float(influence @ influence) + max(held, 1e-9) / curvature**2)
-        step = float((told - own).sum()) - held * logarithm / curvature
+        step = float((told - bent).sum()) - held * logarithm / curvature
         self.step = 0.0 if fixed else step
 
+    def _plain_residual(self, rows: slice) -> NDArray[np.float32]:
+        residual = -(self.word[rows] @ self._matrix)
+        residual[np.arange(len(residual)), self.given[rows]] += 1
+        return residual
 
-def rate_at(logits: NDArray[np.float32], given: NDArray[np.int64], temperature: float) -> float:
+    def residual(self, rows: slice) -> NDArray[np.float32]:
+        """By the matrix of all other samples."""
+        residual = self._plain_residual(rows)
+        residual *= self._larger[rows, None]
+        return residual
+
+
+def rate_at(samples: Groups, temperature: float) -> float:
     """The share of wrong labels by least squares at a temperature."""
-    word = softmax(shift(logits) / temperature)
-    return 1 - float(word.mean(axis=0) @ np.diag(_solve(word, given)[1]))
+    word = softmax(samples.logits, temperature)
+    return 1 - float(word.mean(axis=0) @ np.diag(_solve(word, samples.given)[1]))
 
 
 def _inner(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -209,11 +229,12 @@ def _inner(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[n
 def _solve(
     word: NDArray[np.float32], given: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The inverse of the normal equations, and the matrix."""
+    """The inverse of the normal equations, and the matrix; labels are rising."""
     same = _RIDGE * np.eye(word.shape[1])
     products = np.zeros_like(same)
-    for label in np.unique(given).tolist():
-        products[:, label] = word[given == label].sum(axis=0, dtype=np.float64)
+    ends = np.cumsum(np.bincount(given, minlength=len(same)))
+    for label, (begin, end) in enumerate(itertools.pairwise([0, *ends.tolist()])):
+        products[:, label] = word[begin:end].sum(axis=0, dtype=np.float64)
     inverse = np.linalg.inv((word.T @ word).astype(np.float64) + same)
     return inverse, inverse @ (products + same)
 

@@ -22,15 +22,15 @@ Reference:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.audit.predictions import admit_logits
+from labelproof.audit.predictions import admit_logits, read_part
 from labelproof.noise.matrices import symmetric_matrix
 from labelproof.ranges import within
 
@@ -106,35 +106,37 @@ def fit_noise_model(
         True
     """
     table, labels = admit_logits(logits, given)
-    with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
-        shifted = shift(np.asarray(table[:], np.float32))
-    groups = Groups(shifted, labels)
+    groups = Groups(read_part(table, slice(None)), labels)
     if temperature is not None:
         # In float32, in which logits are divided, a smaller one would be 0.
-        return groups.fit(within("temperature", temperature, 1e-37), steps=_STEPS, prior=prior)
-    best = search_temperature(shifted, labels)
-    return groups.fit(best.temperature, start=best.transition, steps=_STEPS, prior=prior)
+        return groups.fit(within("temperature", temperature, 1e-37), prior=prior)
+    best = search_temperature(groups)
+    return groups.fit(best.temperature, start=best.transition, prior=prior)
 
 
-def search_temperature(shifted: NDArray[np.float32], given: NDArray[np.int64]) -> NoiseModel:
+def search_temperature(samples: Groups) -> NoiseModel:
     """A fit to some samples at the most probable temperature: probes far apart, then closer."""
-    samples, step = len(given), max(-(-len(given) // _SEARCHED), 1)
-    groups, fits = Groups(shifted[::step], given[::step]), dict[float, NoiseModel]()
+    groups, fits = samples.some(_SEARCHED), dict[float, NoiseModel]()
 
-    def improbable(logarithm: float) -> float:
-        near = min(fits, key=lambda tried: abs(tried - logarithm), default=None)
-        start = None if near is None else fits[near].transition
-        fits[logarithm] = groups.fit(math.exp(logarithm), start=start, steps=_STEPS // 3)
-        return -log_posterior(fits[logarithm], samples)
-
-    # Not above: every command would wait half a second for it.
-    from scipy.optimize import minimize_scalar
+    def probable(logarithm: float) -> float:
+        logarithm = round(logarithm, 6)  # the golden section comes back to it, but for rounding
+        if logarithm not in fits:
+            near = min(fits, key=lambda tried: abs(tried - logarithm), default=None)
+            start = None if near is None else fits[near].transition
+            fits[logarithm] = groups.fit(math.exp(logarithm), start=start, steps=_STEPS // 3)
+        return log_posterior(fits[logarithm], len(samples.given))
 
     probes = np.linspace(math.log(COOLEST), math.log(HOTTEST), _PROBES).tolist()
-    peak = int(np.argmin([improbable(probe) for probe in probes]))
-    around = probes[max(peak - 1, 0)], probes[min(peak + 1, _PROBES - 1)]
-    minimize_scalar(improbable, bounds=around, method="bounded", options={"xatol": _CLOSE})
-    return max(fits.values(), key=lambda fit: log_posterior(fit, samples))
+    peak = int(np.argmax([probable(probe) for probe in probes]))
+    low, high = probes[max(peak - 1, 0)], probes[min(peak + 1, _PROBES - 1)]
+    # By golden section: to import an optimiser takes longer than the whole search.
+    while high - low > 2 * _CLOSE:
+        inner = (math.sqrt(5) - 1) / 2 * (high - low)
+        if probable(high - inner) > probable(low + inner):
+            high = low + inner
+        else:
+            low = high - inner
+    return fits[max(fits, key=probable)]
 
 
 def log_posterior(fit: NoiseModel, samples: int) -> float:
@@ -153,11 +155,11 @@ def prior_weight(samples: int) -> float:
 
 def warmest(shifted: NDArray[np.float32], wanted: float) -> float:
     """The highest temperature at which the largest probability is so large, on average."""
-    exact = shifted.astype(np.float64)
     low, high = COOLEST, HOTTEST
     for _ in range(30):
         middle = float(np.sqrt(low * high))
-        sureness = float(np.mean(1 / np.exp(exact / middle).sum(axis=1)))
+        odds = shifted / np.float32(middle)
+        sureness = float(np.mean(1 / np.exp(odds, out=odds).sum(axis=1), dtype=np.float64))
         low, high = (middle, high) if sureness >= wanted else (low, middle)
     return low
 
@@ -168,9 +170,12 @@ def shift(logits: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.maximum(logits - logits.max(axis=1, keepdims=True), np.float32(_IMPOSSIBLE))
 
 
-def softmax(shifted: NDArray[Any]) -> NDArray[np.float32]:
+def softmax(
+    shifted: NDArray[np.float32], temperature: float, *, out: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
     """Probabilities by logits from `shift`."""
-    found = np.exp(shifted, dtype=np.float32)
+    found = np.divide(shifted, np.float32(temperature), out=out)
+    np.exp(found, out=found)
     found /= found.sum(axis=1, keepdims=True)
     return found
 
@@ -196,35 +201,60 @@ def count_pairs(
 
 
 class Groups:
-    """Samples sorted by their given label, so that a step of the fit is a few matrix products."""
+    """Samples sorted by their given label, so that a step of the fit is a few matrix products.
+
+    Attributes:
+        logits: `(N, C)`, with 0 for the largest of each sample.
+        given: The labels, `(N)`, rising.
+        order: Where each was before it was sorted: what is chosen among equals by their present
+            order would have more of the first labels.
+        blocks: Where the samples of each label begin and end.
+    """
 
     def __init__(self, logits: NDArray[np.float32], given: NDArray[np.int64]):
+        self.order = np.argsort(given, kind="stable")
+        self.logits, self.given = shift(logits[self.order]), given[self.order]
         self.classes = logits.shape[1]
-        self.logits = logits[np.argsort(given, kind="stable")]
         ends = np.cumsum(np.bincount(given, minlength=self.classes))
         self.blocks = list(itertools.pairwise([0, *ends.tolist()]))
 
-    def probabilities(self, temperature: float) -> NDArray[np.float32]:
-        """The network's word at a temperature, sorted likewise."""
-        return softmax(self.logits / np.float32(temperature))
+    @functools.cached_property
+    def predicted(self) -> NDArray[np.int64]:
+        """The class of each sample's largest logit, `(N)`."""
+        return self.logits.argmax(axis=1)
+
+    @functools.cached_property
+    def margin(self) -> NDArray[np.float32]:
+        """How far each sample's second largest logit is below its largest, `(N)`."""
+        return -np.partition(self.logits, -2, axis=1)[:, -2]
+
+    def some(self, most: int) -> Groups:
+        """So many samples at most, spread over all."""
+        step = -(-len(self.given) // most)
+        if step <= 1:
+            return self
+        some = Groups(self.logits[::step], self.given[::step])
+        some.order = self.order[::step]
+        return some
 
     def fit(
         self,
         temperature: float,
         *,
         start: NDArray[np.float64] | None = None,
-        steps: int,
+        steps: int = _STEPS,
         probabilities: NDArray[np.float32] | None = None,
         prior: NDArray[np.float64] | float = 0.0,
     ) -> NoiseModel:
         """Expectation maximisation at one temperature, from a matrix to start with."""
         if probabilities is None:
-            probabilities = self.probabilities(temperature)
+            probabilities = softmax(self.logits, temperature)
+        blocks = [probabilities[begin:end] for begin, end in self.blocks]
         transition = symmetric_matrix(self.classes, 0.2) if start is None else start
         before = likelihood = -np.inf
         joint = transition / self.classes
         for _ in range(steps):
-            joint, likelihood = self._step(probabilities, transition)
+            joint, likelihood = self._step(blocks, transition)
             transition = as_transition(joint, len(self.logits), prior)
             if likelihood - before < _TOLERANCE:
                 break
@@ -232,18 +262,18 @@ class Groups:
         return NoiseModel(transition, temperature, float(likelihood), joint)
 
     def _step(
-        self, probabilities: NDArray[np.float32], transition: NDArray[np.float64]
+        self, blocks: list[NDArray[np.float32]], transition: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], float]:
         """The share of samples of each true class with each label, and the mean log-likelihood."""
         columns = np.ascontiguousarray(transition.T, np.float32)
-        told = np.empty(len(probabilities), np.float32)
+        told = np.empty(len(self.given), np.float32)
         expected = np.empty_like(columns)
-        for label, (begin, end) in enumerate(self.blocks):
-            np.matmul(probabilities[begin:end], columns[label], out=told[begin:end])
+        for block, column, (begin, end) in zip(blocks, columns, self.blocks, strict=True):
+            np.matmul(block, column, out=told[begin:end])
         np.maximum(told, np.float32(1e-30), out=told)
         share = 1 / told
-        for label, (begin, end) in enumerate(self.blocks):
-            np.matmul(share[begin:end], probabilities[begin:end], out=expected[label])
+        for block, row, (begin, end) in zip(blocks, expected, self.blocks, strict=True):
+            np.matmul(share[begin:end], block, out=row)
         expected *= columns
         likelihood = float(np.log(told, out=told).mean(dtype=np.float64))
         return expected.T.astype(np.float64) / len(told), likelihood

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.arrays import as_words, read_arrays
@@ -21,35 +23,63 @@ from labelproof.training.batches import CHUNK
 from labelproof.training.examples import choose_examples
 from labelproof.training.trained_network import TrainedNetwork
 
-_CHUNK = 1 << 16
+CACHED = 1 << 19
+"""Numbers that are worked on at a time: they stay in the cache of one core."""
 _SUM_TOLERANCE = 0.01
 """How far from 1 a row may sum up: half precision loses as much over a thousand classes."""
 _SMALLEST = 1e-12
 """Smaller probabilities count as this one: a model that says 0 would rule a class out for ever."""
-_LARGEST = float(np.finfo(np.float32).max)
 
 PredictionSource: TypeAlias = ArrayLike | pd.DataFrame | str | os.PathLike[str]
 """An array `(N, C)`, a DataFrame with a column for each class, or the path of a file."""
 
 
-class LogProbabilities:
-    """Probabilities as logits: the logarithm of each part is taken when it is asked for.
+class LogProbabilities(NamedTuple):
+    """Probabilities as logits: `read_part` takes the logarithm of what it reads."""
 
-    >>> LogProbabilities(np.array([[1.0, 0.0]]))[:1].round(1)
-    array([[  0. , -27.6]], dtype=float32)
-    """
+    probabilities: NDArray[np.floating]
 
-    def __init__(self, probabilities: NDArray[np.floating]):
-        self.probabilities = probabilities
-        self.shape = probabilities.shape
-
-    def __getitem__(self, part: Any, /) -> NDArray[np.float32]:
-        chosen = np.maximum(self.probabilities[part], _SMALLEST, dtype=np.float32)
-        return np.log(chosen, out=chosen)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Samples and classes."""
+        return self.probabilities.shape
 
 
 Table: TypeAlias = NDArray[np.floating] | LogProbabilities
 """Numbers for each sample and class, which may be read part by part."""
+
+
+def read_part(
+    table: Table, rows: slice | NDArray[np.int64], out: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """A copy of some rows; of a mapped file nothing else stays in memory.
+
+    >>> read_part(LogProbabilities(np.array([[1.0, 0.0]])), slice(1)).round(1)
+    array([[  0. , -27.6]], dtype=float32)
+    """
+    source = table.probabilities if isinstance(table, LogProbabilities) else table
+    chosen = source[rows]
+    part = np.empty(chosen.shape, np.float32) if out is None else out
+    with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
+        np.copyto(part, chosen, casting="unsafe")
+    # Pages of a file count as memory of the process until they are given back.
+    pages = source.base if isinstance(source, np.memmap) and source.mode == "r" else None
+    if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        pages.madvise(mmap.MADV_DONTNEED)
+    if source is not table:
+        torch.from_numpy(part).clamp_(min=_SMALLEST).log_()
+    return part
+
+
+def read_parts(table: Table, numbers: int) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """All rows, part by part, each of about so many numbers; the next takes the place of one."""
+    samples, classes = table.shape
+    step = max(numbers // classes, 1)
+    # Fresh memory for each part would take as long as the copy itself.
+    part = np.empty((min(step, samples), classes), np.float32)
+    for begin in range(0, samples, step):
+        rows = slice(begin, min(begin + step, samples))
+        yield rows, read_part(table, rows, part[: rows.stop - begin])
 
 
 @dataclass(frozen=True)
@@ -296,29 +326,24 @@ def _admit_array(table: ArrayLike, what: str) -> NDArray[Any]:
     return array
 
 
-def _parts(table: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    for begin in range(0, len(table), _CHUNK):
-        yield begin, np.asarray(table[begin : begin + _CHUNK])
-
-
 def _check_probabilities(table: NDArray[Any]) -> None:
-    decided = True
-    for begin, chunk in _parts(table):
-        wrong = ~((chunk >= 0) & (chunk < np.inf))  # NaN among them
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0].tolist()
-            raise ValueError(
-                f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in row "
-                f"{begin + row}, column {column}; of logits, take the softmax first"
-            )
+    decided, ones = True, np.ones(table.shape[1], np.float32)
+    for rows, chunk in read_parts(table, CACHED):
         with np.errstate(over="ignore"):  # a sum of infinity is refused as any other
-            sums = chunk.sum(axis=1, dtype=np.float32)
-        wrong = np.flatnonzero(np.abs(sums - 1) > _SUM_TOLERANCE)
-        if len(wrong):
+            sums = chunk @ ones
+        wrong = np.flatnonzero(~(np.abs(sums - 1) <= _SUM_TOLERANCE))  # NaN is not less
+        if len(wrong) or not chunk.min() >= 0:
+            outside = np.argwhere(~((chunk >= 0) & (chunk < np.inf)))
+            if len(outside):
+                row, column = outside[0].tolist()
+                raise ValueError(
+                    f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in "
+                    f"row {rows.start + row}, column {column}; of logits, take the softmax first"
+                )
             raise ValueError(
                 f"probabilities: expected rows that sum to 1, got {sums[wrong[0]]:.4g} in row "
-                f"{begin + wrong[0]}; of logits, take the softmax first; divide percentages by "
-                "100; name classes that no label has with class_names (--class-names)"
+                f"{rows.start + wrong[0]}; of logits, take the softmax first; divide percentages "
+                "by 100; name classes that no label has with class_names (--class-names)"
             )
         decided = decided and bool(np.isin(chunk, (0, 1)).all())
     if decided:
@@ -339,14 +364,13 @@ def admit_logits(
         return logits, _check_labels(_admit_labels(given), logits, "logits")
     _refuse_other_index(logits, given, "logits")
     table, labels, _ = _match_columns(_named_or_array(logits), given, None, "logits")
-    for begin, chunk in _parts(table):
-        # The maximum of a row with NaN is NaN, and the comparison refuses it.
-        highest = chunk.max(axis=1).astype(np.float64)
-        wrong = np.flatnonzero(~(np.abs(highest) <= _LARGEST))
+    for rows, chunk in read_parts(table, CACHED):
+        # The maximum of a row with NaN is NaN.
+        wrong = rows.start + np.flatnonzero(~np.isfinite(chunk.max(axis=1)))
         if len(wrong):
             raise ValueError(
                 f"logits: expected numbers, and -inf for some classes at most, got "
-                f"{highest[wrong[0]]:g} in row {begin + wrong[0]}"
+                f"{table[wrong[0]].max():g} in row {wrong[0]}"
             )
     return table, _check_labels(labels, table, "logits")
 
@@ -355,6 +379,8 @@ def _admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
     """Class indices as int64, or class names as text; none may be missing."""
     expected = f"{place}: expected one class index or name per sample, got"
     array = np.asarray(labels)
+    if array.ndim == 1 and array.dtype.kind == "i":
+        return array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iufbUSO":
         raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
     column = pd.Series(as_words(array) if array.dtype.kind in "US" else array).infer_objects()

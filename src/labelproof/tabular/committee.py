@@ -28,7 +28,7 @@ from scipy.special import xlogy
 from threadpoolctl import threadpool_limits
 
 from labelproof.audit.anchors import read_through, read_word
-from labelproof.audit.noise_model import NoiseModel, fit_noise_model
+from labelproof.audit.noise_model import Groups, NoiseModel, fit_noise_model
 from labelproof.tabular.candidates import (
     Boosting,
     Candidate,
@@ -218,7 +218,7 @@ def _keep(
         best = said
         # A classifier may doubt by itself, or have learned the noise. Predictions and labels cannot
         # tell these apart; which soft labels predict held-out labels better can.
-        read = read_through(np.log(mean).astype(np.float32), given, noise)
+        read = read_through(Groups(np.log(mean).astype(np.float32), given), noise)
         for model in [noise] if read.reading is None else [noise, read]:
             posterior = _posterior(mean, examples, model)
             again = _held_out(candidates[0], examples, posterior)[0]
