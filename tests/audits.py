@@ -89,8 +89,4 @@ def make_photos(
             "loss": "gce(q=0.7)",
             "epochs": 3,
         },
-        curves=[
-            {"train_accuracy": [40.0, 60.0, 70.0], "validation_accuracy": [42.0, 61.0, 72.0]},
-            {"train_accuracy": [41.0, 62.0, 73.0], "validation_accuracy": [44.0, 60.0, 71.0]},
-        ],
     )

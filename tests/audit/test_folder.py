@@ -60,7 +60,6 @@ def make_audit(samples: list[str] | None = None, **changes: object) -> Audit:
         findings=findings,
         agreement=Estimate(0.85, 0.8, 0.9),
         method={"predictions": "cross-validation", "folds": 3},
-        curves=[{"validation_accuracy": [40.0, 61.5]}],
         options={"label": None, "labels": "reviewed.csv"},
     )
     return replace(audit, **changes)
@@ -71,7 +70,6 @@ def same(first: Audit, second: Audit) -> None:
     for name in ("name", "data", "kind", "class_names", "agreement", "method", "options"):
         assert getattr(first, name) == getattr(second, name), name
     assert list(first.samples) == list(second.samples)
-    assert [dict(curve) for curve in first.curves] == [dict(curve) for curve in second.curves]
     assert np.array_equal(first.index, second.index)
     assert first.findings.noise_rate == second.findings.noise_rate
     assert first.findings.temperature == second.findings.temperature

@@ -295,7 +295,7 @@ def test_an_image_that_has_vanished_says_so_on_its_card(browser: Browser, tmp_pa
 def test_names_alone_where_there_is_nothing_to_look_at(
     browser: Browser, photos: tuple[Audit, Path], tmp_path: Path
 ) -> None:
-    audit = replace(photos[0], kind="unknown", method={"predictions": "given"}, curves=())
+    audit = replace(photos[0], kind="unknown", method={"predictions": "given"})
     path = write_audit_page(tmp_path / "report.html", audit, Samples(audit, None))
     assert "labelproof fit" not in path.read_text(encoding="utf-8")
     with open_page(browser) as page:

@@ -101,7 +101,6 @@ class CrossValidation:
         """What the networks say about the parts they have not seen, put together."""
         dataset = self.validation.dataset
         logits = np.full((len(dataset.train), dataset.num_classes), np.nan, dtype=np.float32)
-        curves = []
         for job, part in zip(self.jobs, self.validation.parts, strict=True):
             assert job.folder is not None  # noqa: S101
             record = RunFolder(job.folder).record(job.configuration)
@@ -112,9 +111,8 @@ class CrossValidation:
                     "earlier version or other groups; train them anew with --fresh"
                 )
             logits[arrays["held"]] = arrays["held_logits"]
-            curves.append(record.curve)
         index = np.sort(np.concatenate([part.validation for part in self.validation.parts]))
-        return Predictions(logits[index], index, dataset.train.labels[index], curves)
+        return Predictions(logits[index], index, dataset.train.labels[index])
 
     def load(self, configuration: Configuration) -> Examples:
         """What the run of a part learns from, and is asked about."""

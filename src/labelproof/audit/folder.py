@@ -74,7 +74,6 @@ class Audit:
             from a single run, that it predicts.
         method: How predictions were made, as plain values: `predictions` (`"cross-validation"`,
             `"run"` or `"given"`) and, where there are any, `folds`, `network`, `loss`, `epochs`.
-        curves: For each run behind it, its metrics by epoch.
         options: What is needed to read the data again: `label`, `labels`, `data_root`.
         left_out: Names of samples that were left out by a file of labels, and stay out.
         marks: For the rows of a table: by what each is known again, besides its line, `(N)`.
@@ -93,7 +92,6 @@ class Audit:
     findings: Findings
     agreement: Estimate
     method: Mapping[str, Any] = field(default_factory=dict)
-    curves: Sequence[Mapping[str, Sequence[float]]] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: Sequence[str] = ()
     marks: NDArray[np.uint32] | None = None
@@ -201,7 +199,6 @@ class Audit:
             "shared_doubts": findings.shared_doubts,
             "agreement": asdict(self.agreement),
             "predicted": list(findings.predicted),
-            "curves": [dict(curve) for curve in self.curves],
         }
         write_text(folder / AUDIT, json.dumps(values, indent=1) + "\n")
 
@@ -237,7 +234,7 @@ class Audit:
                 probability=arrays.get("probability"),
             )
             return cls(
-                **{name: values[name] for name in (*_PLAIN, "curves", *_OPTIONAL)},
+                **{name: values[name] for name in (*_PLAIN, *_OPTIONAL)},
                 class_names=tuple(values["class_names"]),
                 samples=_unpacked(arrays["samples"]),
                 index=arrays["index"],

@@ -319,7 +319,6 @@ def conclude(
         dataset.class_names,
         index=predictions.index,
         method=method,
-        curves=predictions.curves,
         options=options or {},
     )
 

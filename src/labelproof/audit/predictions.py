@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -90,14 +90,12 @@ class Predictions:
         logits: `(N, C)`, float32.
         index: Each sample's place in the training split, `(N)`, rising.
         given: The labels as they came, `(N)`.
-        curves: For each run behind it, its metrics by epoch.
         unseen: Of a network that was trained on these samples, those that it was not, `(N)`.
     """
 
     logits: NDArray[np.float32]
     index: NDArray[np.int64]
     given: NDArray[np.int64]
-    curves: Sequence[Mapping[str, Sequence[float]]] = ()
     unseen: NDArray[np.bool_] | None = None
 
 
@@ -431,6 +429,5 @@ def predict_trained(
     examples = choose_examples(run.configuration, dataset, human=human)
     index = np.sort(np.concatenate([examples.used, examples.held]))
     logits = np.concatenate([batch.numpy() for batch in run.logits(dataset.train.images, CHUNK)])
-    curves = [run.record.curve] if run.record is not None else []
     unseen = np.isin(index, examples.held)
-    return Predictions(logits[index], index, examples.given[index], curves, unseen)
+    return Predictions(logits[index], index, examples.given[index], unseen)

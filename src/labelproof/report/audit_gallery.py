@@ -60,23 +60,7 @@ class Listed:
 def list_samples(audit: Audit, *, limit_bytes: int) -> Listed:
     """All suspects that fit, and if there are few, the next samples too.
 
-    Args:
-        audit: Whose samples.
-        limit_bytes: Most bytes of their names and numbers.
-
-    Example:
-        >>> import numpy as np
-        >>> from labelproof.audit.findings import Estimate
-        >>> findings = Findings(
-        ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
-        ...     score=np.array([0, 0, 0.2, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),
-        ...     transition=np.eye(2), transition_low=np.eye(2), transition_high=np.eye(2),
-        ...     temperature=1.0)
-        >>> audit = Audit("pets", "pets", "unknown", ("cat", "dog"), ["a", "b", "c", "d"],
-        ...     np.arange(4), findings, Estimate(0.75, 0.3, 0.9))
-        >>> listed = list_samples(audit, limit_bytes=10_000)
-        >>> listed.places.tolist(), listed.suspects
-        ([3, 2, 0, 1], 1)
+    `limit_bytes` is for their names and numbers.
     """
     findings = audit.findings
     suspects = len(findings.suspects)
@@ -106,14 +90,7 @@ def seen_first(findings: Findings, listed: Listed) -> list[int]:
 def look_at(
     samples: Samples, listed: Listed, *, limit_bytes: int, typical: Typical | None = None
 ) -> dict[int, Look]:
-    """Render as many of the listed samples as fit, by their place in the list.
-
-    Args:
-        samples: Where they are seen.
-        listed: The samples of the gallery.
-        typical: Which cells of rows are unusual.
-        limit_bytes: Most bytes of all together, as they stand in the page.
-    """
+    """Render as many of the listed samples as fit into the page, by their place in the list."""
     order = seen_first(samples.audit.findings, listed)
     if samples.kind == "images":
         side = _SIDES[len(order) > _FEW]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings
 from labelproof.audit.folder import Audit
+from labelproof.audit.noise_model import count_pairs
 from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
 
@@ -44,23 +45,10 @@ def confusion_counts(findings: Findings) -> NDArray[np.int64]:
     """How often each label is suggested (row) where another is given (column).
 
     Off the diagonal are suspects; on it, all labels for which none is suggested.
-
-    Example:
-        >>> import numpy as np
-        >>> from labelproof.audit.findings import Estimate
-        >>> findings = Findings(
-        ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
-        ...     score=np.array([0, 0, 0, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),
-        ...     transition=np.eye(2), transition_low=np.eye(2), transition_high=np.eye(2),
-        ...     temperature=1.0)
-        >>> confusion_counts(findings).tolist()
-        [[2, 1], [0, 1]]
     """
-    counts = np.zeros((findings.num_classes,) * 2, dtype=np.int64)
     suspect = findings.score > DOUBTFUL
     suggested = np.where(suspect, findings.suggested, findings.given)
-    np.add.at(counts, (suggested, findings.given), 1)
-    return counts
+    return count_pairs(suggested, findings.given, findings.num_classes).astype(np.int64)
 
 
 def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:

@@ -76,17 +76,7 @@ def align_markdown(rows: Sequence[Sequence[str]]) -> str:
 
 
 def table_latex(table: ResultTable) -> str:
-    r"""As a LaTeX table for the package booktabs.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from labelproof.experiments.records import RecordStore
-        >>> from labelproof.experiments.tables import make_table
-        >>> no_records = RecordStore(Path("nowhere"))
-        >>> empty = make_table(no_records, "sweep-tau", "cifar10")
-        >>> print(table_latex(empty).splitlines()[-4].strip())
-        CE+SR & ours & -- & -- & -- & -- & -- & -- \\
-    """
+    """As a LaTeX table for the package booktabs."""
     body = []
     for method, lines in _rows(table):
         if body:
@@ -130,17 +120,7 @@ def _latex_frame(title: str, columns: str, head: Sequence[str], body: Sequence[s
 
 
 def table_html(table: ResultTable) -> str:
-    """As a self-contained page, with everything escaped.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from labelproof.experiments.records import RecordStore
-        >>> from labelproof.experiments.tables import make_table
-        >>> no_records = RecordStore(Path("nowhere"))
-        >>> empty = make_table(no_records, "sweep-tau", "cifar10")
-        >>> table_html(empty)[:15]
-        '<!doctype html>'
-    """
+    """As a self-contained page, with everything escaped."""
     return render_page(
         "table.html",
         title=f"{DATASETS[table.dataset]}, {TABLES[table.table]}",
@@ -154,17 +134,7 @@ def table_html(table: ResultTable) -> str:
 
 
 def table_csv(table: ResultTable) -> str:
-    """As comma-separated values, a line for each cell; what is not there is left empty.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from labelproof.experiments.records import RecordStore
-        >>> from labelproof.experiments.tables import make_table
-        >>> no_records = RecordStore(Path("nowhere"))
-        >>> empty = make_table(no_records, "symmetric", "mnist")
-        >>> print(table_csv(empty).splitlines()[1])
-        symmetric,mnist,CE,0.0,,,0,99.15,0.05,,,
-    """
+    """As comma-separated values, a line for each cell; what is not there is left empty."""
     rows = [
         [
             *astuple(entry.cell),
