@@ -343,7 +343,7 @@ def _check_probabilities(table: NDArray[Any]) -> None:
                 f"{rows.start + wrong[0]}; of logits, take the softmax first; divide percentages "
                 "by 100; name classes that no label has with class_names (--class-names)"
             )
-        decided = decided and bool(np.isin(chunk, (0, 1)).all())
+        decided = decided and bool(((chunk == 0) | (chunk == 1)).all())
     if decided:
         notice(
             "probabilities: every number is 0 or 1, so these are decisions without a confidence; "

@@ -71,9 +71,7 @@ def write_audit_page(
         limit_bytes: Size limit of the pictures. Further suspects are listed by name.
 
     Example:
-        >>> import numpy as np
-        >>> from labelproof.audit.findings import Estimate
-        >>> from labelproof.audit.findings import Findings
+        >>> from labelproof.audit import Estimate
         >>> findings = Findings(
         ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
         ...     score=np.array([0, 0, 0.2, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),

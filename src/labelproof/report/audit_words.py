@@ -64,7 +64,7 @@ def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
         Pair(
             true,
             given,
-            _scaled(share(findings, true, given), int(sizes[true])),
+            share(findings, true, given, of=int(sizes[true])),
             share(findings, true, given),
             int(counts[true, given]),
         )
@@ -79,17 +79,10 @@ def depths(strength: NDArray[np.float64]) -> list[list[float]]:
     return (_DEEPEST * np.sqrt(np.clip(strength, 0, 1))).round(3).tolist()
 
 
-def share(findings: Findings, true: int, given: int) -> Estimate:
-    """The share of a class that is given a label, with its interval."""
-    return Estimate(
-        float(findings.transition[true, given]),
-        float(findings.transition_low[true, given]),
-        float(findings.transition_high[true, given]),
-    )
-
-
-def _scaled(share: Estimate, size: int) -> Estimate:
-    return Estimate(share.value * size, share.low * size, share.high * size)
+def share(findings: Findings, true: int, given: int, *, of: int = 1) -> Estimate:
+    """The share of a class that is given a label, or how many of its samples, with its interval."""
+    matrices = findings.transition, findings.transition_low, findings.transition_high
+    return Estimate(*(of * float(matrix[true, given]) for matrix in matrices))
 
 
 _MISSED = 0.1
@@ -102,16 +95,11 @@ _LONG = 40
 def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> str:
     """How many labels are wrong, of how many, how sure that is, and how many are flagged.
 
-    Args:
-        findings: What was found.
-        seen: Whether the network was trained on these labels. Then each suspect is a label that it
-            would give another class, and no more is known.
-        agreed: The share of labels that are predicted. Where it is so low that `caution` warns,
-            suspects are not said to be wrong: many of them may be samples that are hard to learn.
+    Where the network has `seen` the labels, a suspect is a label that it would give another class,
+    and no more is known. Where so few are `agreed` with that `caution` warns, suspects are not said
+    to be wrong: many of them may be samples that are hard to learn.
 
     Example:
-        >>> import numpy as np
-        >>> from labelproof.audit.findings import Estimate
         >>> matrix = np.array([[0.9, 0.1], [0.3, 0.7]])
         >>> labels = np.array([0, 0, 1, 1])
         >>> findings = Findings(
@@ -142,12 +130,7 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
 def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
     """The most frequent confusions in words; empty if there are none.
 
-    Args:
-        pairs: The most frequent first.
-        names: A name for each class.
-
     Example:
-        >>> from labelproof.audit.findings import Estimate
         >>> pair = Pair(0, 1, Estimate(120.2, 90, 150), Estimate(0.12, 0.09, 0.15), suspects=118)
         >>> confused_most([pair], ["cat", "dog"])
         'The most frequent confusion: cat labelled dog, about 120.'
@@ -238,10 +221,9 @@ def _never_learned(audit: Audit) -> str:
 
 def hardly_judged(audit: Audit) -> str:
     """The classes with too few samples to judge their labels; or empty."""
-    counts = audit.findings.labelled
     small = [
         f"{readable(name)} ({number:,})"
-        for name, number in zip(audit.class_names, counts, strict=True)
+        for name, number in zip(audit.class_names, audit.findings.labelled, strict=True)
         if 0 < number < FEWEST
     ]
     if not small:
@@ -280,12 +262,7 @@ def limits(audit: Audit) -> str:
 
 
 def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
-    """The next steps: for each, the reason and the command.
-
-    Args:
-        audit: Whose data are to be trained on.
-        folder: Where the audit is kept.
-    """
+    """The next steps for an audit kept in a folder: for each, the reason and the command."""
     review, export = ["labelproof", "review", str(folder)], export_name(audit)
     what = "suspects" if len(audit.findings.suspects) else "most suspicious samples"
     steps = [

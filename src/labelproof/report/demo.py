@@ -28,12 +28,7 @@ class TableRow:
 
 
 def write_demo_page(path: Path, results: Sequence[Result]) -> Path:
-    """Write the page from finished runs: their records, and the first seed's networks.
-
-    Args:
-        path: The file; the page is self-contained.
-        results: At least one.
-    """
+    """Write the page from finished runs: their records, and the first seed's networks."""
     configuration = results[0].record.configuration
     return write_page(
         path,

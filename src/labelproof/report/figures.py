@@ -127,14 +127,7 @@ def draw_panels(
     *,
     limits: tuple[float, float] | None = None,
 ) -> None:
-    """Draw each panel in its place; one without records says so.
-
-    Args:
-        places: As many as panels.
-        panels: What is drawn.
-        styles: Of all lines.
-        limits: Of what is measured, where they are known.
-    """
+    """Draw each panel in its place; one without records says so."""
     for axes, panel in zip(places, panels, strict=True):
         _plot(axes, panel, styles, limits=limits)
         axes.set(title=wrap_to(_width(axes), panel.title, size=11.5))
@@ -181,10 +174,8 @@ _VERSION = re.compile(r"@[0-9a-f]{6}\b")
 def loss_labels(methods: Sequence[str]) -> list[str]:
     """Short names of methods: without arguments that have their defaults, and without versions.
 
-    Methods that would be called the same keep what they differ in.
-
-    Args:
-        methods: Rows of the tables, and losses as records have them.
+    They are rows of the tables, and losses as records have them; those that would be called the
+    same keep what they differ in.
 
     Example:
         >>> loss_labels(["CE+SR", format_loss(parse_loss("gce(q=0.5)+sr(p=0.01)"))])

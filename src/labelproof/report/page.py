@@ -17,13 +17,7 @@ from labelproof.training.files import write_text
 
 
 def write_page(path: Path, template: str, **values: object) -> Path:
-    """Render a template of this package and write it atomically.
-
-    Args:
-        path: The file; the page is self-contained.
-        template: The template's file name.
-        values: What it shows; a name that the template uses and that is not given is an error.
-    """
+    """Render a template of this package and write it atomically; the page is self-contained."""
     write_text(path, render_page(template, **values))
     return path
 

@@ -139,12 +139,7 @@ def house_style() -> Any:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as its file's name says; the same figure gives the same bytes.
-
-    Args:
-        figure: What to write.
-        path: Ends in one of `SUFFIXES`; its folder is made.
-    """
+    """Write a figure as its file's name says; the same figure gives the same bytes."""
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     path.parent.mkdir(parents=True, exist_ok=True)
     with house_style():
@@ -221,13 +216,7 @@ _LINE = 0.2
 def draw_embeddings(
     embeddings: Sequence[Embedding], *, title: str, class_names: Sequence[str]
 ) -> Figure:
-    """Draw embeddings, a row for each method and a column for each noise.
-
-    Args:
-        embeddings: At least one; of the same method and noise, the first.
-        title: Above all.
-        class_names: Of the dataset.
-    """
+    """Draw embeddings, a row for each method and a column for each noise."""
     by_place = {(one.method, one.noise): one for one in reversed(embeddings)}
     methods = list(dict.fromkeys(one.method for one in embeddings))
     noises = list(dict.fromkeys(one.noise for one in embeddings))

@@ -25,14 +25,8 @@ def plain_choice(
     Choosing the suggested class from the list means accepting the suggestion, and choosing the
     given one means keeping it, whichever key was pressed.
 
-    Args:
-        choice: One of `CHOICES`.
-        given: The label as it came.
-        suggested: The class that was suggested instead.
-        label: The class that was chosen, for `"another"`.
-
-    Returns:
-        The choice, and the label; `None` for one that is left open.
+    `label` is the class that was chosen, for `"another"`; the one returned is `None` where it is
+    left open.
 
     Example:
         >>> plain_choice("accept", given="cat", suggested="dog")

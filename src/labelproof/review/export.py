@@ -29,31 +29,12 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
         CSV with the columns `sample`, `given`, `label` and `decision`.
 
     Example:
-        >>> from labelproof.audit.findings import Estimate
-        >>> from labelproof.audit.findings import Findings
-        >>> import numpy as np
-        >>> share = Estimate(0.5, 0.0, 1.0)
-        >>> findings = Findings(
-        ...     given=np.array([0, 0]),
-        ...     suggested=np.array([1, 0]),
-        ...     score=np.array([0.9, 0.1], np.float32),
-        ...     noise_rate=share,
-        ...     transition=np.eye(2),
-        ...     transition_low=np.eye(2),
-        ...     transition_high=np.eye(2),
-        ...     temperature=1.0,
-        ... )
-        >>> names = ["1.jpg", "2.jpg"]
-        >>> audit = Audit(
-        ...     "pets", "pets", "unknown", ("cat", "dog"), names, np.arange(2), findings, share
-        ... )
+        >>> from labelproof.audit import audit_given
+        >>> audit = audit_given([[0.1, 0.9], [0.8, 0.2], [0.1, 0.9]], ["cat", "cat", "dog"])
         >>> with Decisions(getfixture("tmp_path") / "review.sqlite") as decisions:
-        ...     _ = decisions.decide("1.jpg", "cat", "accept", "dog")
-        ...     print(export_csv(audit, decisions))
-        sample,given,label,decision
-        1.jpg,cat,dog,accept
-        2.jpg,cat,cat,
-        <BLANKLINE>
+        ...     _ = decisions.decide("0", "cat", "accept", "dog")
+        ...     print(export_csv(audit, decisions).splitlines()[:3])
+        ['sample,given,label,decision', '0,cat,dog,accept', '1,cat,cat,']
     """
     review = Review(audit, decisions)
     classes = [readable(name) for name in audit.class_names]
@@ -63,14 +44,8 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
     given = audit.findings.given.tolist()
     for place, sample in enumerate(audit.samples):
         choice, label = review.decision(place) or ("", given[place])
-        table.writerow(
-            [
-                readable(sample),
-                classes[given[place]],
-                "" if label is None else classes[label],
-                choice,
-            ]
-        )
+        wanted = "" if label is None else classes[label]
+        table.writerow([readable(sample), classes[given[place]], wanted, choice])
     # Who was left out before stays out, though this audit has not seen it.
     for sample in audit.left_out:
         table.writerow([readable(sample), "", "", "unsure"])
@@ -81,16 +56,8 @@ def refuse_loss(file: Path, text: str, decided: Set[str]) -> None:
     r"""Refuse to overwrite an export that has corrections this review does not know.
 
     Two reviews of the same data may be exported to one file; overwriting one with the other would
-    lose its decisions.
-
-    Args:
-        file: The export that is there.
-        text: What would take its place.
-        decided: Samples that this review has decided about at any time: of these it may change its
-            mind.
-
-    Raises:
-        ValueError: There are labels in it that this review knows nothing about.
+    lose its decisions. Of samples that it has `decided` about at any time, a review may change its
+    mind.
 
     Example:
         >>> file = getfixture("tmp_path") / "reviewed.csv"
