@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(rival: Path, images: Path) -> list[dict[str, Any]]:
-    from labelproof.audit.neighbours import features_of
+    from labelproof.audit.samples import features_of
     from labelproof.data.dataset import Split
 
     with tempfile.TemporaryDirectory() as name:
@@ -171,7 +171,7 @@ def datalab(folder: Path) -> None:
 
 
 def judge(path: Path) -> Iterator[dict[str, Any]]:
-    from labelproof.audit.neighbours import find_neighbours
+    from labelproof.audit.samples import find_neighbours
 
     with np.load(path) as kept:
         image = path.stem.startswith(("MNIST", "CIFAR"))

@@ -22,7 +22,6 @@ from labelproof.audit.cross_validation import Predictions
 from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings, reorder, suspect
 from labelproof.audit.folder import Audit
 from labelproof.audit.least_squares import LeastSquares, fit_least_squares, rate_at
-from labelproof.audit.neighbours import copies_of, features_of, find_neighbours
 from labelproof.audit.noise_model import (
     Groups,
     NoiseModel,
@@ -38,7 +37,13 @@ from labelproof.audit.predictions import (
     name_samples,
     read_part,
 )
-from labelproof.audit.samples import mark_rows, read_cells
+from labelproof.audit.samples import (
+    copies_of,
+    features_of,
+    find_neighbours,
+    mark_rows,
+    read_cells,
+)
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
