@@ -22,6 +22,12 @@ def test_anchors_are_a_tenth_or_a_hundred_but_no_more_than_a_quarter() -> None:
         assert margins[mine & chosen].min() > margins[mine & ~chosen].max()
 
 
+def test_anchors_among_equals_do_not_depend_on_the_label() -> None:
+    given = np.random.default_rng(0).integers(2, size=4000)
+    samples = Groups(np.tile(np.float32([1, 0]), (4000, 1)), given)
+    assert samples.given[find_anchors(samples)].mean() == pytest.approx(0.5, abs=0.1)
+
+
 def test_a_network_that_has_not_learned_the_noise_is_mostly_taken_at_its_word() -> None:
     for classes in (2, 10):
         read = 0

@@ -259,6 +259,18 @@ def test_archives_and_tables_name_their_columns(tmp_path: Path) -> None:
             match_predictions(tmp_path / name, WORDS)
 
 
+def test_what_is_mapped_gives_the_same_findings_and_stays_as_it_is(tmp_path: Path) -> None:
+    path, expected = tmp_path / "p.npy", audit_labels(TABLE, MADE.given).score
+    np.save(path, TABLE)
+    np.testing.assert_array_equal(audit_labels(path, MADE.given).score, expected)
+    np.save(path, np.zeros_like(TABLE))
+    # Of a mapping that only this process sees, pages must not be given back: they are nowhere else.
+    private = np.lib.format.open_memmap(path, mode="c")
+    private[:] = TABLE
+    np.testing.assert_array_equal(audit_labels(private, MADE.given).score, expected)
+    np.testing.assert_array_equal(private, TABLE)
+
+
 def test_damaged_files_are_refused_and_nothing_in_them_is_run(tmp_path: Path) -> None:
     planted, file = tmp_path / "planted", tmp_path / "p.npy"
     pickle.loads(pickle.dumps(Planted(planted)))  # noqa: S301

@@ -114,3 +114,10 @@ def test_classes_that_are_ruled_out_leave_numbers() -> None:
         assert np.isfinite(found.score).all()
         assert found.score[0] == 1
         assert found.other.tolist()[:2] == [0, 0]
+
+
+def test_scores_are_sorted_stably_whatever_their_sign() -> None:
+    generator = np.random.default_rng(0)
+    for numbers in (generator.normal(size=999), generator.integers(-2, 3, 999), [np.inf, -np.inf]):
+        numbers = np.asarray(numbers, np.float32)
+        assert np.array_equal(findings._sort(numbers), np.argsort(numbers, kind="stable"))
