@@ -41,8 +41,8 @@ _TOLERANCE = 1e-6
 COOLEST, HOTTEST = 0.05, 20.0
 _SEARCHED = 10_000
 """Samples by which the temperature is searched for, spread over all where there are more."""
-_PROBES, _CLOSE = 9, 0.03
-"""Temperatures that the search starts from, and how closely it finds the logarithm of the best."""
+_PROBES, _CLOSE = 9, 0.2
+"""Temperatures that the search starts from, and how far apart, in the logarithm, it ends."""
 
 _FEW = 5_000
 """Samples from which on no temperature is more probable beforehand."""
@@ -130,12 +130,18 @@ def search_temperature(samples: Groups) -> NoiseModel:
     peak = int(np.argmax([probable(probe) for probe in probes]))
     low, high = probes[max(peak - 1, 0)], probes[min(peak + 1, _PROBES - 1)]
     # By golden section: to import an optimiser takes longer than the whole search.
-    while high - low > 2 * _CLOSE:
+    while high - low > _CLOSE:
         inner = (math.sqrt(5) - 1) / 2 * (high - low)
         if probable(high - inner) > probable(low + inner):
             high = low + inner
         else:
             low = high - inner
+    # There a parabola through the best and its neighbours is close to what is searched.
+    tried, best = sorted(fits), max(fits, key=probable)
+    near = tried[max(tried.index(best) - 1, 0) :][:3]
+    curve = np.polyfit(np.subtract(near, best), [probable(each) for each in near], 2)
+    if len(near) == 3 and near[1] == best and curve[0] < 0:
+        probable(best - float(curve[1] / curve[0]) / 2)
     return fits[max(fits, key=probable)]
 
 
