@@ -459,7 +459,7 @@ def _check_labels(
     """Refuse labels that cannot be classes; warn of classes with hardly any rows."""
     counts = np.bincount(labels, minlength=len(names))
     classes = int((counts > 0).sum())
-    check_classes(place, names, num_images=len(labels))
+    check_classes(f"{place}: column {column!r}", names, num_images=len(labels))
     if not asked and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
         raise ValueError(
             f"{place}: the column {column!r} has {classes:,} different numbers in "
