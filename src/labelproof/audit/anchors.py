@@ -90,7 +90,7 @@ def read_through(
         >>> model = fit_noise_model(logits, given)
         >>> read = read_through(Groups(logits, given), model)
         >>> f"wrong {np.mean(given == cats):.0%}, {model.noise_rate:.0%}, {read.noise_rate:.0%}"
-        'wrong 18%, 1%, 18%'
+        'wrong 18%, 0%, 18%'
     """
     matrix = _raised(model.transition, count_anchors(samples), by_chance)
     if matrix is None or np.linalg.cond(matrix, 1) > _TANGLED:
