@@ -214,7 +214,6 @@ class Forest(Candidate):
     """
 
     leaf: int = 5
-    features: float | str = "sqrt"
     extra: bool = False
     grouped: bool = False
     _whole: Any = field(default=None, init=False, repr=False)
@@ -248,7 +247,7 @@ class Forest(Candidate):
         return make(
             TREES,
             min_samples_leaf=self.leaf,
-            max_features=self.features,
+            max_features="sqrt",
             bootstrap=True,
             random_state=self.seed,
             n_jobs=self.n_jobs,

@@ -104,14 +104,12 @@ def choose_candidates(
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
     grouped = examples.grouped
     # A leaf for each row is best where most labels are right; of many rows it is a large file.
-    leaves = (1, 5) if len(examples.rows) <= _MOST_OF_ONE else (5,)
+    leaves = (1, 5, 20) if len(examples.rows) <= _MOST_OF_ONE else (5, 20)
     quick = [
         Linear(**common),
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
         *(Forest(**common, leaf=leaf, grouped=grouped) for leaf in leaves),
-        # Trees of few leaves choose from many features, or they miss the few that matter.
-        Forest(**common, leaf=20, features=0.5, grouped=grouped),
     ]
     if fast or examples.too_few:
         return quick
