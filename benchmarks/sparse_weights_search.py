@@ -599,9 +599,7 @@ def planned(options: argparse.Namespace) -> list[Configuration]:
     found, unknown = [], set()
     for entry in (limited(each, weights) for each in entries):
         try:
-            configuration = configure(
-                limited(entry, weights), final=options.final, epochs=options.epochs
-            )
+            configuration = configure(entry, final=options.final, epochs=options.epochs)
         except LossSyntaxError as error:
             unknown.add(f"left out: {entry['loss']} ({str(error).splitlines()[0]})")
             continue

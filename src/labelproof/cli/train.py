@@ -18,13 +18,10 @@ from labelproof.training.algorithms import ALGORITHMS
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import launched
 from labelproof.training.runner import Event
-from labelproof.verbs.inputs import Request
+from labelproof.verbs.inputs import READING, Request
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
 
-_OF_REQUEST = (
-    *("label", "labels", "drop", "group", "decimal", "thousands", "data_root"),
-    *("device", "compile", "workers", "human_labels", "on_error"),
-)
+_OF_REQUEST = (*READING, "device", "compile", "workers", "human_labels", "on_error")
 """Options that are about the data and the device, and no setting of the configuration."""
 
 

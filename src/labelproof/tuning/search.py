@@ -18,12 +18,9 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.execution import Execution, StopRequest, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.tuning.collapse import back_off, collapse, hopeless, patience_for
-from labelproof.tuning.space import propose, sparse_weights, starts
+from labelproof.tuning.space import first_settings, propose
 from labelproof.tuning.trial import Trial, choose_trial, rank, read_journal, write_journal
 from labelproof.tuning.validation import Validation, choose_validation
-
-_PLAIN = 3
-"""Of the known settings, so many come before those with sparse weights."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,14 +152,12 @@ class Course:
     let_go: set[Job] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        scale = {"epochs": self.configuration.epochs, "classes": self.classes}
-        penalised = sparse_weights(**scale) if self.images else {}
-        known = [(loss, 0.0) for loss in starts(**scale)]
-        known[_PLAIN:_PLAIN] = penalised.items()
+        epochs = self.configuration.epochs
+        known = first_settings(epochs=epochs, classes=self.classes, images=self.images)
         self.waiting = [(loss, self.configuration.l1, "asked") for loss in self.asked]
         self.waiting += [(loss, l1, "start") for loss, l1 in known if loss not in self.asked]
         steps = len(self.validation.parts[0].train) // self.configuration.batch_size
-        self.patience = patience_for(epochs=self.configuration.epochs, steps=steps)
+        self.patience = patience_for(epochs=epochs, steps=steps)
         self.about = self.configuration.as_values() | self.validation.fingerprint()
         del self.about["loss"]
         if self.file is not None:

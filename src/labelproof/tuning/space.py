@@ -116,6 +116,14 @@ def sparse_weights(*, epochs: int, classes: int) -> dict[str, float]:
     }
 
 
+def first_settings(*, epochs: int, classes: int, images: bool) -> list[tuple[str, float]]:
+    """The losses that are tried first, each with the weight of its l1 penalty."""
+    known = [(loss, 0.0) for loss in starts(epochs=epochs, classes=classes)]
+    if images:  # after the plain losses and the first regularizer
+        known[3:3] = sparse_weights(epochs=epochs, classes=classes).items()
+    return known
+
+
 def loss_at(place: Coordinates, *, epochs: int) -> str:
     """The loss at a place of the search, as canonical text.
 

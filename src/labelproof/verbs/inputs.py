@@ -36,7 +36,7 @@ from labelproof.verbs.progress import Callback, Reporter, as_reporter
 _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
 """What decoded images may take on a device."""
 
-_READING = ("label", "labels", "drop", "group", "decimal", "thousands", "data_root")
+READING = ("label", "labels", "drop", "group", "decimal", "thousands", "data_root")
 """Arguments that say how data are read."""
 
 LabelledData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | tuple[Any, Any] | Dataset
@@ -114,7 +114,7 @@ class Request:
         self.execution = choose_execution(device, compile=compile, workers=workers)
         self.on_error: OnError = on_error
         self.human = None if human_labels is None else Path(human_labels)
-        columns = {name: more.pop(name) for name in _READING if name in more}
+        columns = {name: more.pop(name) for name in READING if name in more}
         if isinstance(columns.get("drop"), str):
             columns["drop"] = (columns["drop"],)
         self.reading = Reading.of(columns)
