@@ -87,7 +87,7 @@ def test_a_final_run_learns_from_all_samples_and_leaves_a_record(tmp_path: Path)
 @pytest.mark.parametrize("name", search.PLANS)
 def test_plans_are_runs_of_one_network(name: str) -> None:
     known = [entry for entry in search.PLANS[name] if "+sr(" in entry["loss"]]
-    final = name in ("final", "frozen")
+    final = name in ("whole", "final", "frozen")
     kinds = itertools.product(("limit", "rate_limit"), (entry["noise"] for entry in known))
     weights = {(kind, "cifar10", noise): 2.0 for kind, noise in kinds}
     runs = [search.configure(search.limited(entry, weights), final=final) for entry in known]
@@ -97,3 +97,19 @@ def test_plans_are_runs_of_one_network(name: str) -> None:
     # Side by side with what it shares compiled code with.
     order = [tuple(search.compiled_parts(each).values()) for each in search.grouped(runs)]
     assert sum(a != b for a, b in itertools.pairwise(order)) == len(set(order)) - 1
+
+
+def test_what_is_chosen_is_the_strongest_of_those_that_agree_as_well(tmp_path: Path) -> None:
+    def line(lambda0: float, agreed: str) -> dict[str, Any]:
+        entry = {"noise": "human:worse", "loss": search.sparse("3*ce", lambda0=lambda0), "l1": 1e-4}
+        values = search.configure(entry, final=False).as_values()
+        found = int(agreed, 16).bit_count()
+        return {"configuration": values, "agreement": found, "agreed": agreed, "held": 32}
+
+    log = tmp_path / "log.jsonl"
+    for each in (line(0.9, "ffff0000"), line(1.8, "7fff8000"), line(3.6, "00ff0000")):
+        search.append(log, each)
+    (chosen,) = search.choose(search.read_log(log))
+    assert "lambda0=1.8" in chosen["loss"]
+    runs = search.planned(search.read_options(["--chosen", str(log)]))
+    assert [(each.seed, each.validation) for each in runs] == [(1, 0), (2, 0), (3, 0)]
