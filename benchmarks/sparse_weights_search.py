@@ -736,7 +736,8 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--table", type=Path, nargs="+", help="print the table of these logs")
     options = parser.parse_args(arguments)
-    options.final |= options.chosen is not None
+    by_plan = options.runs is None and options.plan in ("shorter", "whole", "final", "frozen")
+    options.final |= by_plan or options.chosen is not None
     return options
 
 

@@ -88,6 +88,7 @@ def test_a_final_run_learns_from_all_samples_and_leaves_a_record(tmp_path: Path)
 def test_plans_are_runs_of_one_network(name: str) -> None:
     known = [entry for entry in search.PLANS[name] if "+sr(" in entry["loss"]]
     final = name in ("whole", "final", "frozen")
+    assert search.read_options(["--plan", name]).final == (final or name == "shorter")
     kinds = itertools.product(("limit", "rate_limit"), (entry["noise"] for entry in known))
     weights = {(kind, "cifar10", noise): 2.0 for kind, noise in kinds}
     runs = [search.configure(search.limited(entry, weights), final=final) for entry in known]
