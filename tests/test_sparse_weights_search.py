@@ -103,12 +103,15 @@ def test_plans_are_runs_of_one_network(name: str) -> None:
 def test_what_is_chosen_is_the_strongest_of_those_that_agree_as_well(tmp_path: Path) -> None:
     def line(lambda0: float, agreed: str) -> dict[str, Any]:
         entry = {"noise": "human:worse", "loss": search.sparse("3*ce", lambda0=lambda0), "l1": 1e-4}
-        values = search.configure(entry, final=False).as_values()
+        run = search.configure(entry, final=False)
+        line = {"name": run.name, "configuration": run.as_values()}
         found = int(agreed, 16).bit_count()
-        return {"configuration": values, "agreement": found, "agreed": agreed, "held": 32}
+        return {**line, "agreement": found, "agreed": agreed, "held": 32}
 
     log = tmp_path / "log.jsonl"
-    for each in (line(0.9, "ffff0000"), line(1.8, "7fff8000"), line(3.6, "00ff0000")):
+    # The first was trained twice, which is no second seed.
+    lines = [line(0.9, "fff00000"), line(0.9, "ffff0000"), line(1.8, "7fff8000")]
+    for each in (*lines, line(3.6, "00ff0000")):
         search.append(log, each)
     (chosen,) = search.choose(search.read_log(log))
     assert "lambda0=1.8" in chosen["loss"]

@@ -22,9 +22,12 @@ from labelproof.training.configuration import Configuration
 SPARSE_WEIGHTS = "CE+SR+l1"
 """The method of sparse outputs and sparse weights: CE+SR with an l1 penalty on the parameters."""
 
+TRIPLE_WEIGHTS = "3CE+SR+l1"
+"""The same with three times the loss beside the l1 penalty, one setting for every noise."""
+
 LIMITED_WEIGHTS = "CE+SR+l1-limited"
-"""The same with a weight that stops growing where the noise, estimated from the noisy labels, would
-let a wrong output hold."""
+"""Three times the loss and twice the l1 penalty, with a weight that stops growing where the noise,
+estimated from the noisy labels, would let a wrong output hold."""
 
 JOINT_SPARSE = "JAL-CE+SR"
 """JAL-CE with a light penalty on its outputs, for much symmetric noise."""
@@ -85,10 +88,6 @@ def _weight_penalty(weight: float, *, in_loss: bool = True) -> Training:
     return {"weight_decay": 0.0, "l1": weight, "l1_before_clipping": in_loss}
 
 
-def _held_out_hundred(l1: float) -> Training:
-    return {**_weight_penalty(l1, in_loss=False), "epochs": 100, "validation": 0.1}
-
-
 _ACTIVE_NEGATIVE: Mapping[str, Training] = {
     "mnist": _weight_penalty(1e-6),
     "cifar10": _weight_penalty(5e-5),
@@ -122,9 +121,10 @@ PAPER_ROW_TRAINING: Mapping[str, Mapping[str, Training]] = {
     SPARSE_WEIGHTS: {
         "cifar10": _weight_penalty(5e-5, in_loss=False),
         # A tenth of the noisy labels chose the penalties; `--plan shorter` of the same search.
-        "cifar100-symmetric": _held_out_hundred(1e-5),
-        "cifar100-asymmetric": _held_out_hundred(3e-5),
+        "cifar100-symmetric": {**_weight_penalty(1e-5, in_loss=False), "epochs": 100},
+        "cifar100-asymmetric": {**_weight_penalty(3e-5, in_loss=False), "epochs": 100},
     },
+    TRIPLE_WEIGHTS: {"cifar10": _weight_penalty(5e-5, in_loss=False)},
     LIMITED_WEIGHTS: {"cifar10": _weight_penalty(1e-4, in_loss=False)},
 }
 """What rows of the tables are trained with in place of their dataset's settings; on CIFAR-100
@@ -154,6 +154,7 @@ def _regularised(sparse: str, *, generalized_sparse: str | None = None, q: float
     }
 
 
+_FEW_CLASSES = "sr(tau=0.5,p=0.1,lambda0={},rho=1.03,r=1,normalize=true,clamp=1e-7)"
 _MANY_CLASSES = "sr(tau=0.5,p=0.01,lambda0={},rho=1.02,r=1,normalize=true,clamp=1e-7)"
 _CIFAR100_WEIGHTS = (
     "3*ce+sr(tau=0.5,p=0.01,lambda0={},rho=1.02,r=0.5,normalize=true,lambda_max=80,clamp=1e-7)"
@@ -244,11 +245,10 @@ PAPER_LOSSES: Mapping[str, Mapping[str, str]] = {
         "JS": "js(pi=0.7)",
         "LogitClip": "ce+clip(delta=1)",
         # The text has lambda0 1.1; the l2-normalisation is the noise script's.
-        **_regularised(
-            "sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,clamp=1e-7)", q=0.01
-        ),
+        **_regularised(_FEW_CLASSES.format(1.2), q=0.01),
         # What benchmarks/sparse_weights_search.py chose on noisy held-out labels alone.
-        SPARSE_WEIGHTS: "3*ce+sr(tau=0.5,p=0.1,lambda0=1.8,rho=1.03,r=1,normalize=true,clamp=1e-7)",
+        SPARSE_WEIGHTS: f"ce+{_FEW_CLASSES.format(1.2)}",
+        TRIPLE_WEIGHTS: f"3*ce+{_FEW_CLASSES.format(1.8)}",
         LIMITED_WEIGHTS: _limited(33),
         JOINT_SPARSE: "nce+amse(a=30)"
         "+sr(tau=0.5,p=0.1,lambda0=0.1,rho=1.02,r=1,normalize=true,clamp=1e-7)",
@@ -293,6 +293,7 @@ NOISE_LOSSES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
             **dict.fromkeys(("symmetric:0.6", "symmetric:0.8"), "ce+clip(delta=1.5)"),
             "asymmetric": "ce+clip(delta=2.5)",
         },
+        SPARSE_WEIGHTS: {"symmetric": f"ce+{_FEW_CLASSES.format(0.6)}"},
         # Two thirds of the largest weight for symmetric noise of the estimated rate, from
         # benchmarks/results/sparse-weights-estimate.jsonl.
         LIMITED_WEIGHTS: {
@@ -420,8 +421,11 @@ def paper_method(configuration: Configuration) -> str:
     for method in PAPER_ALGORITHMS:
         if method.casefold() == name:
             return method
-    for method, loss in _row_losses(configuration.data, configuration.noise).items():
-        if format_loss(parse_loss(loss)) == configuration.loss:
+    data, noise = configuration.data, configuration.noise
+    for method, loss in _row_losses(data, noise).items():
+        # CE+SR and CE+SR+l1 differ in the penalty on the weights alone.
+        l1 = row_training(method, data, noise).get("l1", 0.0)
+        if format_loss(parse_loss(loss)) == configuration.loss and l1 == configuration.l1:
             return method
     return configuration.loss
 
