@@ -84,9 +84,12 @@ def explained(error: OSError, message: str) -> OSError:
 def write_arrays(
     path: Path, arrays: Mapping[str, NDArray[Any]], *, make_parents: bool = True
 ) -> None:
-    """Write arrays into a compressed `.npz` file, whole or not at all."""
+    """Write arrays into an `.npz` file, whole or not at all.
+
+    Not compressed: numbers of networks hardly shrink, and would take ten times as long.
+    """
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    np.savez(buffer, allow_pickle=False, **arrays)
     write_bytes(path, buffer.getvalue(), make_parents=make_parents)
 
 
