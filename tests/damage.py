@@ -12,14 +12,13 @@ import atexit
 import gzip
 import io
 import json
+import multiprocessing
 import os
 import pickle
 import random
 import resource
-import select
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,11 +29,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from killed_runs import lost
 from PIL import Image
 from safetensors.torch import save_file
@@ -67,8 +68,8 @@ def _slowness() -> float:
 
 SECONDS = 2.0 * _slowness()
 MEGABYTES = 1024
-OUTCOMES = ("read", "clean error", "traceback", "hang", "memory", "crash")
-PATIENCE = 300
+OUTCOMES = ("read", "clean error", "traceback", "hang", "memory", "hang or crash")
+PATIENCE = 120
 """Seconds of the clock after which a child that says nothing is ended."""
 HOME = str(Path(labelproof.__file__).parent)
 
@@ -141,54 +142,36 @@ def attack(reader: Reader, seed: int) -> tuple[str, str]:
         return ending(lambda: reader.read(given))
 
 
+def attack_named(name: str, seed: int) -> tuple[str, str]:
+    """As `attack`, in a process of its own."""
+    return attack(READERS[name], seed)
+
+
 def attack_all(name: str, seeds: Iterable[int]) -> Iterator[tuple[int, str, str]]:
     """The seed, the outcome and the words of each attack; what breaks the child is one, too."""
     for seed in seeds:
-        yield seed, *CHILD.attack(name, seed)
+        try:
+            yield seed, *child().apply_async(attack_named, (name, seed)).get(PATIENCE)
+        except multiprocessing.TimeoutError:
+            child().terminate()
+            child.cache_clear()
+            yield seed, "hang or crash", "the process was ended"
 
 
-class Child:
+@cache
+def child() -> Any:
     """A process that attacks, which may break; not a fork, since threads do not survive one."""
-
-    process: subprocess.Popen[bytes] | None = None
-
-    def attack(self, name: str, seed: int) -> tuple[str, str]:
-        """How it ended, and what was said."""
-        if self.process is None:
-            command = [sys.executable, __file__, "child"]
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
-            atexit.register(self.process.kill)
-        process = self.process
-        process.stdin.write(json.dumps([name, seed]).encode() + b"\n")
-        process.stdin.flush()
-        answered = select.select([process.stdout], [], [], PATIENCE)[0]
-        line = process.stdout.readline() if answered else b""
-        if line:
-            outcome, said = json.loads(line)
-            return outcome, said
-        process.kill()
-        process.communicate()
-        self.process = None
-        return ("crash" if answered else "hang"), "the process was ended"
+    pool = multiprocessing.get_context("spawn").Pool(1, limit_memory)
+    atexit.register(pool.terminate)
+    return pool
 
 
-CHILD = Child()
-
-
-def obey() -> None:
-    """What the child does: attack as it is told, with a limit on its memory."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a reader prints is no answer
+def limit_memory() -> None:
+    """Of addresses, of which not all are used."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    limit = used + (2 * MEGABYTES << 20)  # of addresses, of which not all are used
+    limit = used + (2 * MEGABYTES << 20)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for line in sys.stdin:
-        name, seed = json.loads(line)
-        answers.write(json.dumps(attack(READERS[name], seed)).encode() + b"\n")
-        answers.flush()
 
 
 def ending(read: Callable[[], object]) -> tuple[str, str]:
@@ -270,29 +253,28 @@ def stored(
     return Reader(make, lambda folder: read(folder / name), pack)
 
 
-def write_csv(path: Path) -> None:
-    TABLE.to_csv(path, index=False, compression=None)
-
-
 def write_npy(path: Path) -> None:
     np.save(path, PIXELS)
     np.save(path.with_name("photos_labels.npy"), LABELS)
 
 
-def array_bytes() -> bytes:
+def array_bytes(array: Any) -> bytes:
     written = io.BytesIO()
-    np.save(written, PIXELS)
+    np.save(written, array)
+    return written.getvalue()
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    """An archive whose checksums are right, whatever is in it."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
     return written.getvalue()
 
 
 def as_npz(member: bytes) -> bytes:
-    """An archive with a damaged array in it, whose checksum is right."""
-    packed, labels = io.BytesIO(), io.BytesIO()
-    np.save(labels, LABELS)
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("images.npy", member)
-        archive.writestr("labels.npy", labels.getvalue())
-    return packed.getvalue()
+    return packed({"images.npy": member, "labels.npy": array_bytes(LABELS)})
 
 
 def write_image(path: Path) -> None:
@@ -359,8 +341,6 @@ def read_huggingface(folder: Path) -> None:
 
 
 def write_checkpoint(folder: Path) -> Path:
-    import torch
-
     now = Checkpoint(
         {"weight": torch.ones(4, 4)}, {"state": torch.zeros(3)}, {"epoch": 1, "a": [2]}
     )
@@ -379,34 +359,18 @@ MODEL = {
 HUMAN = {"clean_label": LABELS, "worse_label": LABELS[::-1].copy()}
 
 
-def write_human(path: Path) -> None:
-    import torch
-
-    torch.save(HUMAN, path)
-
-
 SHEET = "xl/worksheets/sheet1.xml"
 
 
-def excel() -> zipfile.ZipFile:
+def excel_parts() -> dict[str, bytes]:
     content = io.BytesIO()
     TABLE.to_excel(content, index=False)
-    return zipfile.ZipFile(content)
-
-
-def excel_part(name: str) -> bytes:
-    with excel() as archive:
-        return archive.read(name)
+    with zipfile.ZipFile(content) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def as_excel(sheet: bytes) -> bytes:
-    """A workbook with a damaged sheet in it, whose checksum is right."""
-    packed = io.BytesIO()
-    with excel() as archive, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as changed:
-        for name in archive.namelist():
-            damaged = sheet if name == SHEET else archive.read(name)
-            changed.writestr(name, damaged)
-    return packed.getvalue()
+    return packed(excel_parts() | {SHEET: sheet})
 
 
 def text(example: str, read: Callable[[str], object]) -> Reader:
@@ -428,14 +392,14 @@ def read_human(path: Path) -> object:
 
 
 READERS: dict[str, Reader] = {
-    "CSV": stored("table.csv", write_csv),
-    "CSV, gzipped": stored("table.csv.gz", write_csv, pack=gzip.compress),
+    "CSV": stored("table.csv", TABLE.to_csv(index=False)),
+    "CSV, gzipped": stored("table.csv.gz", TABLE.to_csv(index=False), pack=gzip.compress),
     "JSONL": stored("table.jsonl", TABLE.to_json(orient="records", lines=True)),
     "Parquet": stored("table.parquet", TABLE.to_parquet),
     "Excel": stored("table.xlsx", lambda path: TABLE.to_excel(path, index=False)),
-    "Excel, a sheet": stored("table.xlsx", excel_part(SHEET), pack=as_excel),
+    "Excel, a sheet": stored("table.xlsx", excel_parts()[SHEET], pack=as_excel),
     "human labels, .npz": stored("human.npz", lambda path: np.savez(path, **HUMAN), read_human),
-    "human labels, .pt": stored("human.pt", write_human, read_human),
+    "human labels, .pt": stored("human.pt", lambda path: torch.save(HUMAN, path), read_human),
     "probabilities": stored(
         "p.npz",
         lambda path: np.savez(path, probabilities=np.full((8, 2), 0.5)),
@@ -448,7 +412,7 @@ READERS: dict[str, Reader] = {
     ),
     ".npy": stored("photos.npy", write_npy),
     ".npz": stored("photos.npz", lambda path: np.savez(path, images=PIXELS, labels=LABELS)),
-    ".npz, a member": stored("photos.npz", array_bytes(), pack=as_npz),
+    ".npz, a member": stored("photos.npz", array_bytes(PIXELS), pack=as_npz),
     "PNG": stored("photo.png", write_image, read_image),
     "JPEG": stored("photo.jpg", write_image, read_image),
     "IDX": stored("images-idx3-ubyte", idx_bytes(PIXELS[..., 0]), read_idx),
@@ -518,6 +482,4 @@ def main(minutes: float) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["child"]:
-        sys.exit(obey())
     sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
