@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -14,67 +13,43 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from labelproof import CrossEntropy, SparseRegularized, as_loss
-from labelproof.losses.batch import Reduction
 
 SHAPES: list[tuple[int, ...]] = [(7, 5), (1, 5), (4, 5, 3), (2, 5, 3, 2), (2, 5, 1, 3, 2)]
-REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")
 F_LOSS = torch.nn.CrossEntropyLoss()
-weight = torch.tensor([0.2, 1.0, 3.0, 0.0, 0.7], dtype=torch.float64)
+WEIGHT = torch.tensor([0.2, 1.0, 3.0, 0.0, 0.7], dtype=torch.float64)
 
 
-def compare(ours: CrossEntropy, theirs: dict[str, Any], logits: Tensor, target: Tensor) -> None:
+def compare(settings: dict[str, Any], logits: Tensor, target: Tensor) -> None:
     tolerance = {torch.float32: 1e-6, torch.float64: 1e-14}[logits.dtype]
-    expected = value_and_gradient(partial(F.cross_entropy, **theirs), logits, target)
-    found = value_and_gradient(ours, logits, target)
+    expected = value_and_gradient(partial(F.cross_entropy, **settings), logits, target)
+    found = value_and_gradient(CrossEntropy(**settings), logits, target)
     assert found[0].shape == expected[0].shape
     assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def every_setting() -> Iterator[tuple[tuple[int, ...], Reduction, torch.dtype]]:
-    return itertools.product(SHAPES, REDUCTIONS, (torch.float32, torch.float64))
-
-
-def test_class_indices():
-    for shape, reduction, dtype in every_setting():
+def test_class_indices_class_probabilities_and_single_examples():
+    for shape, reduction, dtype in itertools.product(
+        SHAPES, ("none", "mean", "sum"), (torch.float32, torch.float64)
+    ):
         logits, label = batch(*shape, dtype=dtype)
-        compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits, label)
-        for class_weight, ignored in itertools.product((None, weight.to(dtype)), (-100, 2)):
-            theirs = {"reduction": reduction, "weight": class_weight, "ignore_index": ignored}
-            ours = CrossEntropy(reduction=reduction, weight=class_weight, ignore_index=ignored)
-            some = label.clone()
-            some.view(-1)[:1] = 1  # one example counts, or torch's mean is NaN
-            compare(ours, theirs, logits, some)
-
-
-def test_class_probabilities():
-    for shape, reduction, dtype in every_setting():
-        logits, _ = batch(*shape, dtype=dtype)
+        label.view(-1)[:1] = 1  # one example counts, or torch's mean is NaN
         share = torch.softmax(batch(*shape, seed=1, dtype=dtype)[0], dim=1)
-        for class_weight in (None, weight.to(dtype)):
-            ours = CrossEntropy(reduction=reduction, weight=class_weight)
-            compare(ours, {"reduction": reduction, "weight": class_weight}, logits, share)
+        for weight, ignored in itertools.product((None, WEIGHT.to(dtype)), (-100, 2)):
+            settings = {"reduction": reduction, "weight": weight, "ignore_index": ignored}
+            targets = [label] if ignored == 2 else [label, share]
+            for target in targets:
+                compare(settings, logits, target)
+                if logits.ndim == 2:
+                    compare(settings, logits[0], target[0])
 
 
-def test_single_example():
-    for _, reduction, dtype in every_setting():
-        logits, label = batch(dtype=dtype)
-        theirs = {"reduction": reduction, "weight": weight.to(dtype)}
-        ours = CrossEntropy(reduction=reduction, weight=weight.to(dtype))
-        compare(ours, theirs, logits[0], torch.tensor(2))
-        compare(ours, theirs, logits[0], torch.softmax(logits[1], dim=0))
-        compare(CrossEntropy(reduction=reduction), {"reduction": reduction}, logits[0], label[0])
-
-
-INTEGERS = [
-    *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
-    *(torch.int8, torch.int16, torch.int32),
-]
-
-
-def test_any_integer_type_is_an_index():
+def test_any_integer_type_is_an_index_and_arguments_have_torchs_names():
     logits, label = batch()
-    for dtype in INTEGERS:
-        assert torch.equal(CrossEntropy()(logits, label.to(dtype)), CrossEntropy()(logits, label))
+    for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32"):
+        value = CrossEntropy()(logits, label.to(getattr(torch, name)))
+        assert torch.equal(value, CrossEntropy()(logits, label))
+    for loss in (CrossEntropy(), SparseRegularized(F_LOSS), as_loss(F_LOSS)):
+        assert torch.equal(loss(input=logits, target=label), loss(logits, label))
 
 
 def test_autocast_leaves_the_loss_in_single_precision():
@@ -83,9 +58,3 @@ def test_autocast_leaves_the_loss_in_single_precision():
         value = CrossEntropy()(logits, label)
     assert value.dtype == torch.float32
     assert_close(value, F.cross_entropy(logits, label))
-
-
-def test_arguments_have_torchs_names():
-    logits, target = batch()
-    for loss in (CrossEntropy(), SparseRegularized(F_LOSS), as_loss(F_LOSS)):
-        assert torch.equal(loss(input=logits, target=target), loss(logits, target))
