@@ -112,27 +112,15 @@ def test_taken_in_a_module_keeps_its_values():
             assert_close((1 * as_loss(module))(logits, label), module(logits, label))
 
 
-def test_weights_under_smoothing_cannot_be_a_part():
-    logits, label = batch(12, 5)
-    loss = as_loss(nn.CrossEntropyLoss(label_smoothing=0.2, weight=class_weight))
-    with pytest.raises(ValueError, match="class weights and label smoothing cannot be a part"):
-        (1 * loss)(logits, label)
-
-
-def test_taken_in_every_label_has_its_value():
-    logits, _ = batch()
+def test_taken_in_every_label_has_its_value_and_modules_add_and_normalize():
+    logits, label = batch()
     for ignored in (-100, 0, 3):
         theirs = as_loss(nn.CrossEntropyLoss(ignore_index=ignored))
         ours = CrossEntropy(ignore_index=ignored)
         assert_close(theirs.label_values(Outputs(logits)), ours.label_values(Outputs(logits)))
-
-
-def test_taken_in_a_module_adds_and_normalizes():
-    logits, label = batch()
-    share = torch.softmax(batch(seed=1)[0], dim=1)
     theirs = 10 * Normalized(nn.CrossEntropyLoss()) + 0.1 * as_loss(nn.CrossEntropyLoss())
     ours = 10 * Normalized(CrossEntropy()) + 0.1 * CrossEntropy()
-    for target in (label, share):
+    for target in (label, torch.softmax(batch(seed=1)[0], dim=1)):
         assert_close(theirs(logits, target), ours(logits, target))
         assert_close(
             SparseRegularized(theirs)(logits, target), SparseRegularized(ours)(logits, target)
@@ -151,15 +139,16 @@ def test_the_callers_module_is_left_alone():
     assert torch.equal(before, F.cross_entropy(logits, label, weight=class_weight))
 
 
-def test_one_number_a_batch_cannot_be_taken_in():
+def test_what_cannot_be_a_part_of_another_loss_is_refused():
     logits, label = batch()
-    with pytest.raises(ValueError, match=r"SquaredMargin returned shape .* reduction='none'"):
-        (CrossEntropy() + as_loss(SquaredMargin()))(logits, label)
-    with pytest.raises(TypeError, match=r"CrossEntropyLoss .*as_loss"):
-        Normalized(SparseRegularized(nn.CrossEntropyLoss()))(logits, label)
-
-
-def test_a_function_is_no_module():
+    smoothed = as_loss(nn.CrossEntropyLoss(label_smoothing=0.2, weight=class_weight))
+    for loss, kind, message in (
+        (1 * smoothed, ValueError, "class weights and label smoothing cannot be a part"),
+        (CrossEntropy() + as_loss(SquaredMargin()), ValueError, "SquaredMargin returned shape"),
+        (Normalized(SparseRegularized(nn.CrossEntropyLoss())), TypeError, "CrossEntropyLoss .*as_"),
+    ):
+        with pytest.raises(kind, match=message):
+            loss(logits, label)
     for wrapper in (as_loss, SparseRegularized, Normalized):
         with pytest.raises(TypeError, match=r"expected a torch.nn.Module, got function"):
             wrapper(lambda logits, target: logits.sum())  # pyright: ignore[reportArgumentType]
