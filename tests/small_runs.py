@@ -136,3 +136,18 @@ def weights_of(checkpoints: Path) -> dict[str, torch.Tensor]:
     """Those of the newest checkpoint."""
     checkpoint = newest_whole(checkpoints)[1]
     return checkpoint.weights
+
+
+def reference_optimizer(configuration: Configuration, network: nn.Module) -> torch.optim.Optimizer:
+    """Torch's own, with a configuration's settings."""
+    rate, decay = configuration.learning_rate, configuration.weight_decay
+    if configuration.optimizer == "adamw":
+        betas = (configuration.momentum, 0.999)
+        return torch.optim.AdamW(network.parameters(), rate, betas=betas, weight_decay=decay)
+    return torch.optim.SGD(
+        network.parameters(),
+        rate,
+        momentum=configuration.momentum,
+        nesterov=configuration.nesterov,
+        weight_decay=decay,
+    )

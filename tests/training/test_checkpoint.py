@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, load_file, save
 from small_runs import weights_of
 from torch import Tensor, nn
 
@@ -128,48 +126,22 @@ def test_nothing_there_is_no_checkpoint(tmp_path: Path) -> None:
         save_checkpoint(tmp_path / "removed" / "checkpoint", "1", at(1))
 
 
-def cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[-9] ^= 1
-    file.write_bytes(content)
-
-
-def lengthen(file: Path) -> None:
-    with file.open("ab") as stream:
-        stream.write(b"\0")
-
-
-def change_the_epoch(file: Path) -> None:
-    changed = file.read_bytes().replace(rb"\"epoch\": 2", rb"\"epoch\": 3")
-    assert changed != file.read_bytes()
-    file.write_bytes(changed)
-
-
-def forget_the_values(file: Path) -> None:
-    save_file(load_file(file), file)
-
-
-def deepen(file: Path) -> None:
-    save_file(load_file(file), file, {"labelproof": "[" * 100_000})
-
-
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-DAMAGES = [cut, flip, lengthen, change_the_epoch, forget_the_values, deepen, empty]
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda content: content[: len(content) // 2],
+    "longer": lambda content: content + b"\0",
+    "another epoch": lambda content: content.replace(rb"\"epoch\": 2", rb"\"epoch\": 3"),
+    "without values": lambda content: save(load(content)),
+    "deep": lambda content: save(load(content), {"labelproof": "[" * 100_000}),
+    "a pickle": lambda _: pickle.dumps({"weights": {}}),
+    "empty": lambda _: b"",
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_passed_over(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, damage: str) -> None:
     save_three(tmp_path)
-    damage(last := tmp_path / "00002.safetensors")
+    last = tmp_path / "00002.safetensors"
+    last.write_bytes(DAMAGES[damage](last.read_bytes()))
     problems: list[str] = []
     assert epoch_of(load_checkpoint(tmp_path, on_problem=problems.append)) == 1
     (problem,) = problems
@@ -195,20 +167,6 @@ def test_any_changed_byte_is_found(tmp_path: Path) -> None:
         assert found is None, place
         assert len(problems) == 1
         assert problems[0].endswith("so the training starts anew")
-
-
-def test_a_pickle_is_refused_and_not_executed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Trap:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return os.mkdir, ("executed",)
-
-    monkeypatch.chdir(tmp_path)
-    path = save_checkpoint(tmp_path / "checkpoint", "1", at(1))
-    path.write_bytes(pickle.dumps(Trap()))
-    assert load_checkpoint(path.parent, on_problem=lambda _: None) is None
-    assert not (tmp_path / "executed").exists()
 
 
 def test_another_format_is_neither_passed_over_nor_read(

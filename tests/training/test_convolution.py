@@ -106,18 +106,6 @@ def test_outputs_and_gradients_are_those_of_the_plain_layer() -> None:
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_layers_it_does_not_suit_are_left_alone() -> None:
-    for layer in (
-        nn.Conv2d(8, 16, 3),
-        nn.Conv2d(6, 6, 3, groups=3),
-        nn.Conv2d(3, 5, 3, padding=1, padding_mode="reflect"),
-        nn.ConvTranspose2d(3, 5, 3),
-    ):
-        kind = type(layer)
-        use_convolution(nn.Sequential(layer), "padded")
-        assert type(layer) is kind
-
-
 steady = settings(deadline=None, derandomize=True, max_examples=30)
 
 
@@ -201,28 +189,40 @@ def test_float32_agrees_with_torch():
         (16, 8, 9, 12, "same"),
         (16, 8, 9, 12, "valid"),
         (16, 8, 9, 12, (2, 0)),
+        (16, 4, 32, 32, 1),  # more than is computed at once: two full chunks and a rest
     ):
         layer = nn.Conv2d(channels, filters, 3, padding=padding)
-        images = torch.randn(20, channels, height, width)
+        images = torch.randn(67 if height == 32 else 20, channels, height, width)
         expected = gradients(copy.deepcopy(layer).double(), images.double())
         found = gradients(use_convolution(layer, "winograd"), images)
         assert type(layer) is WinogradConv2d
         assert_close(found, [tensor.float() for tensor in expected], 1e-5)
 
 
-def test_other_layers_stay_torchs():
-    for layer in (
-        nn.Conv2d(16, 8, 3, stride=2, padding=1),
-        nn.Conv2d(16, 8, 3, dilation=2),
-        nn.Conv2d(16, 8, 3, groups=2),
-        nn.Conv2d(16, 8, 5, padding=2),
-        nn.Conv2d(16, 8, (3, 1)),
-        nn.Conv2d(16, 8, 3, padding=1, padding_mode="circular"),
-    ):
-        assert type(use_convolution(layer, "winograd")) is nn.Conv2d
+def test_layers_it_does_not_suit_are_left_alone():
+    layers: dict[str, list[nn.Module]] = {
+        "padded": [
+            nn.Conv2d(8, 16, 3),
+            nn.Conv2d(6, 6, 3, groups=3),
+            nn.Conv2d(3, 5, 3, padding=1, padding_mode="reflect"),
+            nn.ConvTranspose2d(3, 5, 3),
+        ],
+        "winograd": [
+            nn.Conv2d(16, 8, 3, stride=2, padding=1),
+            nn.Conv2d(16, 8, 3, dilation=2),
+            nn.Conv2d(16, 8, 3, groups=2),
+            nn.Conv2d(16, 8, 5, padding=2),
+            nn.Conv2d(16, 8, (3, 1)),
+            nn.Conv2d(16, 8, 3, padding=1, padding_mode="circular"),
+        ],
+    }
+    for convolution, others in layers.items():
+        for layer in others:
+            kind = type(layer)
+            assert type(use_convolution(nn.Sequential(layer), convolution)[0]) is kind
 
 
-def test_other_inputs_go_to_torch():
+def test_other_inputs_and_modes_go_to_torch():
     for images in (
         torch.randn(16, 12, 12),  # without a batch
         torch.randn(1, 16, 8, 8),  # a few tiles only
@@ -232,24 +232,12 @@ def test_other_inputs_go_to_torch():
         layer = nn.Conv2d(16, 8, 3, padding=1)
         expected = layer(images)
         assert torch.equal(use_convolution(layer, "winograd")(images), expected)
-
-
-def test_other_modes_go_to_torch():
     layer = use_convolution(nn.Conv2d(16, 8, 3, padding=1), "winograd")
     images = torch.randn(64, 16, 8, 8)
     plain = use_convolution(copy.deepcopy(layer), "torch")
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(layer(images), plain(images))
     assert torch.equal(layer.bfloat16()(images.bfloat16()), plain.bfloat16()(images.bfloat16()))
-
-
-def test_a_batch_larger_than_what_is_computed_at_once():
-    torch.manual_seed(0)
-    layer = nn.Conv2d(16, 4, 3, padding=1)
-    images = torch.randn(67, 16, 32, 32)  # two full chunks and a rest
-    expected = gradients(copy.deepcopy(layer).double(), images.double())
-    found = gradients(use_convolution(layer, "winograd"), images)
-    assert_close(found, [tensor.float() for tensor in expected], 1e-5)
 
 
 def test_layers_with_little_to_do_are_left_to_torch(monkeypatch: pytest.MonkeyPatch):

@@ -34,30 +34,24 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
             choose_device(name)
 
 
-def test_the_cpu_runs_plainly_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
-    execution = choose_execution("cpu")
-    assert (execution.compile, execution.record) == (False, False)
-    assert (execution.rank, execution.world_size) == (0, 1)
-    assert choose_execution("cpu", compile=True).compile
-
-
-def test_cuda_is_compiled_and_recorded_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_is_compiled_and_recorded_and_the_cpu_runs_plainly_unless_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    execution = choose_execution("cuda")
-    assert (execution.compile, execution.record) == (True, True)
-    assert not choose_execution("cuda", compile=False).compile
+    for device, fast in (("cpu", False), ("cuda", True)):
+        execution = choose_execution(device)
+        assert (execution.compile, execution.record) == (fast, fast)
+        assert (execution.rank, execution.world_size) == (0, 1)
+        assert choose_execution(device, compile=not fast).compile is not fast
     assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "4", "the user's own number was overwritten"
 
 
-@pytest.mark.parametrize(
-    ("device", "resolved"), [("cpu", "float32"), ("cuda", "bf16"), ("mps", "float32")]
-)
-def test_auto_depends_on_the_device_and_nothing_else_does(device: str, resolved: str) -> None:
-    assert resolve_precision("auto", torch.device(device)) == resolved
-    for precision in TYPES:
-        assert resolve_precision(precision, torch.device(device)) == precision
+def test_auto_depends_on_the_device_and_nothing_else_does() -> None:
+    for device, resolved in {"cpu": "float32", "cuda": "bf16", "mps": "float32"}.items():
+        assert resolve_precision("auto", torch.device(device)) == resolved
+        for precision in TYPES:
+            assert resolve_precision(precision, torch.device(device)) == precision
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 import torch
 import torch._dynamo.testing
-from small_runs import small
+from small_runs import reference_optimizer, small
 from torch import Tensor, nn
 
-from labelproof.training import Configuration
 from labelproof.training.optimizer import FlatParameters, Optimizer
 
 
@@ -39,20 +38,6 @@ def gradients(network: nn.Module, step: int, size: float = 1.0) -> dict[str, Ten
 def update(optimizer: Optimizer, network: nn.Module, given: dict[str, Tensor]) -> None:
     names = {id(parameter): name for name, parameter in network.named_parameters()}
     optimizer.update([given[names[id(parameter)]] for parameter in optimizer.parameters])
-
-
-def reference_optimizer(configuration: Configuration, network: nn.Module) -> torch.optim.Optimizer:
-    rate, decay = configuration.learning_rate, configuration.weight_decay
-    if configuration.optimizer == "adamw":
-        betas = (configuration.momentum, 0.999)
-        return torch.optim.AdamW(network.parameters(), rate, betas=betas, weight_decay=decay)
-    return torch.optim.SGD(
-        network.parameters(),
-        rate,
-        momentum=configuration.momentum,
-        nesterov=configuration.nesterov,
-        weight_decay=decay,
-    )
 
 
 @pytest.mark.parametrize(

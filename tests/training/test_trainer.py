@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import CPU, plan_of, small, small_digits, small_run, train_epoch
+from small_runs import (
+    CPU,
+    plan_of,
+    reference_optimizer,
+    small,
+    small_digits,
+    small_run,
+    train_epoch,
+)
 from torch import Tensor, nn
 
 from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
@@ -36,20 +44,7 @@ class Reference:
         for module in self.loss.modules():
             if hasattr(module, "generator"):
                 module.generator = self.generator  # pyright: ignore[reportArgumentType]
-        self.optimizer = torch.optim.SGD(
-            self.network.parameters(),
-            configuration.learning_rate,
-            momentum=configuration.momentum,
-            nesterov=configuration.nesterov,
-            weight_decay=configuration.weight_decay,
-        )
-        if configuration.optimizer == "adamw":
-            self.optimizer = torch.optim.AdamW(
-                self.network.parameters(),
-                configuration.learning_rate,
-                betas=(configuration.momentum, 0.999),
-                weight_decay=configuration.weight_decay,
-            )
+        self.optimizer = reference_optimizer(configuration, self.network)
         self.mean = torch.tensor(dataset.mean).view(1, -1, 1, 1)
         self.std = torch.tensor(dataset.std).view(1, -1, 1, 1)
 
