@@ -13,14 +13,12 @@ from labelproof.experiments.demo import (
     SETTING,
     SPARSE,
     DemoRun,
-    Result,
     discard,
     finished,
     plan,
     rows,
     train,
     train_all,
-    unfinished,
 )
 from labelproof.experiments.embeddings import see_features
 from labelproof.training import DivergedError, RunRecord
@@ -46,6 +44,10 @@ def test_every_base_is_there_plain_and_with_the_same_regulariser(tmp_path: Path)
     assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
 
 
+def unfinished(runs: list[DemoRun]) -> list[DemoRun]:
+    return [run for run in runs if run not in finished(runs)]
+
+
 def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1])[0]
     assert unfinished([run]) == [run]
@@ -53,9 +55,9 @@ def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_p
     assert isinstance(record, RunRecord)
     assert unfinished([run]) == []
     (result,) = finished([run])
-    assert result.run == run
-    assert result.record.as_json() == record.as_json()
-    assert result.record.name == run.folder.name
+    assert result == run
+    assert result.result.as_json() == record.as_json()
+    assert result.result.name == run.folder.name
     assert record.noise_rate == pytest.approx(0.4, abs=0.05)
     (other, *_) = plan(replace(run.configuration, learning_rate=0.02), seeds=[1], folder=tmp_path)
     assert other.method == run.method
@@ -98,7 +100,7 @@ def test_features_are_what_the_last_layer_made_the_predictions_of(tmp_path: Path
 def test_rows_hold_mean_and_deviation_over_seeds(tmp_path: Path) -> None:
     runs = [make_plan(tmp_path, [seed])[0] for seed in (1, 2)]
     results = [
-        Result(run, RunRecord("r", {}, 0.4, {"test_accuracy": [accuracy]}, 1, {}))
+        replace(run, record=RunRecord("r", {}, 0.4, {"test_accuracy": [accuracy]}, 1, {}))
         for run, accuracy in zip(runs, (70.0, 74.0), strict=True)
     ]
     (row,) = rows(results)

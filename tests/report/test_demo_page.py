@@ -6,19 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelproof.experiments.demo import SETTING, DemoRun, Result, rows
+from labelproof.experiments.demo import SETTING, DemoRun, rows
 from labelproof.experiments.embeddings import Embedding
 from labelproof.report import demo as page_of_the_demo
-from labelproof.report.demo import finding, gains, write_demo_page
+from labelproof.report.demo import finding, write_demo_page
 from labelproof.training.record import RunRecord, versions
 
 
-def make_result(method: str, seed: int, accuracy: float, *, epochs: int = 40) -> Result:
+def make_result(method: str, seed: int, accuracy: float, *, epochs: int = 40) -> DemoRun:
     configuration = replace(SETTING, seed=seed, epochs=epochs)
     curve = {"test_accuracy": [50.0, accuracy], "sparse_rate": [0.1, 0.9]}
-    run = DemoRun(method, configuration, Path(f"no-such-run-{method}-{seed}"))
     record = RunRecord(configuration.name, configuration.as_values(), 0.41, curve, 2.0, versions())
-    return Result(run, record)
+    return DemoRun(method, configuration, Path(f"no-such-run-{method}-{seed}"), record)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +77,7 @@ def test_the_finding_says_by_how_much() -> None:
     text = finding(results)
     assert "CE ends at 70.0% on clean test images, CE+SR at 95.0%" in text
     assert "+22.0 to +25.0 points" in text
-    assert [entry.gain for entry in gains(rows(results))] == [None, 25.0, None, 22.0]
+    assert [row.gain for row in rows(results)] == [None, 25.0, None, 22.0]
     assert finding(results[:1]) == "41% of the training labels are wrong."
     assert "put on: +25.0 points" in finding(results[:2])
 
@@ -90,8 +89,8 @@ def test_the_page_says_only_what_its_records_show(tmp_path: Path) -> None:
     assert "then fall" not in page
     assert "The band" not in page
     assert "too few" not in finding(results)
-    short = [make_result(r.method, 1, r.record.final_accuracy, epochs=3) for r in results]
+    short = [make_result(r.method, 1, r.result.final_accuracy, epochs=3) for r in results]
     assert "3 epochs are too few to judge" in finding(short)
-    results[0].record.curve["test_accuracy"][0] = 90.0
+    results[0].result.curve["test_accuracy"][0] = 90.0
     page = write_demo_page(tmp_path / "b.html", results).read_text()
     assert "then fall" in page

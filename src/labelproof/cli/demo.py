@@ -14,18 +14,8 @@ from rich.table import Table
 
 from labelproof.cli.console import say, show_page
 from labelproof.cli.options import OpenPage, option, parse_seeds
-from labelproof.experiments.demo import (
-    SETTING,
-    DemoRun,
-    Result,
-    discard,
-    finished,
-    plan,
-    rows,
-    train_all,
-    unfinished,
-)
-from labelproof.report.demo import finding, gains, write_demo_page
+from labelproof.experiments.demo import SETTING, DemoRun, discard, finished, plan, rows, train_all
+from labelproof.report.demo import finding, write_demo_page
 from labelproof.training import DivergedError
 from labelproof.verbs.progress import RunDisplay
 
@@ -56,22 +46,22 @@ def demo(
     runs = plan(setting, seeds=parse_seeds(seeds), folder=output / "runs", extra=loss or ())
     if fresh:
         discard(runs)
-    todo = unfinished(runs)
-    if len(todo) < len(runs):
-        console.print(f"{len(runs) - len(todo)} of {len(runs)} runs are finished already.")
+    if done := finished(runs):
+        console.print(f"{len(done)} of {len(runs)} runs are finished already.")
     try:
-        _train_all(todo, processes or os.cpu_count() or 1, console)
+        _train_all(
+            [run for run in runs if run not in done], processes or os.cpu_count() or 1, console
+        )
         results = finished(runs)
         console.print(_table(results))
         say(console, finding(results))
         with console.status("Drawing the page"):
             page = write_demo_page(output / "report.html", results)
     except KeyboardInterrupt:
-        kept = len(runs) - len(unfinished(runs))
         say(
             console,
-            f"\nStopped. {kept} of {len(runs)} runs are finished and kept in {output / 'runs'}; "
-            "the same command resumes from there.",
+            f"\nStopped. {len(finished(runs))} of {len(runs)} runs are finished and kept in "
+            f"{output / 'runs'}; the same command resumes from there.",
         )
         raise typer.Exit(130) from None
     show_page(console, page, opened=open_page)
@@ -90,23 +80,21 @@ def _train_all(runs: Sequence[DemoRun], processes: int, console: Console) -> Non
                 display.say(f"{run}: {outcome}")
 
 
-def _table(results: Sequence[Result]) -> Table:
-    noise = results[0].run.configuration.noise
+def _table(runs: Sequence[DemoRun]) -> Table:
+    noise = runs[0].configuration.noise
     table = Table(title=f"Accuracy on clean test images after the last epoch (%), {noise}")
     table.add_column("method")
     for name in ("mean", "std", "seeds", "gain"):
         table.add_column(name, justify="right")
     table.add_column("loss", overflow="fold", style="dim")
-    for entry in gains(rows(results)):
-        row = entry.row
-        gain = "" if entry.gain is None else f"{entry.gain:+.1f}"
+    for row in rows(runs):
         table.add_row(
             row.method,
             f"{row.mean:.2f}",
             f"{row.std:.2f}" if len(row.accuracies) > 1 else "",
             str(len(row.accuracies)),
-            gain,
+            "" if row.gain is None else f"{row.gain:+.1f}",
             row.loss,
-            style="" if entry.gain is None else "bold",
+            style="" if row.gain is None else "bold",
         )
     return table

@@ -10,7 +10,7 @@ import multiprocessing
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -54,6 +54,10 @@ SETTING = Configuration(
 """What all runs have in common; each has its own loss and seed."""
 
 
+REGULARISED = "+SR"
+"""How the name of a regularised row ends."""
+
+
 @dataclass(frozen=True)
 class DemoRun:
     """One training run of the demo.
@@ -62,45 +66,44 @@ class DemoRun:
         method: The row it belongs to, as it is shown; it decides nothing.
         configuration: All that decides the outcome.
         folder: Where the run keeps what it has; another one for every configuration.
+        record: What it came to, once it is finished.
     """
 
     method: str
     configuration: Configuration
     folder: Path
+    record: RunRecord | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.method} seed {self.configuration.seed}"
 
-
-@dataclass(frozen=True)
-class Result:
-    """A run and the record of it."""
-
-    run: DemoRun
-    record: RunRecord
-
     @property
-    def method(self) -> str:
-        """The row it belongs to."""
-        return self.run.method
-
-    @property
-    def seed(self) -> int:
-        """The run's."""
-        return self.run.configuration.seed
+    def result(self) -> RunRecord:
+        """The record of a finished run."""
+        assert self.record is not None  # noqa: S101
+        return self.record
 
 
 @dataclass(frozen=True)
 class Row:
-    """A method's result over its seeds."""
+    """A method's last-epoch accuracy over its seeds, percent.
+
+    Attributes:
+        method: Its name.
+        loss: As text.
+        accuracies: Seed by seed.
+        gain: What regularization adds to the mean of the same loss without it, where both are
+            there.
+    """
 
     method: str
     loss: str
     accuracies: tuple[float, ...]
+    gain: float | None = None
 
     @property
     def mean(self) -> float:
-        """Mean last-epoch accuracy, percent."""
+        """Over the seeds."""
         return mean(self.accuracies)
 
     @property
@@ -130,30 +133,24 @@ def plan(
     table = {}
     for name, base in BASES.items():
         table[name] = replace(setting, loss=base)
-        table[f"{name}+SR"] = replace(setting, loss=f"{base}+{SPARSE}")
+        table[name + REGULARISED] = replace(setting, loss=f"{base}+{SPARSE}")
     for text in extra:
         row = replace(setting, loss=text)
         # The same loss in other words is the same run, and "FL" may be the user's or the demo's.
         if row not in table.values():
             table[row.loss if text in table else text] = row
-    runs = []
-    for seed in seeds:
-        for name, row in table.items():
-            configuration = replace(row, seed=seed)
-            runs.append(DemoRun(name, configuration, folder / configuration.name))
-    return runs
+    return [
+        DemoRun(name, run, folder / run.name)
+        for seed in seeds
+        for name, row in table.items()
+        for run in [replace(row, seed=seed)]
+    ]
 
 
-def unfinished(runs: Sequence[DemoRun]) -> list[DemoRun]:
-    """The runs that have no record."""
-    done = {result.run for result in finished(runs)}
-    return [run for run in runs if run not in done]
-
-
-def finished(runs: Sequence[DemoRun]) -> list[Result]:
+def finished(runs: Sequence[DemoRun]) -> list[DemoRun]:
     """The runs that have a record, with it, in the order of the plan."""
-    found = [(run, RunFolder(run.folder).record(run.configuration)) for run in runs]
-    return [Result(run, record) for run, record in found if record is not None]
+    found = [replace(run, record=RunFolder(run.folder).record(run.configuration)) for run in runs]
+    return [run for run in found if run.record is not None]
 
 
 def discard(runs: Sequence[DemoRun]) -> None:
@@ -203,14 +200,19 @@ def embed_digits(run: DemoRun) -> Embedding:
     return embed(load_network(run.folder), dataset, np.arange(len(dataset.test)))
 
 
-def rows(results: Sequence[Result]) -> list[Row]:
-    """A row for each method, over the seeds it has results of."""
-    methods = dict.fromkeys(result.method for result in results)
+def plain(method: str) -> str | None:
+    """The row without regularization of a regularised one."""
+    return method.removesuffix(REGULARISED) if method.endswith(REGULARISED) else None
+
+
+def rows(runs: Sequence[DemoRun]) -> list[Row]:
+    """A row for each method, over the seeds that are finished."""
+    found: dict[str, Row] = {}
+    for name in dict.fromkeys(run.method for run in runs):
+        own = [run for run in runs if run.method == name]
+        accuracies = tuple(run.result.final_accuracy for run in own)
+        found[name] = Row(name, own[0].configuration.loss, accuracies)
     return [
-        Row(
-            name,
-            next(each.run.configuration.loss for each in results if each.method == name),
-            tuple(each.record.final_accuracy for each in results if each.method == name),
-        )
-        for name in methods
+        replace(row, gain=row.mean - found[base].mean) if (base := plain(name)) in found else row
+        for name, row in found.items()
     ]

@@ -3,124 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
+from statistics import fmean
 
 from labelproof.data.published import DATASETS
 from labelproof.experiments.curves import Line, Panel
-from labelproof.experiments.demo import Result, Row, embed_digits, rows
+from labelproof.experiments.demo import DemoRun, embed_digits, plain, rows
 from labelproof.report.figures import draw_curves, method_styles, to_svg
 from labelproof.report.page import write_page
 from labelproof.report.paper_figures import draw_embeddings
 
-SUFFIX = "+SR"
 ENOUGH_EPOCHS = 20
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """A row as the page shows it."""
-
-    row: Row
-    gain: float | None
-
-
-def write_demo_page(path: Path, results: Sequence[Result]) -> Path:
+def write_demo_page(path: Path, runs: Sequence[DemoRun]) -> Path:
     """Write the page from finished runs: their records, and the first seed's networks."""
-    configuration = results[0].record.configuration
+    setting, record = runs[0].configuration, runs[0].result
+    seeds = sorted({run.configuration.seed for run in runs})
+    curves = [run.result.curve["test_accuracy"] for run in runs if plain(run.method) is None]
     return write_page(
         path,
         "demo.html",
-        title=f"Digits with wrong labels ({configuration['noise']})",
-        finding=finding(results),
-        table=gains(rows(results)),
-        accuracy=_curves(results, "test_accuracy", "Test accuracy (%), clean labels", (0, 101)),
-        sparse=_curves(results, "sparse_rate", "Sparse rate of the training outputs", (0, 1.01)),
-        embedding=_embedding(results),
-        configuration={k: v for k, v in configuration.items() if k not in ("loss", "seed")},
-        versions=results[0].record.versions,
-        seeds=sorted({result.seed for result in results}),
-        seconds=sum(result.record.seconds for result in results),
-        command=_command(results),
-        fell=_fell(results),
+        title=f"Digits with wrong labels ({setting.noise})",
+        finding=finding(runs),
+        table=rows(runs),
+        accuracy=_curves(runs, "test_accuracy", "Test accuracy (%), clean labels", (0, 101)),
+        sparse=_curves(runs, "sparse_rate", "Sparse rate of the training outputs", (0, 1.01)),
+        embedding=_embedding([run for run in runs if run.configuration.seed == seeds[0]]),
+        configuration={
+            name: value
+            for name, value in record.configuration.items()
+            if name not in ("loss", "seed")
+        },
+        versions=record.versions,
+        seeds=seeds,
+        seconds=sum(run.result.seconds for run in runs),
+        command=(
+            f"labelproof demo --noise {setting.noise} --epochs {setting.epochs} "
+            f"--seeds {','.join(map(str, seeds))}"
+        ),
+        # Whether every plain loss ends below its best epoch, which is what memorising looks like.
+        fell=bool(curves) and all(curve[-1] < max(curve) - 5 for curve in curves),
     )
 
 
-def _command(results: Sequence[Result]) -> str:
-    configuration = results[0].run.configuration
-    seeds = sorted({result.seed for result in results})
-    return (
-        f"labelproof demo --noise {configuration.noise} --epochs {configuration.epochs} "
-        f"--seeds {','.join(str(seed) for seed in seeds)}"
-    )
-
-
-def _fell(results: Sequence[Result]) -> bool:
-    """Whether every plain loss ends below its best epoch, which is what memorising looks like."""
-    plain = [r.record.curve["test_accuracy"] for r in results if _base(r.method) is None]
-    return bool(plain) and all(curve[-1] < max(curve) - 5 for curve in plain)
-
-
-def gains(table: Sequence[Row]) -> list[TableRow]:
-    """Each row with its gain over the same loss without regularization, where that is there."""
-    means = {row.method: row.mean for row in table}
-    return [
-        TableRow(row, row.mean - means[base] if (base := _base(row.method)) in means else None)
-        for row in table
-    ]
-
-
-def finding(results: Sequence[Result]) -> str:
+def finding(runs: Sequence[DemoRun]) -> str:
     """What came out, in one or two sentences."""
-    compared = [entry for entry in gains(rows(results)) if entry.gain is not None]
-    rate = float(np.mean([result.record.noise_rate for result in results]))
+    rate = fmean(run.result.noise_rate for run in runs)
     opening = f"{100 * rate:.0f}% of the training labels are wrong."
-    if not compared:
+    gains = {row: row.gain for row in rows(runs) if row.gain is not None}
+    if not gains:
         return opening
-    best = max(compared, key=lambda entry: entry.row.mean)
-    gain = [entry.gain for entry in compared if entry.gain is not None]
-    epochs = results[0].run.configuration.epochs
-    early = (
-        f" {epochs} epochs are too few to judge: wrong labels are memorised later, from about the "
-        "tenth epoch on."
-        if epochs < ENOUGH_EPOCHS
-        else ""
+    best = max(gains, key=lambda row: row.mean)
+    low, high = min(gains.values()), max(gains.values())
+    spread = f"{low:+.1f} to {high:+.1f}" if len(gains) > 1 else f"{low:+.1f}"
+    said = (
+        f"{opening} {plain(best.method)} ends at {best.mean - gains[best]:.1f}% on clean test "
+        f"images, {best.method} at {best.mean:.1f}%. What sparse regularization did for the losses "
+        f"it was put on: {spread} points."
     )
-    base = best.row.mean - (best.gain or 0)
-    spread = f"{min(gain):+.1f} to {max(gain):+.1f}" if len(gain) > 1 else f"{gain[0]:+.1f}"
-    return (
-        f"{opening} {_base(best.row.method)} ends at {base:.1f}% on clean test images, "
-        f"{best.row.method} at {best.row.mean:.1f}%. What sparse regularization did for the losses "
-        f"it was put on: {spread} points.{early}"
-    )
+    if (epochs := runs[0].configuration.epochs) < ENOUGH_EPOCHS:
+        said += (
+            f" {epochs} epochs are too few to judge: wrong labels are memorised later, from about "
+            "the tenth epoch on."
+        )
+    return said
 
 
-def _base(method: str) -> str | None:
-    return method.removesuffix(SUFFIX) if method.endswith(SUFFIX) else None
-
-
-def _curves(results: Sequence[Result], metric: str, title: str, limits: tuple[float, float]) -> str:
-    methods = dict.fromkeys(result.method for result in results)
+def _curves(runs: Sequence[DemoRun], metric: str, title: str, limits: tuple[float, float]) -> str:
     lines = [
-        Line(method, [r.record.curve[metric] for r in results if r.method == method])
-        for method in methods
+        Line(method, [run.result.curve[metric] for run in runs if run.method == method])
+        for method in dict.fromkeys(run.method for run in runs)
     ]
-    panel = Panel(title, lines, results[0].run.configuration.epochs)
+    panel = Panel(title, lines, runs[0].configuration.epochs)
     return draw_curves(panel, method_styles(panel), limits=limits)
 
 
-def _embedding(results: Sequence[Result]) -> str:
-    first = min(result.seed for result in results)
+def _embedding(runs: Sequence[DemoRun]) -> str:
     embeddings = [
         replace(
-            embed_digits(result.run),
-            method=_base(result.method) or result.method,
-            noise="plain" if _base(result.method) is None else "with SR",
+            embed_digits(run),
+            method=plain(run.method) or run.method,
+            noise="plain" if plain(run.method) is None else "with SR",
         )
-        for result in results
-        if result.seed == first
+        for run in runs
     ]
     title = "Features of the test images (t-SNE)"
     return to_svg(
