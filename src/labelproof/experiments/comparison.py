@@ -123,59 +123,49 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
     groups: dict[str, dict[int, RunRecord]] = {}
     for record in _with_versions(_measured(records)):
         # Another measure is another group: of test labels and of held-out ones there is no mean.
-        key = _key(record)
+        values = {name: value for name, value in record.configuration.items() if name != "seed"}
+        key = json.dumps([values, _measured_on(record)], sort_keys=True)
         groups.setdefault(key, {}).setdefault(int(record.configuration["seed"]), record)
     runs = [list(group.values()) for group in groups.values()]
     different = _different([group[0].configuration for group in runs])
     compared = [_compared(group, different) for group in runs]
     places = {_place(each): number for number, each in reversed(list(enumerate(compared)))}
     compared.sort(key=lambda each: (places[_place(each)], -each.mean))
-    return _with_differences(compared)
+    best: dict[tuple[str, ...], Compared] = {}
+    return [_with_difference(each, best.setdefault(_place(each), each)) for each in compared]
 
 
 def _measured(records: Iterable[RunRecord]) -> list[RunRecord]:
     """The runs that can be compared; of the others it is told."""
-    given = list(records)
-    found = [
-        record for record in given if any(record.curve.get(each) for each in _METRICS.values())
-    ]
-    unmeasured = [record.name for record in given if record not in found]
-    advice = "train with a share to validate on (validation=0.1), or on data with a test part"
-    if unmeasured and not found:
-        raise ValueError(
-            f"{few(unmeasured)}: expected runs that were tested or validated, got neither; {advice}"
-        )
+    found, unmeasured = [], []
+    for record in records:
+        measured = any(record.curve.get(metric) for metric in _METRICS.values())
+        (found if measured else unmeasured).append(record)
     if unmeasured:
-        number = count(len(unmeasured), "run")
-        notice(f"{number} left out, neither tested nor validated: {few(unmeasured)}; {advice}")
+        said = (
+            f"{count(len(unmeasured), 'run')} left out, neither tested nor validated: "
+            f"{few([record.name for record in unmeasured])}; train with a share to validate on "
+            "(validation=0.1), or on data with a test part"
+        )
+        if not found:
+            raise ValueError(said)
+        notice(said)
     return found
 
 
 def _with_versions(records: Sequence[RunRecord]) -> list[RunRecord]:
-    """The records, with a number for the data where runs differ in nothing else but these."""
-    marks: dict[str, dict[str, None]] = {}
-    for record in records:
-        if mark := record.data.get("fingerprint"):
-            marks.setdefault(_key(record), {})[str(mark)] = None
-    # In one order for all of the same data, so that a number means one thing.
-    known: dict[str, list[str]] = {}
+    """The records, with the version of their data as a setting."""
+    marks: dict[str, list[str]] = {}
     found = []
     for record in records:
-        numbers = known.setdefault(str(record.configuration.get("data")), [])
-        mark = str(record.data.get("fingerprint") or "")
-        if mark and mark not in numbers:
-            numbers.append(mark)
-        if mark and len(marks[_key(record)]) > 1:
-            values = {**record.configuration, _VERSION: numbers.index(mark) + 1}
-            record = replace(record, configuration=values)
-        found.append(record)
+        known = marks.setdefault(str(record.configuration.get("data")), [])
+        mark = record.data.get("fingerprint")
+        if mark and str(mark) not in known:
+            known.append(str(mark))
+        version = known.index(str(mark)) + 1 if mark else 1  # an old record does not say
+        values = {**record.configuration, _VERSION: version}
+        found.append(replace(record, configuration=values))
     return found
-
-
-def _key(record: RunRecord) -> str:
-    """What runs have in common that differ in their seeds alone."""
-    values = {name: value for name, value in record.configuration.items() if name != "seed"}
-    return json.dumps([values, _measured_on(record)], sort_keys=True)
 
 
 def _measured_on(record: RunRecord) -> str:
@@ -214,17 +204,13 @@ def _place(compared: Compared) -> tuple[str, ...]:
     return (compared.measured_on, *(str(compared.settings.get(name, "")) for name in names))
 
 
-def _with_differences(compared: Sequence[Compared]) -> list[Compared]:
-    first: dict[tuple[str, ...], Compared] = {}
-    found = []
-    for each in compared:
-        best = first.setdefault(_place(each), each)
-        seeds = sorted(best.accuracies.keys() & each.accuracies.keys())
-        # By seed: the same noise and first weights, so that what they share is no part of it.
-        ahead = [each.accuracies[seed] - best.accuracies[seed] for seed in seeds]
-        difference = None if best is each or not ahead else (fmean(ahead), _deviation(ahead))
-        found.append(replace(each, difference=difference))
-    return found
+def _with_difference(each: Compared, best: Compared) -> Compared:
+    seeds = sorted(best.accuracies.keys() & each.accuracies.keys())
+    # By seed: the same noise and first weights, so that what they share is no part of it.
+    ahead = [each.accuracies[seed] - best.accuracies[seed] for seed in seeds]
+    if best is each or not ahead:
+        return each
+    return replace(each, difference=(fmean(ahead), _deviation(ahead)))
 
 
 def _deviation(values: Sequence[float]) -> float:

@@ -187,28 +187,15 @@ def _key(values: dict[str, Any]) -> str:
     return json.dumps(kept, sort_keys=True)
 
 
-def has_published_size(name: str, counts: Mapping[str, int]) -> bool:
+def _has_published_size(name: str, counts: Mapping[str, int]) -> bool:
     """Whether a dataset has as many images as the one that was published under its name.
 
-    A data root may hold a part of a dataset under its name, to try something out. What is trained
-    on that is a run like any other, but no cell of the paper's tables.
-    Of data that no one published, and of WebVision, of which not every image can be had any more,
-    there is no number to hold them against: they pass.
-
-    Args:
-        name: The dataset's.
-        counts: Its training and test images; what is not there is not known, and passes.
-
-    Example:
-        >>> has_published_size("mnist", {"train": 60_000, "test": 10_000})
-        True
-        >>> has_published_size("mnist", {"train": 1_000, "test": 10_000})
-        False
+    A data root may hold a part of a dataset under its name, to try something out. Data that no one
+    published, and WebVision, of which not every image can be had any more, pass; so does a split
+    whose size is not known.
     """
-    known = DATASETS.get(name)
-    if known is None:
-        return True
-    return all(counts.get(split, size) == size for split, size in known.counts.items())
+    known = DATASETS[name].counts if name in DATASETS else {}
+    return all(counts.get(split, size) == size for split, size in known.items())
 
 
 def is_of_published_data(record: RunRecord) -> bool:
@@ -217,7 +204,7 @@ def is_of_published_data(record: RunRecord) -> bool:
     >>> is_of_published_data(RunRecord("a", {"data": "mnist"}, 0.0, {}, 1.0, {}, {"train": 20}))
     False
     """
-    return has_published_size(str(record.configuration["data"]), record.data)
+    return _has_published_size(str(record.configuration["data"]), record.data)
 
 
 HUMAN_FILES = {
@@ -267,7 +254,7 @@ def explain_other_size(dataset: Dataset) -> str:
     is trained on these is in no table or figure
     """
     here = sizes(dataset)
-    if has_published_size(dataset.name, here):
+    if _has_published_size(dataset.name, here):
         return ""
     there = DATASETS[dataset.name].counts
     return (

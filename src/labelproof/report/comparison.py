@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from labelproof.experiments.comparison import Compared
 from labelproof.report.figures import loss_labels
-from labelproof.report.tables import align_markdown, as_csv, latex_table, signed, with_spread
+from labelproof.report.tables import (
+    align_markdown,
+    as_csv,
+    escape_markdown,
+    latex_table,
+    signed,
+    with_spread,
+)
 
 _NUMBERS = ("measured_on", "mean", "std", "n", "difference", "difference_std", "noise_rate")
 
@@ -22,9 +29,7 @@ def comparison_markdown(compared: Sequence[Compared]) -> str:
         >>> print(comparison_markdown(runs).splitlines()[-1])
         | ce   | 81.00 ± 1.41 (2)  |              | 20.0%        |
     """
-    rows = [
-        [cell.replace("|", "\\|").replace("*", "\\*") for cell in row] for row in _cells(compared)
-    ]
+    rows = [[escape_markdown(cell) for cell in row] for row in _cells(compared)]
     return f"{_caption(compared)}\n\n{align_markdown(rows)}"
 
 

@@ -50,12 +50,13 @@ def table_markdown(table: ResultTable) -> str:
         >>> print(table_markdown(empty).splitlines()[-1])
         | CE+SR  | ours | –    | –    | –   | –   | –   | – |
     """
-    rows = [["method", "", *table.columns]]
-    for method, lines in _rows(table):
-        for number, (kind, texts) in enumerate(lines):
-            name = method.replace("|", "\\|").replace("*", "\\*") if number == 0 else ""
-            rows.append([name, kind, *texts])
+    rows = [[escape_markdown(name), *others] for name, *others in _grid(table)]
     return f"{caption(table)}\n\n{align_markdown(rows)}"
+
+
+def escape_markdown(text: str) -> str:
+    """A text that ends no cell of a table and makes nothing bold."""
+    return text.replace("|", "\\|").replace("*", "\\*")
 
 
 def align_markdown(rows: Sequence[Sequence[str]]) -> str:
@@ -77,39 +78,35 @@ def align_markdown(rows: Sequence[Sequence[str]]) -> str:
 
 def table_latex(table: ResultTable) -> str:
     """As a LaTeX table for the package booktabs."""
-    body = []
-    for method, lines in _rows(table):
-        if body:
-            body.append(r"    \addlinespace")
-        for number, (kind, texts) in enumerate(lines):
-            bold = [_BOLD.sub(r"\\textbf{\1}", _latex(text)) for text in texts]
-            cells = [_latex(method) if number == 0 else "", kind, *bold]
-            body.append("    " + " & ".join(cells) + r" \\")
-    head = ["method", "", *table.columns]
-    return _latex_frame(caption(table), f"ll{'r' * len(table.columns)}", head, body)
+    return latex_table(caption(table), _grid(table), numbers=len(table.columns))
 
 
-def latex_table(title: str, rows: Sequence[Sequence[str]]) -> str:
+def latex_table(title: str, rows: Sequence[Sequence[str]], *, numbers: int = 0) -> str:
     r"""Rows as a LaTeX table for the package booktabs; the first row is the head.
+
+    So many of the last columns are `numbers`, with a space above every row that has a name.
 
     >>> print(latex_table("Accuracy", [["loss", "%"], ["ce", "91.30"]]).splitlines()[-4].strip())
     ce & 91.30 \\
     """
-    head, *others = rows
-    body = [f"    {' & '.join(map(_latex, row))} \\\\" for row in others]
-    return _latex_frame(title, "l" * len(head), head, body)
-
-
-def _latex_frame(title: str, columns: str, head: Sequence[str], body: Sequence[str]) -> str:
+    head, *body = [
+        "    " + " & ".join(_BOLD.sub(r"\\textbf{\1}", _latex(cell)) for cell in row) + r" \\"
+        for row in rows
+    ]
+    if numbers:
+        body = [
+            r"    \addlinespace" + "\n" + line if row[0] and at else line
+            for at, (row, line) in enumerate(zip(rows[1:], body, strict=True))
+        ]
     return "\n".join(
         [
             "% needs \\usepackage{booktabs}",
             r"\begin{table}",
             r"  \centering",
             rf"  \caption{{{_latex(title)}}}",
-            rf"  \begin{{tabular}}{{{columns}}}",
+            rf"  \begin{{tabular}}{{{'l' * (len(rows[0]) - numbers)}{'r' * numbers}}}",
             r"    \toprule",
-            rf"    {' & '.join(map(_latex, head))} \\",
+            head,
             r"    \midrule",
             *body,
             r"    \bottomrule",
@@ -216,6 +213,18 @@ def signed(number: float) -> str:
     ('+0.61', '+0.00')
     """
     return f"{round(number, 2) + 0.0:+.2f}"
+
+
+def _grid(table: ResultTable) -> list[list[str]]:
+    """The head, and a row for each line, of which the first has the method's name."""
+    return [
+        ["method", "", *table.columns],
+        *(
+            ["" if number else method, kind, *texts]
+            for method, lines in _rows(table)
+            for number, (kind, texts) in enumerate(lines)
+        ),
+    ]
 
 
 def _rows(table: ResultTable) -> list[tuple[str, list[Line]]]:
