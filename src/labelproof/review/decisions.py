@@ -51,7 +51,7 @@ _VERSION = 2
 # A row that takes another back has that one's number in `undoes`; rows are only ever added, so that
 # the last number is also the revision of the whole. Of those taken at once, all but the first have
 # its number in `batch`.
-_TABLES = """
+_TABLE = """
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     time TEXT NOT NULL,
@@ -62,20 +62,7 @@ CREATE TABLE decisions (
     undoes INTEGER REFERENCES decisions (number),
     batch INTEGER REFERENCES decisions (number)
 );
-CREATE INDEX of_sample ON decisions (sample, given);
--- Only of rows that have one: else rows without one would be looked up here, which are most.
-CREATE UNIQUE INDEX undone ON decisions (undoes) WHERE undoes IS NOT NULL;
-CREATE VIEW standing AS
-    SELECT * FROM decisions AS one
-    WHERE undoes IS NULL
-    AND NOT EXISTS (SELECT 1 FROM decisions AS back WHERE back.undoes = one.number);
-CREATE VIEW latest AS
-    SELECT * FROM standing AS one WHERE NOT EXISTS (
-        SELECT 1 FROM standing AS later
-        WHERE later.sample = one.sample AND later.given = one.given AND later.number > one.number
-    );
 """
-_COLUMNS = "number, time, sample, given, choice, label, undoes, batch"
 
 
 @dataclass(frozen=True)
@@ -131,6 +118,9 @@ class Decisions:
     def __init__(self, path: Path):
         self.path = path
         self._turn = threading.Lock()
+        # What the file holds, as far as it was read, and what of it still stands, in order.
+        self._history: list[Decision] = []
+        self._standing: dict[int, Decision] = {}
         with self._explained():
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
@@ -177,21 +167,18 @@ class Decisions:
         All decisions that were taken at once with it are undone as well.
         """
         with self._writing():
-            last = self._last()
+            last = next(reversed(self._standing.values()), None)
             if last is not None:
                 first = last.batch or last.number
-                together = self._file.execute(
-                    f"SELECT {_COLUMNS} FROM standing WHERE number = ? OR batch = ?",  # noqa: S608
-                    (first, first),
-                )
-                for one in map(_decision, together.fetchall()):
-                    self._add(one.sample, one.given, "undo", None, undoes=one.number)
+                for one in self._standing.values():
+                    if first in (one.number, one.batch):
+                        self._add(one.sample, one.given, "undo", None, undoes=one.number)
         return last
 
     def last(self) -> Decision | None:
         """The last decision that still stands: what `undo` would take back."""
-        with self._turn, self._explained():
-            return self._last()
+        with self._reading():
+            return next(reversed(self._standing.values()), None)
 
     def latest(self, *, since: int = 0) -> dict[tuple[str, str], Decision | None]:
         """The decision that stands for each sample and given label.
@@ -200,34 +187,26 @@ class Decisions:
             since: A revision: only what was decided or taken back after it. A sample without a
                 decision any more then has `None`.
         """
-        if since <= 0:
-            found = self._read(f"SELECT {_COLUMNS} FROM latest ORDER BY number")  # noqa: S608
-            return {(one.sample, one.given): one for one in found}
-        touched = self._read(
-            f"SELECT {_COLUMNS} FROM decisions WHERE number > ? ORDER BY number",  # noqa: S608
-            since,
-        )
-        standing = {}
-        for one in touched:
-            # Newest first and one row: a sample that was decided often costs no more.
-            rows = self._read(
-                f"SELECT {_COLUMNS} FROM standing WHERE sample = ? AND given = ? "  # noqa: S608
-                "ORDER BY number DESC LIMIT 1",
-                _stored(one.sample),
-                _stored(one.given),
-            )
-            standing[one.sample, one.given] = rows[0] if rows else None
-        return standing
+        with self._reading():
+            found = {(one.sample, one.given): one for one in self._standing.values()}
+            if since <= 0:
+                return {**found}
+            return {
+                (one.sample, one.given): found.get((one.sample, one.given))
+                for one in self._history
+                if one.number > since
+            }
 
     def history(self) -> list[Decision]:
         """All decisions and undos, in order."""
-        return self._read(f"SELECT {_COLUMNS} FROM decisions ORDER BY number")  # noqa: S608
+        with self._reading():
+            return list(self._history)
 
     @property
     def revision(self) -> int:
         """A number that grows with every decision and undo."""
-        with self._turn, self._explained():
-            return self._file.execute("SELECT MAX(number) FROM decisions").fetchone()[0] or 0
+        with self._reading():
+            return self._number
 
     def close(self) -> None:
         """Let go of the file."""
@@ -252,7 +231,7 @@ class Decisions:
             )
         if version == 0:
             self._file.executescript(
-                f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
+                f"BEGIN IMMEDIATE; {_TABLE} PRAGMA user_version = {_VERSION}; COMMIT;"
             )
 
     def _add(
@@ -274,21 +253,34 @@ class Decisions:
         assert cursor.lastrowid is not None  # noqa: S101
         return Decision(cursor.lastrowid, time, sample, given, choice, label, undoes, batch)
 
-    def _last(self) -> Decision | None:
-        row = self._file.execute(
-            f"SELECT {_COLUMNS} FROM standing ORDER BY number DESC LIMIT 1"  # noqa: S608
-        ).fetchone()
-        return None if row is None else _decision(row)
+    @property
+    def _number(self) -> int:
+        return self._history[-1].number if self._history else 0
 
-    def _read(self, query: str, *values: Any) -> list[Decision]:
+    def _catch_up(self) -> None:
+        """Read what was added since, by whomever."""
+        rows = self._file.execute(
+            "SELECT * FROM decisions WHERE number > ? ORDER BY number", (self._number,)
+        )
+        for one in map(_decision, rows):
+            self._history.append(one)
+            if one.undoes is None:
+                self._standing[one.number] = one
+            else:
+                self._standing.pop(one.undoes, None)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
         with self._turn, self._explained():
-            return [_decision(row) for row in self._file.execute(query, values)]
+            self._catch_up()
+            yield
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         with self._turn, self._explained():
             self._file.execute("BEGIN IMMEDIATE")
             try:
+                self._catch_up()
                 yield
                 self._file.execute("COMMIT")
             except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,15 +12,12 @@ from numpy.typing import NDArray
 from labelproof.audit.folder import Audit
 from labelproof.data.notices import count
 from labelproof.ranges import choose, within
-from labelproof.review.decisions import CHOICES, Decision, Decisions, plain_choice
+from labelproof.review.decisions import Decision, Decisions, plain_choice
 
 SCOPES = ("suspects", "everything")
 SHOWN = ("undecided", "decided", "all")
 ORDERS = ("suspicious", "plausible", "data")
 """The most suspicious first, the least suspicious first, or as the data are."""
-
-_UNDECIDED = -1
-_OPEN = -1
 
 
 @dataclass(frozen=True)
@@ -50,17 +47,15 @@ class Review:
         decisions: Those that were taken before, and where new ones are kept.
 
     Attributes:
-        choices: For each sample the place of its choice in `CHOICES`, -1 where nothing is decided.
-        labels: For each sample the class it is to have, -1 where that is open or undecided.
+        decided: By place, the choice about a sample and the class it is to have; `None` where that
+            is left open.
         stale: Decisions that do not apply to this audit's data any more.
     """
 
     def __init__(self, audit: Audit, decisions: Decisions):
         self.audit = audit
         self.decisions = decisions
-        self.choices: NDArray[np.int8] = np.full(len(audit.samples), _UNDECIDED, np.int8)
-        self.labels: NDArray[np.int32] = np.full(len(audit.samples), _OPEN, np.int32)
-        self.stale: list[Decision] = []
+        self.decided: dict[int, tuple[str, int | None]] = {}
         # Sorted once: every answer counts suspects, and there may be a million samples.
         self._order = audit.findings.order
         self._suspects = audit.findings.suspects
@@ -148,23 +143,18 @@ class Review:
 
     def decision(self, place: int) -> tuple[str, int | None] | None:
         """The choice about a sample and the class it is to have, `None` where it is undecided."""
-        choice, label = int(self.choices[place]), int(self.labels[place])
-        if choice == _UNDECIDED:
-            return None
-        return CHOICES[choice], None if label == _OPEN else label
+        return self.decided.get(place)
 
     def counts(self) -> Counts:
         """The progress of the review."""
-        suspects = self._suspects
-        decided = self.choices != _UNDECIDED
-        unsure = self.choices == CHOICES.index("unsure")
-        changed = decided & ~unsure & (self.choices != CHOICES.index("keep"))
+        decided = dict(self.decided)
+        choices = Counter(choice for choice, _ in decided.values())
         return Counts(
-            suspects=len(suspects),
-            seen=int(decided[suspects].sum()),
-            decided=int(decided.sum()),
-            changed=int(changed.sum()),
-            unsure=int(unsure.sum()),
+            suspects=len(self._suspects),
+            seen=int(self._are_decided(self._suspects).sum()),
+            decided=len(decided),
+            changed=choices["accept"] + choices["another"],
+            unsure=choices["unsure"],
         )
 
     def queue(
@@ -193,7 +183,7 @@ class Review:
             places = np.sort(places)
         wanted = np.ones(len(places), bool)
         if choose("shown", shown, SHOWN) != "all":
-            wanted &= (self.choices[places] == _UNDECIDED) == (shown == "undecided")
+            wanted &= self._are_decided(places) == (shown == "decided")
         if given is not None:
             wanted &= findings.given[places] == given
         if suggested is not None:
@@ -228,24 +218,24 @@ class Review:
     def _within(self, scope: str) -> NDArray[np.int64]:
         return self._suspects if choose("scope", scope, SCOPES) == "suspects" else self._order
 
+    def _are_decided(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        decided = np.zeros(len(self.audit.samples), bool)
+        decided[list(self.decided)] = True
+        return decided[places]
+
     def _refresh(self) -> int:
         revision = self.decisions.revision
         if revision != self._revision:
-            self._take(self.decisions.latest(since=self._revision))
+            for key, decision in self.decisions.latest(since=self._revision).items():
+                place = self._places.get(key)
+                if place is None:
+                    continue
+                self.decided.pop(place, None)
+                if decision is not None and self._applies(decision):
+                    label = None if decision.label is None else self._classes[decision.label]
+                    self.decided[place] = decision.choice, label
             self._revision = revision
         return revision
-
-    def _take(self, found: Mapping[tuple[str, str], Decision | None]) -> None:
-        for key, decision in found.items():
-            place = self._places.get(key)
-            if place is None:
-                continue
-            choice, label = _UNDECIDED, _OPEN
-            if decision is not None and self._applies(decision):
-                choice = CHOICES.index(decision.choice)
-                label = _OPEN if decision.label is None else self._classes[decision.label]
-            self.choices[place] = choice
-            self.labels[place] = label
 
     def _applies(self, decision: Decision) -> bool:
         """Whether its class is one of the audit's still."""
