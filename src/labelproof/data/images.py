@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,13 +244,13 @@ class ImageFiles:
     @cached_property
     def one_size(self) -> bool:
         """Whether all images have the same size, by their headers."""
-        sizes = _look_at_each(self.files, image_size)
+        sizes = look_at_each(self.files, image_size)
         first = next(sizes, None)
         return first is not None and all(size == first for size in sizes)
 
 
-def _look_at_each(files: EncodedImages, look: Callable[[Encoded], Found]) -> Iterator[Found]:
-    """Apply a function to each stored image, in order, on several threads."""
+def look_at_each(files: Any, look: Callable[[Any], Found]) -> Iterator[Found]:
+    """Apply a function to each stored image, or index of one, in order, on several threads."""
     # Threads are enough: Pillow releases the GIL while it reads.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         # A pool takes all its work at once, which for stored bytes is the whole dataset.
@@ -285,7 +285,7 @@ def examine_images(
     paged: list[int] = []
     grey = True
     look = partial(_examine, full=full, short_side=short_side)
-    for index, found in enumerate(_look_at_each(files, look)):
+    for index, found in enumerate(look_at_each(files, look)):
         if isinstance(found, UnreadableImageError):
             unreadable.append(str(found))
             continue

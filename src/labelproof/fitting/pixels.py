@@ -9,9 +9,7 @@ however large the folder is.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -19,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, look_at_each
 
-_ROUND = 256
+_TOLD = 256
+"""Images after which progress is told of again."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -89,17 +88,13 @@ def _decode(
 ) -> Dataset:
     total, done = sum(len(source) for source in sources.values()), 0
     pixels = {name: np.empty(shape, dtype=np.uint8) for name, shape in shapes.items()}
-    # Threads are enough: the decoders release the GIL.
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 16)) as pool:
-        for name, source in sources.items():
-            # In rounds, since a pool takes in all of its work at once and keeps all results.
-            for start in range(0, len(source), _ROUND):
-                part = range(start, min(start + _ROUND, len(source)))
-                for index, image in zip(part, pool.map(source.__getitem__, part), strict=True):
-                    pixels[name][index] = _middle(image, *shapes[name][2:])
-                done += len(part)
-                if progress is not None:
-                    progress(done, total)
+    for name, source in sources.items():
+        decoded = look_at_each(range(len(source)), source.__getitem__)
+        for index, image in enumerate(decoded):
+            pixels[name][index] = _middle(image, *shapes[name][2:])
+            done += 1
+            if progress is not None and (done % _TOLD == 0 or index == len(source) - 1):
+                progress(done, total)
     return _with_images(dataset, pixels)
 
 

@@ -68,11 +68,6 @@ def _from_torchvision(torchvision: Any, name: str, num_classes: int, weights: bo
     known = torchvision.models.list_models(module=torchvision.models)
     if name not in known:
         raise ValueError(f"network: torchvision has no {name!r}{suggest(name, known)}")
-    if name in _WITH_HELPERS:
-        raise ValueError(
-            f"network: torchvision/{name} has outputs of its own for training, which are not "
-            "supported; another of its networks will do"
-        )
     network = torchvision.models.get_model(name, weights="DEFAULT" if weights else None)
     return _with_head(network, num_classes, f"torchvision/{name}")
 
@@ -99,8 +94,6 @@ class _InColour(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self.network(images.expand(-1, 3, -1, -1))
 
-
-_WITH_HELPERS = ("googlenet", "inception_v3")
 
 LIBRARIES: dict[str, Callable[[Any, str, int, bool], nn.Module]] = {
     "timm": _from_timm,

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
-import os
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +16,7 @@ from numpy.typing import NDArray
 from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
-from labelproof.data.images import UnreadableImageError
+from labelproof.data.images import UnreadableImageError, look_at_each
 from labelproof.report.typical import Typical
 
 ENOUGH = 200
@@ -31,7 +28,6 @@ SHOWN_CHARACTERS = 200
 _FEW = 300
 _SIDES = (320, 160)
 """Pixels of a photo's longer side, where there are few and where there are many."""
-_ROUND = 64
 
 Look = str | tuple[Sequence[str], Sequence[int]] | None
 """An image as a data address, a row's cells and which are unusual, or `None` if it has vanished."""
@@ -94,7 +90,7 @@ def look_at(
     order = seen_first(samples.audit.findings, listed)
     if samples.kind == "images":
         side = _SIDES[len(order) > _FEW]
-        looks = _in_rounds(partial(_image, samples, side=side), listed.places[order].tolist())
+        looks = look_at_each(listed.places[order].tolist(), partial(_image, samples, side=side))
     elif samples.kind == "rows":
         looks = (_row(samples, typical, place) for place in listed.places[order].tolist())
     else:
@@ -153,11 +149,3 @@ def _row(samples: Samples, typical: Typical | None, place: int) -> Look:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
-
-
-def _in_rounds(make: partial[Look], places: Sequence[int]) -> Iterator[Look]:
-    """Look at many samples at once, but not at all of them: room for a few may be left."""
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        rest = iter(places)
-        while some := list(itertools.islice(rest, _ROUND)):
-            yield from pool.map(make, some)

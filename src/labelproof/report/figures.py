@@ -215,17 +215,7 @@ def wrap_to(width: float, text: str, *, size: float) -> str:
     gce(q=0.5)+sr(tau=0.5,
     p=0.01,lambda0=5)
     """
-    letters = max(int(width * 72 / (0.6 * size)), 10)
-    words = textwrap.wrap(text, letters, break_long_words=False)
-    return "\n".join(line for word in words for line in _break(word, letters))
-
-
-def _break(word: str, letters: int) -> list[str]:
-    """A word in lines: a loss as text has no spaces, and is better broken between its arguments."""
-    lines = [""]
-    for part in re.split(r"(?<=[,+])", word):
-        if len(lines[-1] + part) <= letters or not lines[-1]:
-            lines[-1] += part
-        else:
-            lines.append(part)
-    return [line[at : at + letters] for line in lines for at in range(0, len(line), letters)]
+    wrapper = textwrap.TextWrapper(max(int(width * 72 / (0.6 * size)), 10))
+    # A loss as text has no spaces, and is better broken between its arguments.
+    wrapper.wordsep_re = re.compile(r"(\s+)|(?<=[,+])")
+    return wrapper.fill(text)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import functools
 import json
+import mimetypes
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from labelproof.audit.folder import Audit
@@ -42,9 +42,6 @@ _SIDE, _ZOOMED = 1024, 4096
 LARGEST = 1 << 20
 """Bytes of a request's body."""
 
-# Some systems have other ideas of these, and a browser runs no script of another type.
-_MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-
 
 def make_application(audit: Audit, samples: Samples, decisions: Decisions, token: str) -> ASGIApp:
     """The review of an audit, for any ASGI server; its page is at `/TOKEN/`.
@@ -55,6 +52,8 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
         decisions: Stores the decisions.
         token: The first part of every path, without which nothing is answered.
     """
+    # Some systems have another idea of it, and a browser runs no script of another type.
+    mimetypes.add_type("text/javascript", ".js")
     pages = _Pages(audit, samples, decisions)
     routes = [
         Route("/", pages.page),
@@ -67,7 +66,7 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
         Route("/accept", pages.accept, methods=["POST"]),
         Route("/undo", pages.undo, methods=["POST"]),
         Route("/reviewed.csv", pages.export),
-        Route("/{file}", _static),
+        Mount("/", StaticFiles(packages=[("labelproof.review", "static")])),
     ]
     handlers: dict[Any, Callable[[Request, Exception], Response]] = {
         TypeError: _refused,
@@ -246,13 +245,6 @@ class _Pages:
             "counts": asdict(self.review.counts()),
             "changes": [[place, *(found or (None, None))] for place, found in changes.items()],
         }
-
-
-def _static(request: Request) -> Response:
-    for file in (resources.files("labelproof.review") / "static").iterdir():
-        if file.name == request.path_params["file"]:
-            return Response(file.read_bytes(), media_type=_MEDIA_TYPES[Path(file.name).suffix])
-    raise HTTPException(404, "There is no such file.")
 
 
 def _json(values: object) -> Response:
