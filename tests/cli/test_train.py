@@ -190,7 +190,7 @@ def test_mistakes_are_explained_and_nothing_is_written(
         assert said in refusal("train", *arguments)
     for option, value, said in (
         ("--noise", "symetric:0.4", "did you mean 'symmetric'"),
-        ("--noise", "human:worse", "human: expected the file of human:worse (--human-labels)"),
+        ("--noise", "human:worse", "human: expected the file of human:worse"),
         ("--loss", "cee", "did you mean 'ce'"),
         ("--network", "cnn5", "did you mean 'cnn"),
         ("--set", "optimizer=adam", "did you mean 'adamw'"),

@@ -31,9 +31,11 @@ def test_human_labels_are_trained_on(tmp_path: Path) -> None:
         )
 
     missing = bench("--epochs", "1")
-    assert isinstance(missing.exception, FileNotFoundError)
-    assert "cifar-n/cifar10n.npz" in str(missing.exception)
+    assert isinstance(missing.exception, ValueError)
+    assert "the folder cifar-n of the data root" in str(missing.exception)
     write_labels(root, 1)
+    options = ("--data", "cifar10", "--noise", "human:worse", "--data-root", root, "--dry-run")
+    assert labelproof("train", *options).exit_code == 0
     begun = bench("--epochs", "100000", "--minutes", "0.05")
     assert begun.exit_code == TIME_IS_UP, begun.output
     # Resumed on the same labels, and refused on others.

@@ -19,12 +19,12 @@ from labelproof.cli.options import option, parse_seeds, split_names
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import count
+from labelproof.data.published import find_human_labels
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan_all
 from labelproof.experiments.records import (
     RecordStore,
     explain_other_size,
-    find_human_labels,
     is_of_published_data,
 )
 from labelproof.noise import parse_noise
@@ -309,9 +309,7 @@ class BenchData:
     def __call__(self, configuration: Configuration) -> Examples:
         """What a run learns from."""
         with told():
-            human = None
-            if parse_noise(configuration.noise).kind == "human":
-                human = find_human_labels(configuration.data, self.root)
+            human = find_human_labels(configuration.data, self.root)
             return choose_examples(configuration, self.dataset(configuration.data), human=human)
 
     @functools.cache  # noqa: B019 (it lives as long as the command)

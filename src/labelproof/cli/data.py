@@ -37,6 +37,7 @@ from labelproof.data.published import (
     Verification,
     data_root,
     find_dataset,
+    find_human_labels,
     known_dataset,
     verify_dataset,
 )
@@ -236,7 +237,7 @@ def show(
                 dataset=data.name,
                 seed=seed,
                 features=data.train.array if spec.kind == "instance" else None,
-                human=human_labels,
+                human=human_labels or find_human_labels(data.name, data_root),
             )
     if data.tabular:
         _show_table(console, data)

@@ -129,7 +129,11 @@ Workers = Annotated[
 ]
 HumanLabels = Annotated[
     Path | None,
-    option("The file of human labels, for --noise human:WHICH.", default=False, more=True),
+    option(
+        "The file of human labels, for --noise human:WHICH.",
+        default="cifar-n/cifar10n.npz or CIFAR-10_human.pt in --data-root",
+        more=True,
+    ),
 ]
 ImageMemory = Annotated[
     int | None,

@@ -172,6 +172,21 @@ def data_root(given: str | os.PathLike[str] | None = None) -> Path:
     return platformdirs.user_cache_path("labelproof", appauthor=False, opinion=False)
 
 
+_HUMAN_LABELS = {
+    "cifar10": ("cifar-n/cifar10n.npz", "cifar-n/CIFAR-10_human.pt"),
+    "cifar100": ("cifar-n/cifar100n.npz", "cifar-n/CIFAR-100_human.pt"),
+}
+
+
+def find_human_labels(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
+    """The file of human labels of a dataset below the data root, or `None`.
+
+    >>> find_human_labels("cifar10", getfixture("tmp_path"))
+    """
+    places = (data_root(root) / place for place in _HUMAN_LABELS.get(name, ()))
+    return next((file for file in places if file.is_file()), None)
+
+
 def is_known(name: str) -> bool:
     """Whether a text is the name of a published dataset, in any case."""
     return name.strip().lower() in (*DATASETS, *BY_HAND)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.published import DATASETS, data_root
+from labelproof.data.published import DATASETS
 from labelproof.training.configuration import PRECISIONS, Configuration
 from labelproof.training.files import read_fields, read_json, write_text
 from labelproof.training.provenance import BEGUN_ON, MODEL
@@ -205,41 +205,6 @@ def is_of_published_data(record: RunRecord) -> bool:
     False
     """
     return _has_published_size(str(record.configuration["data"]), record.data)
-
-
-HUMAN_FILES = {
-    "cifar10": ("cifar-n/cifar10n.npz", "cifar-n/CIFAR-10_human.pt"),
-    "cifar100": ("cifar-n/cifar100n.npz", "cifar-n/CIFAR-100_human.pt"),
-}
-"""Where the human labels of a dataset may be below the data root, the first choice first."""
-
-
-def find_human_labels(name: str, root: str | os.PathLike[str] | None = None) -> Path:
-    """The file of human labels of a dataset, below the data root.
-
-    Args:
-        name: `cifar10` or `cifar100`.
-        root: The folder of the named datasets; else `LABELPROOF_DATA`, else the user's cache.
-
-    Raises:
-        FileNotFoundError: None of the known files is there.
-
-    Example:
-        >>> find_human_labels("cifar10", getfixture("tmp_path"))
-        Traceback (most recent call last):
-            ...
-        FileNotFoundError: human labels of cifar10: expected cifar-n/cifar10n.npz or
-        cifar-n/CIFAR-10_human.pt in ..., found neither; the publishers are at
-        github.com/UCSC-REAL/cifar-10-100n
-    """
-    places = HUMAN_FILES.get(name, ())
-    for place in places:
-        if (file := data_root(root) / place).is_file():
-            return file
-    raise FileNotFoundError(
-        f"human labels of {name}: expected {' or '.join(places)} in {data_root(root)}, found "
-        "neither; the publishers are at github.com/UCSC-REAL/cifar-10-100n"
-    )
 
 
 def explain_other_size(dataset: Dataset) -> str:

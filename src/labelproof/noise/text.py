@@ -119,7 +119,11 @@ class NoiseSpec:
             )
         if self.kind == "human":
             if human is None:
-                raise ValueError(f"human: expected the file of {self} (--human-labels), got none")
+                raise ValueError(
+                    f"human: expected the file of {self}, got none; name it (--human-labels), or "
+                    "put CIFAR-10_human.pt or CIFAR-100_human.pt, which are at "
+                    "github.com/UCSC-REAL/cifar-10-100n, into the folder cifar-n of the data root"
+                )
             return human_labels(human, self.which, labels=labels)
         matrix = self.matrix(num_classes, dataset=dataset)
         return corrupt(labels, matrix, seed=seed, exact=self.exact)

@@ -22,7 +22,7 @@ from labelproof.data.dataset import Dataset, Split, check_classes
 from labelproof.data.images import ImageFiles, OnError, channel_statistics
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
-from labelproof.data.published import is_known, plain_name
+from labelproof.data.published import find_human_labels, is_known, plain_name
 from labelproof.fitting.pixels import bring_to_memory, bring_to_size
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
@@ -113,7 +113,6 @@ class Request:
         self.device, self.workers, self.image_memory = device, workers, image_memory
         self.execution = choose_execution(device, compile=compile, workers=workers)
         self.on_error: OnError = on_error
-        self.human = None if human_labels is None else Path(human_labels)
         columns = {name: more.pop(name) for name in READING if name in more}
         if isinstance(columns.get("drop"), str):
             columns["drop"] = (columns["drop"],)
@@ -122,6 +121,8 @@ class Request:
         self.named = is_path(data)
         self.called = plain_name(name_data(data)) if self.named else name_data(data)
         self.place = data_place(self.called) if self.named else self.called
+        known = find_human_labels(self.called, self.reading.root)
+        self.human = known if human_labels is None else Path(human_labels)
 
     @property
     def slow(self) -> bool:
