@@ -82,8 +82,13 @@ def test_losses_lists_it_and_checks_what_is_written_with_it(mine: Path) -> None:
 
 def test_a_mistake_in_it_is_one_line_before_anything_is_begun(mine: Path) -> None:
     mine.write_text("LOSSES = {'ce': 1}")
-    for command in ("train", "bench", "fit", "audit", "tune", "table", "figure"):
-        done = labelproof_to_its_end(command, "--loss-file", mine)
+    for command in (
+        ("train",),
+        ("bench", "symmetric", "--dataset", "mnist"),
+        *(("fit", "photos"), ("audit", "photos"), ("tune", "photos"), ("table", "symmetric")),
+        ("figure", "accuracy", "--output", "accuracy.svg"),
+    ):
+        done = labelproof_to_its_end(*command, "--loss-file", mine)
         assert done.returncode == 2
         assert done.stderr.startswith(f"error: {mine}: expected a name")
         assert done.stderr.endswith("that is not taken, got 'ce'\n")

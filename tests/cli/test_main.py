@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from trained import labelproof_to_its_end, succeed
 
+import labelproof
 from labelproof import __version__
+from labelproof.cli import options
 from labelproof.cli.commands import NAMES, describe_command, load_command
+from labelproof.data.download import MIRROR_VARIABLE
+from labelproof.data.published import ROOT_VARIABLE
+from labelproof.experiments.grids import GRIDS
+from labelproof.losses.names import LOSS_FILES
+from labelproof.models.text import NETWORKS
+from labelproof.report.comparison import COMPARISONS
+from labelproof.report.paper_figures import FIGURES, SUFFIXES
+from labelproof.report.tables import FORMATS
+from labelproof.training.algorithms import ALGORITHMS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes are other there")
 
@@ -49,8 +62,6 @@ def test_ctrl_c_while_something_is_imported_ends_it_without_a_word() -> None:
 
 
 def test_all_names_of_the_package_are_to_be_had() -> None:
-    import labelproof
-
     for name in labelproof.__all__:
         assert getattr(labelproof, name) is not None
         assert name in dir(labelproof)
@@ -105,14 +116,37 @@ def test_what_needs_no_command_loads_none() -> None:
 
 
 def test_what_help_says_without_the_library_is_what_the_library_says() -> None:
-    from labelproof.cli import options
-    from labelproof.data.published import ROOT_VARIABLE
-    from labelproof.losses.names import LOSS_FILES
-    from labelproof.models.text import NETWORKS
-
-    assert ", ".join(NETWORKS) == options.NETWORKS
     assert options.LOSS_FILES == LOSS_FILES
-    assert get_args(options.Root)[1].envvar == ROOT_VARIABLE
+    for name, option, words in (
+        ("fit", "network", NETWORKS),
+        ("train", "algorithm", ALGORITHMS),
+        ("bench", "tables", GRIDS),
+        ("table", "name", GRIDS),
+        ("table", "format", FORMATS),
+        ("figure", "name", FIGURES),
+        ("figure", "output", SUFFIXES),
+        ("compare", "format", COMPARISONS),
+    ):
+        told = next(each.help for each in load_command(name).params if each.name == option)
+        assert all(word in told for word in words), (name, option)
+    data = load_command("data").commands["download"].params
+    assert {each.envvar for each in data} >= {ROOT_VARIABLE, MIRROR_VARIABLE}
+
+
+def test_a_command_takes_the_arguments_of_its_verb() -> None:
+    for name in ("fit", "audit", "tune", "train"):
+        command = {each.name: each for each in load_command(name).params}
+        module = importlib.import_module(f"labelproof.verbs.{name}")
+        verb = inspect.signature(getattr(module, name)).parameters
+        taken = set(verb) - {"on_error", "progress", "settings", "configuration", "losses"}
+        assert taken <= set(command)
+        for each in taken & {"label", "decimal", "device", "epochs", "trials", "fresh"}:
+            assert command[each].default == verb[each].default
+    told = {each.name: each.help for each in load_command("audit").params}
+    assert told["group"] == next(e.help for e in load_command("fit").params if e.name == "group")
+    assert "without --epochs" in next(
+        each.help for each in load_command("fit").params if each.name == "weights"
+    )
 
 
 def test_fit_says_what_it_reads_before_numpy_and_torch_are_imported() -> None:

@@ -4,96 +4,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from labelproof.audit import read_labels
-from labelproof.cli import options
 from labelproof.cli.console import Terminal, ending
-from labelproof.cli.options import option
+from labelproof.cli.options import takes
 from labelproof.verbs.audit import default_folder, plan_audit
 
 
+@takes("audit", settings=("batch_size", "learning_rate", "augmentation"))
 def audit(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH|RUN",
-            help="Data as for 'labelproof fit'; or a run's folder, to let its network judge its "
-            "training labels.",
-        ),
-    ],
-    probabilities: Annotated[
-        Path | None,
-        typer.Option(
-            help="Out-of-sample predictions of your own model: a table with a column per class, "
-            "or a .npy or .npz file of shape (samples, classes) with columns in the order of the "
-            "class names. Rows are in the order of the data, unless --id names a column. PATH may "
-            "then be labels only: a .npy or .txt file of names or class indices, or a table.",
-            show_default="train models",
-        ),
-    ] = None,
-    class_names: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel="More options",
-            metavar="FILE|NAMES",
-            help="With --probabilities: the class of each column, if labels lack some classes; a "
-            "file with one name per line, or names separated by commas.",
-            show_default="the classes, sorted by name",
-        ),
-    ] = None,
-    id: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            help="With --probabilities: the column of the predictions that identifies the sample, "
-            "by the column of the same name in the data, or by the audit's sample names ('line 7', "
-            "or a path within the folder).",
-            show_default="rows are in the order of the data",
-        ),
-    ] = None,
-    label: options.Label = None,
-    labels: options.Labels = None,
-    drop: options.Drop = None,
-    group: options.Group = None,
-    decimal: options.Decimal = ".",
-    thousands: options.Thousands = None,
-    folds: Annotated[
-        int | None,
-        option("Folds of the cross-validation.", min=2, default="5 below 10,000 samples, else 3"),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        option(
-            "The loss; 'labelproof losses' lists all.", default="gce, adapted to the class sizes"
-        ),
-    ] = None,
-    loss_file: options.LossFiles = None,
-    network: options.Network = None,
-    epochs: options.Epochs = None,
-    batch_size: options.BatchSize = None,
-    learning_rate: options.LearningRate = None,
-    augmentation: options.Augmentation = None,
-    noise: options.Rehearsal = None,
-    seed: options.Seed = None,
-    device: options.Device = "auto",
-    workers: options.Workers = None,
-    image_memory: options.ImageMemory = None,
-    output: Annotated[
-        Path | None,
-        option("The audit's folder.", default="NAME-OF-THE-DATA-audit; RUN/audit"),
-    ] = None,
-    fresh: options.Fresh = False,
-    strict: options.Strict = False,
-    human_labels: options.HumanLabels = None,
-    data_root: options.Root = None,
-    dry_run: Annotated[
-        bool,
-        option("Write nothing; print the plan and, on a CPU, the estimated time.", "--dry-run"),
-    ] = False,
+    data: str,
+    *,
+    probabilities: Path | None = None,
+    class_names: str | None = None,
+    loss_file: list[Path] | None = None,
+    dry_run: bool = False,
+    **given: Any,
 ) -> None:
     """Find out which labels are wrong, how many, and which classes are confused.
 
@@ -114,12 +41,30 @@ def audit(
 
     It writes suspects.csv and report.html. Go through the suspects with 'labelproof review'. If
     interrupted, the same command resumes.
+
+    Args:
+        data: Data as for 'labelproof fit'; or a run's folder, to let its network judge its training
+            labels.
+        probabilities: Out-of-sample predictions of your own model, in place of training: a table
+            with a column per class, or a .npy or .npz file of shape (samples, classes) with columns
+            in the order of the class names. Rows are in the order of the data, unless --id names a
+            column. DATA may then be labels only: a .npy or .txt file of names or class indices, or
+            a table.
+        class_names: With --probabilities: the class of each column, if labels lack some classes; a
+            file with one name per line, or names separated by commas. By default the classes,
+            sorted by name.
+        id: With --probabilities: the column of the predictions that identifies the sample, by the
+            column of the same name in the data, or by the audit's sample names ('line 7', or a path
+            within the folder).
+        labels: A table with the columns sample and label that replaces the data's own labels, such
+            as 'labelproof review' exports; samples with an empty label are left out.
+        output: The audit's folder; by default NAME-OF-THE-DATA-audit, or RUN/audit.
+        dry_run: Write nothing; print the plan and, on a CPU, the estimated time.
     """
-    given = options.arguments(**locals())
-    given["output"] = output or default_folder(data, labels)
-    given["class_names"] = _read_names(class_names)
+    given["output"] = given["output"] or default_folder(data, given["labels"])
+    given |= {"probabilities": probabilities, "class_names": _read_names(class_names)}
     reporter = Terminal()
-    plan = plan_audit(**given, progress=reporter)
+    plan = plan_audit(data, **given, progress=reporter)
     if dry_run:
         plan.preview()
         return

@@ -7,15 +7,13 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import torch
 import typer
 from rich.console import Console
 
-from labelproof.cli import options
 from labelproof.cli.console import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP, say, told, warn
-from labelproof.cli.options import option, parse_seeds, split_names
+from labelproof.cli.options import parse_seeds, split_names, takes
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import count
@@ -42,59 +40,27 @@ AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
 """Runs that fill a large GPU; more of them only take memory."""
 
 
+@takes()
 def bench(
-    tables: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="table",
-            help=f"{', '.join(GRIDS)}; several of them, or all that the dataset is in.",
-            show_default=False,
-        ),
-    ],
-    dataset: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or webvision.")],
-    seeds: Annotated[str, option("Seeds, such as 1,2,3 or 1-3.")] = "1",
-    methods: options.Methods = None,
-    loss_file: options.LossFiles = None,
-    columns: options.Columns = None,
-    records: options.Records = Path("records"),
-    runs: Annotated[Path, option("Folder of unfinished runs.")] = Path("labelproof-runs"),
-    at_once: Annotated[
-        int,
-        option(
-            "Runs at a time on the device; with Ray, on each GPU.",
-            min=0,
-            default="enough to fill a GPU; else 1",
-        ),
-    ] = 0,
-    keep_runs: Annotated[bool, option("Keep the weights of finished runs.", "--keep-runs")] = False,
-    epochs: Annotated[
-        int | None,
-        option(
-            "Train every run for this many epochs, as a test; tables do not use such records.",
-            min=1,
-            default="the paper's",
-        ),
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        option(
-            "Stop after this time and save unfinished runs. Once it is known how long a run "
-            "takes, no run starts that would not finish in time.",
-            min=0,
-            default="no limit",
-        ),
-    ] = None,
-    device: options.Device = "auto",
-    engine: Annotated[str, option("local: this process; ray: a Ray cluster.")] = "local",
-    address: Annotated[
-        str | None,
-        option("The Ray cluster: auto, or HOST:PORT.", default="a temporary one on this machine"),
-    ] = None,
-    cpus_per_run: Annotated[int, option("With Ray: CPU cores and threads of each run.", min=1)] = 1,
-    data_root: options.Root = None,
-    dry_run: Annotated[
-        bool, option("Train nothing; list what would be trained.", "--dry-run")
-    ] = False,
+    tables: list[str],
+    *,
+    dataset: str,
+    seeds: str = "1",
+    methods: str | None = None,
+    loss_file: list[Path] | None = None,
+    columns: str | None = None,
+    records: Path = Path("records"),
+    runs: Path = Path("labelproof-runs"),
+    at_once: int = 0,
+    keep_runs: bool = False,
+    epochs: int | None = None,
+    minutes: float | None = None,
+    device: str = "auto",
+    engine: str = "local",
+    address: str | None = None,
+    cpus_per_run: int = 1,
+    data_root: Path | None = None,
+    dry_run: bool = False,
 ) -> None:
     """Train the runs of the paper's tables that have no record yet, several at once on a GPU.
 
@@ -120,6 +86,23 @@ def bench(
     On a Ray cluster, from one of its machines:
 
         labelproof bench symmetric --dataset mnist --engine ray --address auto
+
+    Args:
+        tables: symmetric, asymmetric, comparison, imbalance, webvision, beyond, human,
+            sweep-lambda, sweep-tau or sweep-p; several of them, or all that the dataset is in.
+        dataset: mnist, cifar10, cifar100 or webvision.
+        seeds: Seeds, such as 1,2,3 or 1-3.
+        runs: Folder of unfinished runs.
+        at_once: Runs at a time on the device; with Ray, on each GPU. By default enough to fill a
+            GPU, else 1.
+        keep_runs: Keep the weights of finished runs.
+        epochs: Train every run for this many epochs, as a test; tables do not use such records.
+        minutes: Stop after this time and save unfinished runs. Once it is known how long a run
+            takes, no run starts that would not finish in time.
+        engine: local: this process; ray: a Ray cluster.
+        address: The Ray cluster: auto, or HOST:PORT; by default a temporary one on this machine.
+        cpus_per_run: With Ray: CPU cores and threads of each run.
+        dry_run: Train nothing; list what would be trained.
     """
     console = Console()
     if choose("engine", engine, ("local", "ray")) == "local" and address is not None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from labelproof.cli.options import without_arguments
 from labelproof.version import __version__
 
 NAMES = (
@@ -61,7 +62,7 @@ def describe_command(name: str) -> str:
     source = pkgutil.get_data("labelproof.cli", f"{name}.py") or b""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            return ast.get_docstring(node) or ""
+            return without_arguments(ast.get_docstring(node) or "")
     return ""
 
 

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from labelproof.cli.options import option
+from labelproof.cli.options import takes
 from labelproof.cli.table import choose_format, write_or_print
 from labelproof.data.notices import count, few
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
 from labelproof.report.comparison import COMPARISONS
 
 
-def compare(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FOLDER...", help="Runs, or folders of runs or records, with subfolders."
-        ),
-    ],
-    format: Annotated[
-        str | None,
-        option(f"{', '.join(COMPARISONS)}.", default="by the ending of --output, else markdown"),
-    ] = None,
-    output: Annotated[Path | None, option("The file to write.", default="stdout")] = None,
-) -> None:
+@takes()
+def compare(folders: list[Path], *, format: str | None = None, output: Path | None = None) -> None:
     """Compare runs: their settings and their accuracy over seeds.
 
     Two losses with three seeds each, on your own data:
@@ -42,6 +30,11 @@ def compare(
     differ, and the difference to the best row on the same data and noise, paired by seed. Without a
     test split the accuracy is on held-out labels, which may be wrong themselves. Unfinished runs
     are left out and listed on stderr.
+
+    Args:
+        folders: Runs, or folders of runs or records, with subfolders.
+        format: markdown, latex or csv; by default the one that --output ends in, else markdown.
+        output: The file to write; by default stdout.
     """
     chosen = choose_format(format, output, COMPARISONS)
     records = read_records(*folders)

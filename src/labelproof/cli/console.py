@@ -17,7 +17,7 @@ DIVERGED, OUT_OF_MEMORY = 3, 4
 TIME_IS_UP = 75
 """Try again later: the system's `EX_TEMPFAIL`."""
 
-_LENIENT = ("fit", "audit")
+_LENIENT = ("fit", "audit", "tune")
 """Commands that have --strict where others have --skip-unreadable."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -22,12 +22,12 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from labelproof.cli import options
 from labelproof.cli.console import say, show_page, told
-from labelproof.cli.options import option
+from labelproof.cli.options import takes
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset
-from labelproof.data.download import MIRROR_VARIABLE, download_dataset
+from labelproof.data.download import download_dataset
+from labelproof.data.images import OnError
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import count, readable
 from labelproof.data.published import (
@@ -53,7 +53,8 @@ def data() -> None:
 
 
 @app.command("list")
-def list_datasets(root: options.Root = None) -> None:
+@takes()
+def list_datasets(*, root: Path | None = None) -> None:
     """List the published datasets, and where each is or how to get it.
 
     labelproof reads the publishers' layouts: the binary or the python version of CIFAR, unpacked;
@@ -77,25 +78,23 @@ def list_datasets(root: options.Root = None) -> None:
 
 
 @app.command()
+@takes()
 def download(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Datasets to download.")],
-    root: options.Root = None,
-    mirror: Annotated[
-        str | None,
-        option(
-            "Address to download from instead, as MIRROR/NAME/FILE.",
-            envvar=MIRROR_VARIABLE,
-            default="the publisher",
-        ),
-    ] = None,
-    timeout: Annotated[
-        float, option("Seconds to wait for an answer before trying again.", min=1)
-    ] = 30.0,
+    names: list[str],
+    *,
+    root: Path | None = None,
+    mirror: str | None = None,
+    timeout: float = 30.0,
 ) -> None:
     """Download datasets from their publishers, unless they are present and verified.
 
     Every file must match its SHA-256. After Ctrl-C or a lost connection, the same command downloads
     the missing files. Proxies come from the environment (https_proxy, no_proxy).
+
+    Args:
+        names: Datasets to download.
+        mirror: Address to download from instead, as MIRROR/NAME/FILE; by default the publisher's.
+        timeout: Seconds to wait for an answer before trying again.
     """
     console = Console()
     datasets = [known_dataset(name) for name in names]
@@ -109,17 +108,15 @@ def download(
 
 
 @app.command()
-def verify(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help="Datasets to verify; all that are present by default."),
-    ] = None,
-    root: options.Root = None,
-) -> None:
+@takes()
+def verify(names: list[str] | None = None, *, root: Path | None = None) -> None:
     """Compare datasets with what was published: counts, sizes and SHA-256.
 
     Each dataset is written back in the publisher's format in memory, so that every version and
     compression can be verified. The exit code is 1 if anything differs.
+
+    Args:
+        names: Datasets to verify; by default all that are present.
     """
     console = Console()
     folder = data_root(root)
@@ -191,44 +188,38 @@ SHOWN = 60
 
 
 @app.command()
+@takes()
 def show(
-    dataset: Annotated[
-        str,
-        typer.Argument(
-            help="A dataset's name, or your own: a folder of images, a table, a file of arrays."
-        ),
-    ],
-    noise: Annotated[
-        str,
-        option(
-            "Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE, "
-            "human:WHICH or none."
-        ),
-    ] = "none",
-    seed: Annotated[int, option("Seed of the noise and of the sample.", min=0)] = 1,
-    samples: Annotated[int, option("Images on the page.", min=1)] = 80,
-    human_labels: options.HumanLabels = None,
-    label: options.Label = None,
-    skip_unreadable: options.SkipUnreadable = False,
-    data_root: options.Root = None,
-    output: Annotated[Path, option("The page.")] = Path("labelproof-dataset.html"),
-    open_page: options.OpenPage = True,
+    dataset: str,
+    *,
+    noise: str = "none",
+    seed: int = 1,
+    samples: int = 80,
+    human_labels: Path | None = None,
+    label: str | None = None,
+    on_error: OnError = "raise",
+    data_root: Path | None = None,
+    output: Path = Path("labelproof-dataset.html"),
+    open_page: bool = True,
 ) -> None:
     """Write a page about a dataset: its images, its classes, and the noise added to its labels.
 
     The command prints the actual share of wrong labels. The page shows images with their given and
     true labels, the class counts before and after, and the noise matrix. For a table, the command
     lists columns and classes instead.
+
+    Args:
+        dataset: A dataset's name, or your own: a folder of images, a table, a file of arrays.
+        noise: Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE,
+            human:WHICH or none.
+        seed: Seed of the noise and of the sample.
+        samples: Images on the page.
+        output: The page.
     """
     console = Console()
     spec = parse_noise(noise)
     with told():
-        data = load_dataset(
-            dataset,
-            root=data_root,
-            on_error="skip" if skip_unreadable else "raise",
-            label=label,
-        )
+        data = load_dataset(dataset, root=data_root, on_error=on_error, label=label)
         noisy = None
         if spec.kind != "none":
             noisy = spec.apply(

@@ -6,40 +6,45 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from labelproof.cli.console import say, show_page
-from labelproof.cli.options import OpenPage, option, parse_seeds
+from labelproof.cli.options import parse_seeds, takes
 from labelproof.experiments.demo import SETTING, DemoRun, discard, finished, plan, rows, train_all
 from labelproof.report.demo import finding, write_demo_page
 from labelproof.training import DivergedError
 from labelproof.verbs.progress import RunDisplay
 
 
+@takes()
 def demo(
-    noise: Annotated[
-        str,
-        option("Label noise: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none."),
-    ] = SETTING.noise,
-    epochs: Annotated[int, option("Passes over the training images.", min=1)] = SETTING.epochs,
-    seeds: Annotated[str, option("Seeds, separated by commas.")] = "1,2,3",
-    loss: Annotated[
-        list[str] | None, option("A loss to add as a row, such as 'gce(q=0.7)'; repeatable.")
-    ] = None,
-    output: Annotated[Path, option("Folder for the page and the runs.")] = Path("labelproof-demo"),
-    processes: Annotated[int, option("Runs at a time; 0 means one per core.", min=0)] = 0,
-    fresh: Annotated[bool, option("Train finished runs again.", "--fresh")] = False,
-    open_page: OpenPage = True,
+    *,
+    noise: str = SETTING.noise,
+    epochs: int = SETTING.epochs,
+    seeds: str = "1,2,3",
+    loss: list[str] | None = None,
+    output: Path = Path("labelproof-demo"),
+    processes: int = 0,
+    fresh: bool = False,
+    open_page: bool = True,
 ) -> None:
     """Train on digits with wrong labels, with and without sparse regularization.
 
     Cross entropy, focal loss and generalised cross entropy, each plain and regularised, on 1,347
     small digit images of which 40% are mislabelled. Prints a table and writes a page with curves.
     Finished runs are kept and not trained again.
+
+    Args:
+        noise: Label noise: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none.
+        epochs: Passes over the training images.
+        seeds: Seeds, separated by commas.
+        loss: A loss to add as a row, such as 'gce(q=0.7)'.
+        output: Folder for the page and the runs.
+        processes: Runs at a time; 0 means one per core.
+        fresh: Train finished runs again.
     """
     console = Console()
     setting = replace(SETTING, noise=noise, epochs=epochs)

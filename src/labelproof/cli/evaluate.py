@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from labelproof.cli import options
 from labelproof.cli.console import say, told
-from labelproof.cli.options import option
+from labelproof.cli.options import takes
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.verbs.evaluation import Evaluation
@@ -22,27 +21,14 @@ from labelproof.verbs.run import load_run
 _FORMATS = ("text", "json")
 
 
+@takes("run.evaluate")
 def evaluate(
-    run: options.Run,
-    data: Annotated[
-        str | None,
-        option(
-            "A dataset's name or path, with the run's classes; some may be missing.",
-            default="the run's own",
-        ),
-    ] = None,
-    label: Annotated[
-        str | None, option("The label column of a table.", default="the run's own")
-    ] = None,
-    labels: Annotated[Path | None, option(options.LABELS, default="as in training")] = None,
-    split: Annotated[
-        str, typer.Option(help="The split: test, train, or another of the dataset.")
-    ] = "test",
-    format: Annotated[str, typer.Option(help="text or json.")] = "text",
-    device: options.Device = "auto",
-    data_root: options.Root = None,
-    skip_unreadable: options.SkipUnreadable = False,
-    network: options.Factory = None,
+    run: Path,
+    *,
+    format: str = "text",
+    device: str = "auto",
+    network: str | None = None,
+    **given: Any,
 ) -> None:
     """Evaluate a run: accuracy, accuracy of each class, and confusions.
 
@@ -56,17 +42,17 @@ def evaluate(
 
     Labels are the dataset's own, without added noise. The interval is Wilson's at 95%. Evaluation
     uses float32, so the last digit may differ from training.
+
+    Args:
+        data: A dataset's name or path, with the run's classes, some of which may be missing; by
+            default the run's own.
+        split: The split: test, train, or another of the dataset.
+        format: text or json.
+        network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
     choose("format", format, _FORMATS)
     with told():
-        found = load_run(run, device, network=network).evaluate(
-            data,
-            label=label,
-            labels=labels,
-            split=split,
-            on_error="skip" if skip_unreadable else "raise",
-            data_root=data_root,
-        )
+        found = load_run(run, device, network=network).evaluate(**given)
     if format == "json":
         typer.echo(json.dumps(found.as_values(), indent=1, ensure_ascii=False))
         return

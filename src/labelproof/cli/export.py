@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from labelproof.cli import options
 from labelproof.cli.console import say, told
-from labelproof.cli.options import option, output_file
+from labelproof.cli.options import output_file, takes
 from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.training.export import EXPORTS, looking
@@ -19,17 +19,9 @@ _SHOWN = 40
 """Names of features that are shown; tables may have thousands."""
 
 
+@takes()
 def export(
-    run: options.Run,
-    format: Annotated[
-        str,
-        option("onnx, for ONNX Runtime and others; torch-export, for torch.export.load."),
-    ] = "onnx",
-    output: Annotated[
-        str | None,
-        option("The file.", metavar="PATH", default="model.onnx or model.pt2 in the run's folder"),
-    ] = None,
-    network: options.Factory = None,
+    run: Path, *, format: str = "onnx", output: str | None = None, network: str | None = None
 ) -> None:
     r"""Write a trained network as one file that runs without labelproof.
 
@@ -44,6 +36,11 @@ def export(
     under columns.
 
     ONNX needs two more packages: pip install 'labelproof\[onnx]'.
+
+    Args:
+        format: onnx, for ONNX Runtime and others; torch-export, for torch.export.load.
+        output: The file; by default model.onnx or model.pt2 in the run's folder.
+        network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
     choose("format", format, tuple(EXPORTS))
     example = f"model{EXPORTS[format]}"

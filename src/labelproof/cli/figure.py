@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from labelproof.cli import options
 from labelproof.cli.console import say, told
-from labelproof.cli.options import option, split_names
+from labelproof.cli.options import split_names, takes
 from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
 from labelproof.experiments.embeddings import (
@@ -38,43 +35,23 @@ TSNE = "tsne"
 MOST_RUNS = 30
 """Panels up to which a figure of features can be read."""
 
-_SUMMARIES = {name: kind.summary for name, kind in FIGURES.items()} | {
-    TSNE: "what networks see, from kept runs"
-}
 
-
+@takes()
 def figure(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="FIGURE",
-            help="; ".join(f"{name}: {summary}" for name, summary in _SUMMARIES.items()) + ".",
-        ),
-    ],
-    output: Annotated[Path, option(f"The file to write; its name ends in {', '.join(SUFFIXES)}.")],
-    dataset: options.PaperData = None,
-    methods: options.Methods = None,
-    loss_file: options.LossFiles = None,
-    columns: options.Columns = None,
-    records: options.Records = Path("records"),
-    runs: Annotated[
-        list[Path] | None,
-        option("For tsne: the folder of a run, or of runs; repeatable.", default="labelproof-runs"),
-    ] = None,
-    embeddings: Annotated[
-        Path | None,
-        option(
-            "For tsne: a file of embeddings such as records/embeddings/mnist.npz, instead of runs.",
-            default="none",
-        ),
-    ] = None,
-    noise: Annotated[
-        str | None,
-        option("For tsne with --embeddings: one kind of noise, such as symmetric.", default="all"),
-    ] = None,
-    images: Annotated[int, option("For tsne: how many test images are shown.", min=10)] = 1000,
-    device: options.Device = "auto",
-    data_root: options.Root = None,
+    name: str,
+    *,
+    output: Path,
+    dataset: str | None = None,
+    methods: str | None = None,
+    loss_file: list[Path] | None = None,
+    columns: str | None = None,
+    records: Path = Path("records"),
+    runs: list[Path] | None = None,
+    embeddings: Path | None = None,
+    noise: str | None = None,
+    images: int = 1000,
+    device: str = "auto",
+    data_root: Path | None = None,
 ) -> None:
     """Draw a figure of the paper from the records that 'labelproof bench' keeps.
 
@@ -94,6 +71,19 @@ def figure(
         labelproof bench symmetric --dataset mnist --methods "CE CE+SR" --keep-runs
 
         labelproof figure tsne --runs labelproof-runs --output features.png
+
+    Args:
+        name: accuracy: accuracy of every method by epoch, a panel for each kind and rate of noise;
+            sparse: sparse rate and accuracy by epoch, symmetric noise 0.8; memorisation: shares of
+            right and wrong labels that are fitted, CE against CE+SR; sweep-lambda, sweep-tau,
+            sweep-p: accuracy by epoch for different λ, τ or p, symmetric noise 0.6; tsne: what
+            networks see, from kept runs.
+        output: The file to write; its name ends in .svg, .png or .pdf.
+        runs: For tsne: the folder of a run, or of runs; by default labelproof-runs.
+        embeddings: For tsne: a file of embeddings such as records/embeddings/mnist.npz, instead of
+            runs.
+        noise: For tsne with --embeddings: one kind of noise, such as symmetric; by default all.
+        images: For tsne: how many test images are shown.
     """
     choose("figure", name, (*FIGURES, TSNE))
     if output.suffix.lower() not in SUFFIXES:

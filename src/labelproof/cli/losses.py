@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from labelproof.cli import options
+from labelproof.cli.options import takes
 from labelproof.losses import LogitClip, SparseRegularized, format_loss, parse_loss
 from labelproof.losses.names import SUFFIXES, VERSION, known_losses, loss_arguments
 from labelproof.text import format_value
 
 
-def losses(
-    text: Annotated[
-        str | None, typer.Argument(help="A loss to check, such as '10*nce+0.1*mae+sr'.")
-    ] = None,
-    loss_file: options.LossFiles = None,
-) -> None:
+@takes()
+def losses(text: str | None = None, *, loss_file: list[Path] | None = None) -> None:
     """List the losses and their arguments, or check one.
 
     Losses can be summed with factors: 10*nce+0.1*mae. A leading n normalises: nce, nfl, ngce. +sr
     adds sparse regularization to everything on its left: gce(q=0.7)+sr(tau=0.5,p=0.1). +clip clips
     the logits for everything on its left: ce+clip(delta=1).
+
+    Args:
+        text: A loss to check, such as '10*nce+0.1*mae+sr'.
     """
     console = Console()
     if text is not None:

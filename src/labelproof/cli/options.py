@@ -1,16 +1,21 @@
-"""Options that several commands share, and how what is typed is read.
+"""Commands of plain functions: a parameter is an option, and its help is in the docstring's `Args`.
 
-Rare ones are in a panel of their own in the help.
+A command that has a verb takes the verb's arguments as well, with the same defaults and help. They
+are read off the verb's file: to import it loads torch, and keeps who asks for help waiting.
 """
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -19,208 +24,209 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-# Nothing of the library is imported here: torch would keep who asks for help waiting.
-NETWORKS = (
-    "cnn4, cnn8, resnet18, resnet34, resnet50, resnet18-imagenet, resnet34-imagenet, "
-    "resnet50-imagenet, mlp"
-)
-_FITS = "chosen by the data"
+_RARE = {
+    *("group", "decimal", "thousands", "class_names", "batch_size", "learning_rate", "l1"),
+    *("augmentation", "algorithm", "balanced", "validation", "weights", "loss_file", "workers"),
+    *("image_memory", "human_labels", "data_root", "strict", "skip_unreadable", "compile"),
+    *("checkpoint_seconds", "tensorboard", "prune", "assign", "root"),
+}
+"""Options that the help has in a panel of their own."""
 
-LABELS = (
-    "A table with the columns sample and label that replaces the data's own labels, such as "
-    "'labelproof review' exports; samples with an empty label are left out."
-)
+_FLAGS = {
+    "all_classes": "all",
+    "assign": "set",
+    "identify": "id",
+    "open_page": "open",
+    "root": "data-root",
+}
+"""Options that are called otherwise than their parameters."""
 
+_LEAST = {
+    0: (
+        "at_once",
+        "checkpoint_seconds",
+        "folds",
+        "image_memory",
+        "processes",
+        "seconds",
+        "workers",
+    ),
+    1: ("cpus_per_run", "samples", "timeout", "trials"),
+    10: ("images",),
+}
+"""Numbers below which options are refused as they are typed."""
 
-def option(
-    help: str, *flags: str, default: str | bool = True, more: bool = False, **rest: Any
-) -> Any:
-    """An option of a command; `default` is what the help shows, `more` the panel of rare ones."""
-    panel = "More options" if more else None
-    return typer.Option(*flags, help=help, show_default=default, rich_help_panel=panel, **rest)
-
-
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
-Root = Annotated[
-    Path | None,
-    option(
-        "Folder of the published datasets.",
-        "--data-root",
-        default="the user's cache folder",
-        more=True,
-        envvar="LABELPROOF_DATA",
-    ),
-]
-Label = Annotated[
-    str | None,
-    option("The label column of a table.", default="the one called label, class, target, ..."),
-]
-Labels = Annotated[Path | None, option(LABELS, "--labels", default="the data's own")]
-Drop = Annotated[
-    list[str] | None,
-    option("A column of a table to ignore; repeatable.", "--drop", metavar="COLUMN", default=False),
-]
-Group = Annotated[
-    str | None,
-    option(
-        "A column that says which samples belong together, such as a patient: they are never split "
-        "apart. The column is not a feature.",
-        metavar="COLUMN",
-        default=False,
-        more=True,
-    ),
-]
-Decimal = Annotated[
-    str, option("The decimal separator of numbers in a table, such as ',' for 3,14.", more=True)
-]
-Thousands = Annotated[
-    str | None,
-    option(
-        "The thousands separator of numbers in a table, such as '.' for 1.000.",
-        default=False,
-        more=True,
-    ),
-]
-Network = Annotated[
-    str | None,
-    option(
-        f"{NETWORKS}, with arguments such as 'cnn4(width=12)'; timm/NAME and "
-        "torchvision/NAME are pretrained; package.module:factory is your own and runs your code.",
-        default=_FITS,
-    ),
-]
-Epochs = Annotated[int | None, option("Passes over the training examples.", default=_FITS)]
-BatchSize = Annotated[int | None, option("Examples per step.", default=_FITS, more=True)]
-LearningRate = Annotated[
-    float | None, option("Learning rate of the first epoch.", default=_FITS, more=True)
-]
-Augmentation = Annotated[
-    str | None,
-    option(
-        "Augmentation of training images: crop:PIXELS, flip, rotation:DEGREES, resized-crop:SIDE, "
-        "jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE joined by commas; or none.",
-        default=_FITS,
-        more=True,
-    ),
-]
-Rehearsal = Annotated[
-    str | None,
-    option(
-        "Label noise to add first, such as symmetric:0.4, to test on data with correct labels.",
-        default=False,
-        more=True,
-    ),
-]
-Seed = Annotated[
-    int | None,
-    option("Seed of the noise, the weights, the order of examples and augmentation.", default="1"),
-]
-Device = Annotated[str, option("auto (the fastest available), cpu, cuda, cuda:1 or mps.")]
-Fresh = Annotated[bool, option("Remove what is in --output and start over.", "--fresh")]
-Workers = Annotated[
-    int | None,
-    option(
-        "Processes that decode images that do not fit in memory.",
-        min=0,
-        metavar="N",
-        default="one per core, at most 16",
-        more=True,
-    ),
-]
-HumanLabels = Annotated[
-    Path | None,
-    option(
-        "The file of human labels, for --noise human:WHICH.",
-        default="cifar-n/cifar10n.npz or CIFAR-10_human.pt in --data-root",
-        more=True,
-    ),
-]
-ImageMemory = Annotated[
-    int | None,
-    option(
-        "Megabytes for decoded images; beyond that, images are decoded again in every epoch.",
-        min=0,
-        metavar="N",
-        default="400, 4000 with a GPU",
-        more=True,
-    ),
-]
-Strict = Annotated[
-    bool,
-    option(
-        "Refuse data with unusable examples instead of leaving them out.",
-        "--strict",
-        more=True,
-    ),
-]
-SkipUnreadable = Annotated[
-    bool,
-    option(
-        "Leave out unreadable images and rows without a label, with a warning.",
-        "--skip-unreadable",
-        more=True,
-    ),
-]
-Factory = Annotated[
-    str | None,
-    option(
-        "Name the run's own network to allow its code to run.",
-        "--network",
-        metavar="PACKAGE.MODULE:FACTORY",
-        default="no code runs",
-        more=True,
-    ),
-]
-Validation = Annotated[
-    float | None,
-    option(
-        "Share of the training examples to hold out for validation.",
-        default="0.1 with fit, 0 with train",
-        more=True,
-    ),
-]
-OpenPage = Annotated[bool, option("Open the page in a browser.", "--open/--no-open")]
-Records = Annotated[Path, option("Folder of the records, one small file per run.")]
-Methods = Annotated[
-    str | None,
-    option(
-        "Rows or lines, separated by spaces or commas, such as 'CE CE+SR'; also a loss as text, "
-        "such as 'gce(q=0.5)+sr'.",
-        default="the paper's",
-    ),
-]
-Columns = Annotated[
-    str | None, option("Columns, such as 0.4,0.8 or '0.4 0.8'.", default="the paper's")
-]
-PaperData = Annotated[
-    str | None, option("mnist, cifar10, cifar100 or webvision.", default="the only one")
-]
-
-
-def arguments(
-    *,
-    loss_file: object = None,
-    dry_run: bool = False,
-    strict: bool | None = None,
-    skip_unreadable: bool | None = None,
-    **given: Any,
-) -> dict[str, Any]:
-    """The options of a command as the arguments of its verb.
-
-    >>> arguments(label="kind", strict=False, dry_run=True)
-    {'label': 'kind', 'on_error': 'skip'}
-    """
-    if strict is not None or skip_unreadable is not None:
-        given["on_error"] = "raise" if strict or skip_unreadable is False else "skip"
-    return given
-
+_ENVIRONMENT = {
+    "data_root": "LABELPROOF_DATA",
+    "mirror": "LABELPROOF_MIRROR",
+    "root": "LABELPROOF_DATA",
+}
 
 LOSS_FILES = "LABELPROOF_LOSSES"
 """As `labelproof.losses.names` has it, which imports torch."""
 
+_HELP = {
+    "run": "The run's folder.",
+    "strict": "Refuse data with unusable examples instead of leaving them out.",
+    "skip_unreadable": "Leave out unreadable images and rows without a label, with a warning.",
+    "loss_file": "A Python file that defines your own losses, LOSSES = {'mine': MyLoss}. Its code "
+    f"runs. {LOSS_FILES} in the environment does the same.",
+    "human_labels": "The file of human labels, for --noise human:WHICH; by default "
+    "cifar-n/cifar10n.npz or CIFAR-10_human.pt in --data-root.",
+    "open_page": "Open the page in a browser.",
+    "root": "Folder of the published datasets; by default the user's cache folder.",
+    "records": "Folder of the records, one small file per run.",
+    "dataset": "mnist, cifar10, cifar100 or webvision; by default the only one.",
+    "methods": "Rows or lines, separated by spaces or commas, such as 'CE CE+SR', by default the "
+    "paper's; also a loss as text, such as 'gce(q=0.5)+sr'.",
+    "columns": "Columns, such as 0.4,0.8 or '0.4 0.8'; by default the paper's.",
+}
+"""Help of options that several commands share and no verb has."""
 
-def _make_known(files: list[Path] | None) -> list[Path] | None:
-    """Name the files in the environment, where the workers of a command find them, too."""
+
+def takes(
+    verb: str = "", *, settings: Sequence[str] = (), without: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function; what can be given by position is an argument, not an option.
+
+    Args:
+        verb: The function of `labelproof.verbs` whose arguments the command takes as well, such as
+            `run.evaluate`. The function gets them as `**given`.
+        settings: Fields of `Configuration` that it takes, too.
+        without: Arguments of the verb that it does not take.
+    """
+    file, _, name = (verb or "fit").partition(".")
+    read = _read(f"verbs/{file}.py", name or file)
+    configuration = _read("training/configuration.py", "Configuration")
+    fields = [each for each in _fields(configuration) if each.name in settings]
+    theirs = [each for each in _parameters(read) if verb and each.name not in without]
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(function, eval_str=True).parameters.values()
+        first = [each for each in own if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+        last = [each for each in own if each.kind is Parameter.KEYWORD_ONLY]
+        parameters = {each.name: each for each in (*first, *theirs, *fields, *last, *first)}
+        texts: dict[str, str] = {}
+        for node in (configuration, _read("verbs/fit.py", "fit"), read):
+            texts |= describe_arguments(ast.get_docstring(node) or "")
+        texts |= _HELP | describe_arguments(inspect.getdoc(function) or "")
+
+        @functools.wraps(function)
+        def command(**given: Any) -> None:
+            _make_known(given.get("loss_file") or ())
+            if "strict" in given:
+                given["on_error"] = "raise" if given.pop("strict") else "skip"
+            if "skip_unreadable" in given:
+                given["on_error"] = "skip" if given.pop("skip_unreadable") else "raise"
+            function(**given)
+
+        command.__doc__ = without_arguments(inspect.getdoc(function) or "")
+        command.__annotations__ = {}
+        # Of another option the help speaks as it is typed.
+        words = {f"`{name}`": _flag(name) for name in parameters}
+        texts = {
+            name: re.sub("`.*?`", lambda word: words.get(word[0], word[0].strip("`")), text)
+            for name, text in texts.items()
+        }
+        typed = [_as_option(each, texts) for each in parameters.values()]
+        command.__signature__ = inspect.Signature(typed)  # pyright: ignore
+        return command
+
+    return decorate
+
+
+@functools.cache
+def _read(file: str, name: str) -> ast.FunctionDef | ast.ClassDef:
+    text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
+    return next(node for node in nodes if node.name == name)
+
+
+def _parameters(node: Any) -> Iterator[Parameter]:
+    """The arguments of a function that have a default."""
+    arguments = node.args
+    defaults = zip(reversed(arguments.args), reversed(arguments.defaults), strict=False)
+    keywords = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    for argument, default in (*reversed([*defaults]), *keywords):
+        if argument.arg != "progress":
+            value, kind = ast.literal_eval(default), _kind(ast.unparse(argument.annotation))
+            value = None if value == () else value
+            yield Parameter(argument.arg, Parameter.KEYWORD_ONLY, default=value, annotation=kind)
+
+
+def _fields(node: Any) -> Iterator[Parameter]:
+    """The fields of a dataclass, each of which may be left open."""
+    for field in node.body:
+        if isinstance(field, ast.AnnAssign):
+            name, kind = ast.unparse(field.target), _kind(ast.unparse(field.annotation))
+            yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+def _kind(annotation: str) -> Any:
+    """The type of an option by what its argument is annotated with.
+
+    >>> _kind("str | os.PathLike[str] | None").__name__, _kind("float | None").__name__
+    ('Path', 'float')
+    """
+    first = annotation.partition(" | ")[0]
+    if first.startswith("tuple") or "Sequence" in annotation:
+        return list[str]
+    if "PathLike" in annotation:
+        return Path
+    return {"bool": bool, "int": int, "float": float}.get(first, str)
+
+
+_ARGUMENTS = re.compile(r"^(?:Args|Attributes):\n((?: {4}.*\n?|\n)*)", re.MULTILINE)
+_ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", re.MULTILINE)
+
+
+def describe_arguments(text: str) -> dict[str, str]:
+    r"""The arguments that a docstring describes, without those for which it refers to another.
+
+    >>> describe_arguments("Train.\n\nArgs:\n    loss: Such as `ce`.\n    seed: See `fit`.\n")
+    {'loss': 'Such as `ce`.'}
+    """
+    section = _ARGUMENTS.search(text)
+    found = _ARGUMENT.findall(section[1] if section else "")
+    plain = {name: " ".join(words.split()) for name, words in found}
+    return {name: words for name, words in plain.items() if words != "See `fit`."}
+
+
+def without_arguments(text: str) -> str:
+    """A docstring without its list of arguments."""
+    return _ARGUMENTS.sub("", text).strip()
+
+
+def _flag(name: str) -> str:
+    return f"--{_FLAGS.get(name, name).replace('_', '-')}"
+
+
+def _as_option(parameter: Parameter, texts: Mapping[str, str]) -> Parameter:
+    """A parameter as typer takes it."""
+    name, default, kind = parameter.name, parameter.default, parameter.annotation
+    if name == "on_error":  # who goes on by default can be told not to, and the other way round
+        name, default, kind = "strict" if default == "skip" else "skip_unreadable", False, bool
+    if default is Parameter.empty:
+        default = ...
+    least = next((number for number, names in _LEAST.items() if name in names), None)
+    more = {"help": texts[name], "show_default": default not in (None, False, ...)}
+    more |= {"envvar": _ENVIRONMENT.get(name), "min": least}
+    if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD:
+        taken = typer.Argument(default, **more)
+    else:
+        flag, both = _flag(name), kind in (bool, bool | None) and default is not False
+        written = f"{flag}/{flag.replace('--', '--no-')}" if both else flag
+        more["help"] += " Repeatable." if str(kind).startswith("list") else ""
+        panel = "More options" if name in _RARE else None
+        taken = typer.Option(default, written, rich_help_panel=panel, **more)
+    if default is None:
+        kind = kind | None
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=taken, annotation=kind)
+
+
+def _make_known(files: Sequence[Path]) -> None:
+    """Name files of losses in the environment, where the workers of a command find them, too."""
     if files:
         before = [os.environ[LOSS_FILES]] if os.environ.get(LOSS_FILES) else []
         named = [str(file.expanduser().resolve()) for file in files]
@@ -228,23 +234,6 @@ def _make_known(files: list[Path] | None) -> list[Path] | None:
         from labelproof.losses.names import known_losses
 
         known_losses()  # a mistake in a file is told before anything is begun
-    return files
-
-
-LossFiles = Annotated[
-    list[Path] | None,
-    option(
-        "A Python file that defines your own losses, LOSSES = {'mine': MyLoss}. Its code "
-        f"runs. Repeatable; {LOSS_FILES} in the environment does the same.",
-        "--loss-file",
-        metavar="FILE",
-        default=False,
-        more=True,
-        callback=_make_known,
-        is_eager=True,
-    ),
-]
-"""Files with losses; commands take it and need not look at it."""
 
 
 _MOST = 1000

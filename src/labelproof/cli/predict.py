@@ -6,55 +6,31 @@ import io
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TextIO
 
 import pandas as pd
 import typer
 
-from labelproof.cli import options
 from labelproof.cli.console import told, warn
 from labelproof.cli.main import READER_GONE
-from labelproof.cli.options import option, output_file
+from labelproof.cli.options import output_file, takes
+from labelproof.data.images import OnError
 from labelproof.training.files import write_text
 from labelproof.verbs.predictions import predict_paths
 from labelproof.verbs.run import load_run
 
 
+@takes()
 def predict(
-    run: options.Run,
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH...",
-            help="Image files, folders of images (with subfolders), tables of image files, or .npy "
-            "and .npz arrays; for a run on a table, tables.",
-        ),
-    ],
-    output: Annotated[
-        str | None,
-        option("The CSV file to write; - is stdout.", metavar="PATH", default="stdout"),
-    ] = None,
-    all_classes: Annotated[bool, option("Write the probability of every class.", "--all")] = False,
-    identify: Annotated[
-        str | None,
-        option(
-            "A column of the tables to write beside each prediction, such as customer_id, as a "
-            "join key.",
-            "--id",
-            metavar="COLUMN",
-            default="none",
-        ),
-    ] = None,
-    skip_unreadable: Annotated[
-        bool,
-        option(
-            "Exit with 0 even if images cannot be read; in tables, treat cells that are not "
-            "numbers as missing.",
-            "--skip-unreadable",
-        ),
-    ] = False,
-    device: options.Device = "auto",
-    network: options.Factory = None,
+    run: Path,
+    paths: list[Path],
+    *,
+    output: str | None = None,
+    all_classes: bool = False,
+    identify: str | None = None,
+    on_error: OnError = "raise",
+    device: str = "auto",
+    network: str | None = None,
 ) -> None:
     """Predict the classes of images or rows, as a table: path, label, probability.
 
@@ -72,6 +48,17 @@ def predict(
     size. Arrays are (N, H, W), (N, H, W, C) or (N, C, H, W), of bytes or of numbers from 0 to 1;
     the output column index numbers them. Unreadable images are skipped with a warning, and the exit
     code is 1.
+
+    Args:
+        paths: Image files, folders of images (with subfolders), tables of image files, or .npy and
+            .npz arrays; for a run on a table, tables.
+        output: The CSV file to write; - is stdout, the default.
+        all_classes: Write the probability of every class.
+        identify: A column of the tables to write beside each prediction, such as customer_id, as a
+            join key.
+        skip_unreadable: Exit with 0 even if images cannot be read; in tables, treat cells that are
+            not numbers as missing.
+        network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
     file = None
     if output is not None and output != "-":
@@ -87,7 +74,7 @@ def predict(
             load_run(run, device, network=network),
             paths,
             identify=identify,
-            on_error="skip" if skip_unreadable else "raise",
+            on_error=on_error,
             on_unreadable=note,
         )
     if file is None:
@@ -99,7 +86,7 @@ def predict(
             write_text(file, text.getvalue())
         except BrokenPipeError:  # a pipe, whose reader has had enough
             raise typer.Exit(READER_GONE) from None
-    if unreadable and not skip_unreadable:
+    if unreadable and on_error == "raise":
         raise typer.Exit(1)
 
 

@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 import labelproof
-from labelproof.cli import options
 from labelproof.cli.console import Terminal, say, told
-from labelproof.cli.options import option
+from labelproof.cli.options import takes
 from labelproof.verbs.review import export_review
 
 
-def review(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="AUDIT|RUN", help="The folder of an audit, or of a run with one."),
-    ],
-    port: Annotated[int, option("The port; 0 takes a free one.", min=0, max=65535)] = 0,
-    open_page: Annotated[
-        bool,
-        option(
-            "Open the page in a browser. Other users of this machine may then see its address "
-            "in the process list, and open the review with it.",
-            "--open/--no-open",
-        ),
-    ] = True,
-    data: Annotated[
-        str | None,
-        option(
-            "Where the data is, if it moved since the audit.",
-            metavar="PATH",
-            default="where it was",
-        ),
-    ] = None,
-    export: Annotated[
-        Path | None,
-        option(
-            "Write the decisions to this CSV file (- for stdout) instead of serving.",
-            default="none",
-        ),
-    ] = None,
-) -> None:
+@takes("review")
+def review(folder: Path, **given: Any) -> None:
     """Review the suspects of an audit in the browser, one key per decision.
 
     For example:
@@ -61,13 +32,18 @@ def review(
 
     The server accepts connections from this machine only. From another machine, forward the port
     under the same number: ssh -L 8000:127.0.0.1:8000 HOST, and use --port 8000 there.
+
+    Args:
+        folder: The folder of an audit, or of a run with one.
+        open_page: Open the page in a browser. Other users of this machine may then see its address
+            in the process list, and open the review with it.
+        export: Write the decisions to this CSV file (- for stdout) instead of serving.
     """
-    given = options.arguments(**locals())
     reporter = Terminal()
     with told():
-        if export is not None and str(export) == "-":
+        if str(given["export"]) == "-":
             text, said = export_review(folder)
             typer.echo(text, nl=False)
             say(reporter.aside, said)
         else:
-            labelproof.review(**given, progress=reporter)
+            labelproof.review(folder, **given, progress=reporter)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from labelproof.cli import options
-from labelproof.cli.options import option, split_names
+from labelproof.cli.options import split_names, takes
 from labelproof.experiments.grids import GRIDS, choose_rows
 from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import (
@@ -26,27 +24,17 @@ from labelproof.training.files import write_text
 SUMMARY = "summary"
 
 
+@takes()
 def table(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE",
-            help=f"{', '.join(GRIDS)}; or {SUMMARY}: which cells of all tables reproduce.",
-        ),
-    ],
-    dataset: options.PaperData = None,
-    methods: options.Methods = None,
-    loss_file: options.LossFiles = None,
-    columns: options.Columns = None,
-    records: options.Records = Path("records"),
-    format: Annotated[
-        str | None,
-        option(
-            f"{', '.join(FORMATS)}; a {SUMMARY} has {', '.join(SUMMARIES)}.",
-            default="as --output is called, else markdown",
-        ),
-    ] = None,
-    output: Annotated[Path | None, option("The file to write.", default="stdout")] = None,
+    name: str,
+    *,
+    dataset: str | None = None,
+    methods: str | None = None,
+    loss_file: list[Path] | None = None,
+    columns: str | None = None,
+    records: Path = Path("records"),
+    format: str | None = None,
+    output: Path | None = None,
 ) -> None:
     """Show a table of the paper: what was measured, what was published, and the difference.
 
@@ -61,6 +49,13 @@ def table(
     row once it was trained:
 
         labelproof bench symmetric --dataset mnist --methods 'gce(q=0.5)'
+
+    Args:
+        name: symmetric, asymmetric, comparison, imbalance, webvision, beyond, human, sweep-lambda,
+            sweep-tau or sweep-p; or summary: which cells of all tables reproduce.
+        format: markdown, latex, html or csv; a summary has no latex. By default as --output is
+            called, else markdown.
+        output: The file to write; by default stdout.
     """
     chosen = choose_format(format, output)
     choose("table", name, (*GRIDS, SUMMARY))

@@ -4,132 +4,39 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from rich.console import Console
 
-from labelproof.cli import options
 from labelproof.cli.console import Terminal, ending, warn
-from labelproof.cli.options import option, read_assignments, read_settings
+from labelproof.cli.options import read_assignments, read_settings, takes
 from labelproof.fitting.recipe import LARGE
-from labelproof.training.algorithms import ALGORITHMS
-from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import launched
 from labelproof.training.runner import Event
-from labelproof.verbs.inputs import READING, Request
+from labelproof.verbs.inputs import Request
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
 
-_OF_REQUEST = (*READING, "device", "compile", "workers", "human_labels", "on_error")
-"""Options that are about the data and the device, and no setting of the configuration."""
+_SETTINGS = (
+    *("noise", "loss", "network", "epochs", "seed", "batch_size", "learning_rate"),
+    *("augmentation", "algorithm", "validation"),
+)
 
 
+@takes("train", settings=_SETTINGS)
 def train(
-    data: Annotated[
-        str | None,
-        option(
-            "A dataset's name (digits, mnist, cifar10, ...; see 'labelproof data list') or "
-            "the path of your own. Required, here or in --config.",
-            default=False,
-        ),
-    ] = None,
-    noise: Annotated[
-        str | None,
-        option(
-            "Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, "
-            "instance:RATE or human:WHICH. With --preset paper, as in the authors' code.",
-            default=False,
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        option(
-            "The loss, such as ce, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists "
-            "all. With --preset paper, a name from the paper's tables takes its settings.",
-            default="ce; CE+SR with --preset paper",
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        option(
-            "paper: the paper's settings for mnist, cifar10, cifar100 or webvision.", default=False
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        option(
-            "A TOML file of settings (batch_size = 64), such as --dry-run prints.", default=False
-        ),
-    ] = None,
-    assign: Annotated[
-        list[str] | None,
-        option(
-            "Any setting that --config can hold, such as momentum=0.8 or optimizer=adamw; "
-            "repeatable.",
-            "--set",
-            metavar="NAME=VALUE",
-            default=False,
-        ),
-    ] = None,
-    network: options.Network = None,
-    epochs: options.Epochs = None,
-    label: options.Label = None,
-    labels: options.Labels = None,
-    drop: options.Drop = None,
-    seed: options.Seed = None,
-    device: options.Device = "auto",
-    output: Annotated[
-        Path | None,
-        option("The run's folder.", default="labelproof-runs/NAME-OF-THE-CONFIGURATION"),
-    ] = None,
-    fresh: options.Fresh = False,
-    batch_size: options.BatchSize = None,
-    learning_rate: options.LearningRate = None,
-    augmentation: options.Augmentation = None,
-    algorithm: Annotated[
-        str | None,
-        option(
-            f"The algorithm: {', '.join(ALGORITHMS)}, with optional arguments.",
-            default=False,
-            more=True,
-        ),
-    ] = None,
-    validation: options.Validation = None,
-    loss_file: options.LossFiles = None,
-    group: options.Group = None,
-    decimal: options.Decimal = ".",
-    thousands: options.Thousands = None,
-    compile: Annotated[
-        bool | None,
-        option(
-            "Compile network and loss, which takes a minute at the start.",
-            "--compile/--no-compile",
-            default="on CUDA",
-            more=True,
-        ),
-    ] = None,
-    workers: options.Workers = None,
-    checkpoint_seconds: Annotated[
-        float,
-        option(
-            "Seconds between checkpoints; 0 writes one after every epoch.",
-            min=0,
-            metavar="SECONDS",
-            more=True,
-        ),
-    ] = 30.0,
-    data_root: options.Root = None,
-    human_labels: options.HumanLabels = None,
-    skip_unreadable: options.SkipUnreadable = False,
-    tensorboard: Annotated[
-        bool,
-        option("Write TensorBoard event files to the folder.", "--tensorboard", more=True),
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        option("Train nothing; print all settings as a file for --config.", "--dry-run", more=True),
-    ] = False,
+    *,
+    data: str | None = None,
+    preset: str | None = None,
+    config: Path | None = None,
+    assign: list[str] | None = None,
+    output: Path | None = None,
+    fresh: bool = False,
+    checkpoint_seconds: float = 30.0,
+    loss_file: list[Path] | None = None,
+    tensorboard: bool = False,
+    dry_run: bool = False,
+    **given: Any,
 ) -> None:
     """Train a network with every setting under your control, and keep a record of the run.
 
@@ -151,17 +58,33 @@ def train(
     GPUs:
 
         torchrun --nproc-per-node 4 -m labelproof train --data cifar10
+
+    Args:
+        data: A dataset's name (digits, mnist, cifar10, ...; see 'labelproof data list') or the path
+            of your own. Required, here or in --config.
+        noise: Label noise to add: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or
+            human:WHICH. With --preset paper, as in the authors' code.
+        loss: The loss, such as ce, the default, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists
+            all. With --preset paper, a name from the paper's tables takes its settings; CE+SR by
+            default.
+        preset: paper: the paper's settings for mnist, cifar10, cifar100 or webvision.
+        config: A TOML file of settings (batch_size = 64), such as --dry-run prints.
+        assign: Any setting that --config can hold, NAME=VALUE, such as momentum=0.8 or
+            optimizer=adamw.
+        validation: Share of the training examples to hold out for validation; 0 by default.
+        output: The run's folder; by default labelproof-runs/NAME-OF-THE-CONFIGURATION.
+        checkpoint_seconds: Seconds between checkpoints; 0 writes one after every epoch.
+        tensorboard: Write TensorBoard event files to the folder.
+        dry_run: Train nothing; print all settings as a file for --config.
     """
-    given = options.arguments(**locals())
     values = read_settings(config) if config is not None else {}
     values |= read_assignments(assign or ())
-    settings = [field.name for field in fields(Configuration)]
-    values |= {name: given[name] for name in settings if given.get(name) is not None}
+    asked = {"data": data} | {name: given.pop(name) for name in _SETTINGS}
+    values |= {name: value for name, value in asked.items() if value is not None}
     reporter = Terminal(Console(quiet=launched() and os.environ["RANK"] != "0"))
-    asked = {name: given[name] for name in _OF_REQUEST}
-    request = Request(values.get("data"), progress=reporter, **asked)
+    request = Request(values.get("data"), progress=reporter, **given)
     configuration = choose_configuration(values, preset=preset, look=lambda: request.dataset)
-    folder = output if output is not None else default_folder(configuration, labels)
+    folder = output if output is not None else default_folder(configuration, given["labels"])
     plan = TrainPlan(configuration, request, folder, fresh, checkpoint_seconds)
     quiet = reporter.console.quiet
     slow = configuration.network == LARGE and request.slow

@@ -3,68 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 import labelproof
-from labelproof.cli import options
 from labelproof.cli.console import DIVERGED, Terminal, ending
-from labelproof.cli.options import option
+from labelproof.cli.options import takes
 
 
+@takes("tune", settings=("batch_size", "learning_rate", "augmentation"), without=("losses",))
 def tune(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH",
-            help="The path of your own data, as 'labelproof fit' takes it, or a dataset's name "
-            "(digits, mnist, cifar10, ...; see 'labelproof data list').",
-        ),
-    ],
-    trials: Annotated[int, option("How many settings to try.", min=1)] = 20,
-    seconds: Annotated[
-        float | None, option("Start no run after this time.", min=0, default="no limit")
-    ] = None,
-    loss: Annotated[
-        list[str] | None,
-        option("A loss to try first, such as 'nce+mae'; repeatable.", default=False),
-    ] = None,
-    loss_file: options.LossFiles = None,
-    folds: Annotated[
-        int,
-        option(
-            "Folds of the cross-validation of each setting; 1 holds out a single part.",
-            min=0,
-            default="3 below 10,000 examples, else 1",
-        ),
-    ] = 0,
-    prune: Annotated[
-        bool,
-        option("Stop settings early that are clearly behind.", "--prune/--no-prune", more=True),
-    ] = True,
-    label: options.Label = None,
-    labels: options.Labels = None,
-    drop: options.Drop = None,
-    group: options.Group = None,
-    decimal: options.Decimal = ".",
-    thousands: options.Thousands = None,
-    network: options.Network = None,
-    epochs: options.Epochs = None,
-    batch_size: options.BatchSize = None,
-    learning_rate: options.LearningRate = None,
-    augmentation: options.Augmentation = None,
-    noise: options.Rehearsal = None,
-    seed: options.Seed = None,
-    at_once: Annotated[
-        int, option("Runs at a time, to fill a GPU; more need more memory.", min=1)
-    ] = 1,
-    device: options.Device = "auto",
-    output: Annotated[Path, option("The file of the search, written after every run.")] = Path(
-        "tuning.json"
-    ),
-    fresh: options.Fresh = False,
-    data_root: options.Root = None,
+    data: str,
+    *,
+    loss: list[str] | None = None,
+    loss_file: list[Path] | None = None,
+    folds: int = 0,
+    output: Path = Path("tuning.json"),
+    **given: Any,
 ) -> None:
     """Choose the loss and its hyperparameters without clean labels.
 
@@ -82,11 +38,18 @@ def tune(
 
     Ctrl-C prints the best setting so far. The same command resumes from its file, also with more
     --trials.
+
+    Args:
+        data: The path of your own data, as 'labelproof fit' takes it, or a dataset's name (digits,
+            mnist, cifar10, ...; see 'labelproof data list').
+        loss: A loss to try first, such as 'nce+mae'.
+        folds: Folds of the cross-validation of each setting; 1 holds out a single part. By default
+            3 below 10,000 examples, else 1.
+        output: The file of the search, written after every run.
     """
-    given = options.arguments(**locals()) | {"losses": loss or (), "folds": folds or "auto"}
-    del given["loss"]
+    given |= {"losses": loss or (), "folds": folds or "auto", "output": output}
     reporter = Terminal()
     with ending(reporter):
-        found = labelproof.tune(**given, progress=reporter)
+        found = labelproof.tune(data, **given, progress=reporter)
     if found.best is None:
         raise typer.Exit(DIVERGED)

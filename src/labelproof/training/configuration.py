@@ -60,7 +60,9 @@ class Configuration:
         nesterov: Whether SGD uses Nesterov momentum.
         weight_decay: Of all parameters.
         clip_norm: Norm to clip the gradient to; 0 does not clip.
-        augmentation: Such as `crop:4,flip,rotation:20`.
+        augmentation: Augmentation of training images: `crop:PIXELS`, `flip`, `rotation:DEGREES`,
+            `resized-crop:SIDE`, `jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE`, joined by commas; or
+            `none`.
         precision: `auto`, `float32`, `bf16` or `fp16`.
         average: Decay of an exponential moving average of the weights; the average is evaluated and
             kept. 0 for none.

@@ -95,21 +95,22 @@ def audit(
     the data are a run.
 
     Args:
-        data: As for `labelproof.fit`; or a run or its folder, whose own network is asked; or
-            nothing, with `labels` and `probabilities`.
-        label: The column of a table that holds the labels.
+        data: As for `labelproof.fit`; or a run or its folder, whose own network is asked (it is
+            named with `network` if it is a `package.module:factory`); or nothing, with `labels` and
+            `probabilities`.
+        label: See `fit`.
         probabilities: Predictions of a model of your own that was not trained on the label of the
             sample it predicts: `(N, C)`, a DataFrame with a column for each class, or a file.
         labels: With `data`, a file of labels that replace theirs; without, the labels themselves.
         class_names: With `probabilities`, the class of each column.
         id: With `probabilities`, the column that names the sample of each row.
-        drop: Columns that are not features.
-        group: The column that says which samples belong together.
+        drop: See `fit`.
+        group: See `fit`.
         decimal: See `fit`.
         thousands: See `fit`.
         folds: Number of parts; by default 5 below 10,000 samples, else 3.
-        loss: What the networks minimise; by default a loss for the number of classes.
-        network: See `fit`; of a run whose network is a `package.module:factory`, that factory.
+        loss: What the networks minimise, by default `gce`, adapted to the class sizes.
+        network: See `fit`.
         epochs: See `fit`.
         noise: See `fit`.
         seed: See `fit`.
@@ -119,7 +120,7 @@ def audit(
         human_labels: The file of human labels, for noise such as `human:worse`.
         output: The audit's folder, with the page; the same call resumes there. Without one nothing
             is kept but what is returned.
-        fresh: Whether an audit that is in the folder is removed first.
+        fresh: See `fit`.
         on_error: See `fit`.
         data_root: See `fit`.
         progress: See `fit`.
@@ -470,7 +471,7 @@ def _choose_folds(asked: int | None, split: Split) -> int:
         raise ValueError("--group: expected at least two groups to cut between, got one")
     if asked is None:
         return max(min(5 if len(split) < _FEW else 3, most), 2)
-    if asked > most:
+    if not 2 <= asked <= most:
         raise ValueError(f"--folds: expected 2 to {most:,}, the number of {what}, got {asked}")
     return asked
 

@@ -341,40 +341,48 @@ def fit(
     Args:
         data: The path of a folder of images, a table or arrays, or a dataset's name; a DataFrame
             with a label column; `(X, y)` with rows or images; or a dataset.
-        label: The column of a table that holds the labels; by default the one called `label`,
-            `class`, `target` or the like.
-        labels: A file of labels that replace the data's own, such as a review's.
-        drop: Columns that are not features.
-        group: The column that says which samples belong together, such as a patient.
-        decimal: The decimal point of numbers in a table's text.
-        thousands: What stands between thousands there.
-        loss: What a network minimises, such as `"ce"` or `"gce(q=0.7)"`; by default sparse
-            regularization.
-            `"auto"` tries several on labels that are held out, which takes many times as long.
-        trials: With `"auto"`, how many settings are tried.
-        network: By default one that fits the data. On a CPU, one that is pretrained (`timm/NAME`)
-            keeps its weights, and only its last layer is trained, unless `epochs` is given.
-        weights: A safetensors file of the network's weights, which it keeps likewise.
-        epochs: Passes over the examples; by default as many as suit the data.
+        label: The label column of a table; by default the one called label, class, target or the
+            like.
+        labels: A table with the columns sample and label that replaces the data's own labels, such
+            as a review exports; samples with an empty label are left out.
+        drop: Columns of a table to ignore.
+        group: A column that says which samples belong together, such as a patient: they are never
+            split apart. The column is not a feature.
+        decimal: The decimal separator of numbers in a table.
+        thousands: The thousands separator of numbers in a table.
+        loss: What a network minimises, such as `ce`, `gce(q=0.7)` or `ce+sr`; by default sparse
+            regularization, adapted to the data and the number of epochs. `auto` tries several on
+            held-out labels, which takes many times as long; see `labelproof tune`.
+        trials: With the loss `auto`: how many settings are tried; 12 by default.
+        network: cnn4, cnn8, resnet18, resnet34, resnet50, resnet18-imagenet, resnet34-imagenet,
+            resnet50-imagenet, mlp, with arguments such as `cnn4(width=12)`; `timm/NAME` and
+            `torchvision/NAME` are pretrained; `package.module:factory` is your own and runs your
+            code. By default one that fits the data.
+        weights: A safetensors file of weights for `network`. It keeps them, and only its last layer
+            is trained. On a CPU, a pretrained network is used so without `epochs`.
+        epochs: Passes over the training examples; by default as many as suit the data.
         balanced: Whether every class counts the same.
         validation: Share of the examples that is held out to validate a network on; by default a
             tenth. In a blend, every row is held out once.
-        noise: Wrong labels to put on the data first: a rehearsal.
-        seed: Of everything that is drawn.
-        device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
-        workers: Processes that decode images.
-        image_memory: Megabytes that decoded images may take.
+        noise: Label noise to add first, such as `symmetric:0.4`, to test on data with correct
+            labels.
+        seed: Seed of the noise, the weights, the order of examples and augmentation.
+        device: `auto` (the fastest available), `cpu`, `cuda`, `cuda:1` or `mps`.
+        workers: Processes that decode images that do not fit in memory; by default one per core, at
+            most 16.
+        image_memory: Megabytes for decoded images, by default 400, with a GPU 4000; beyond that,
+            images are decoded again in every epoch.
         minutes: About how long images may take on a CPU, by default 10: by the first steps a
             network, the size of its images and the epochs are chosen. The same folder keeps the
             choice. `epochs` decides instead.
-        audit: Whether labels are audited at the end; the answer and a page are written to `audit`
-            in the run's folder.
+        audit: Whether labels are audited at the end; the answer and a page are written to the
+            folder audit in the run's folder.
         output: The run's folder. Without one the run is kept in a temporary folder, which goes with
             the returned `Run`.
-        fresh: Whether a run that is in the folder is removed first.
+        fresh: Remove what is in `output`, and start over.
         on_error: `"raise"` refuses data with images that cannot be read or rows without a label;
             `"skip"` leaves them out with a warning.
-        data_root: The folder of the datasets that have a name.
+        data_root: Folder of the published datasets; by default the user's cache folder.
         progress: `True` shows it: bars on a terminal, plain lines anywhere else. A function is told
             each [`Event`][labelproof.training.Event] and each line. Silent by default.
         settings: Any other setting of [`Configuration`][labelproof.training.Configuration], such as

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from labelproof.audit.folder import REVIEW, Audit, find_audit
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.data.notices import count, notice, readable
+from labelproof.ranges import within
 from labelproof.report.audit_words import caution, export_name
 from labelproof.review.decisions import Decisions
 from labelproof.review.export import COLUMNS, export_csv, refuse_loss
@@ -38,7 +39,7 @@ def review(
 
     Args:
         folder: An audit's folder, or a run's with one.
-        port: The port to serve on; 0 takes a free one.
+        port: The port; 0 takes a free one.
         open_page: Whether the page is opened in a browser.
         data: Where the data are now, if they were moved since the audit.
         export: Instead of serving, write the decisions to this CSV file: `sample`, `given`,
@@ -51,6 +52,7 @@ def review(
         ImportError: The packages of the extra `review` are not installed.
     """
     reporter, folder = as_reporter(progress), Path(folder)
+    within("port", port, 0, 65535)
     if export is not None:
         reporter.say(export_review(folder, Path(export))[1])
         return

@@ -104,7 +104,7 @@ class Run(TrainedNetwork):
             labels: A file of labels that replace those of the training part.
             split: Which part of the data. Data without parts are measured as a whole.
             on_error: `"skip"` leaves out images that cannot be read and rows without a label.
-            data_root: The folder of the datasets that have a name.
+            data_root: See `fit`.
         """
         given = self.given if data is None else data
         reading = Reading(label, labels, root=data_root)
@@ -142,7 +142,7 @@ class Run(TrainedNetwork):
 
         Args:
             human_labels: The file of human labels, for a run with noise such as `human:worse`.
-            data_root: The folder of the datasets that have a name.
+            data_root: See `fit`.
             progress: As for `labelproof.fit`.
         """
         reporter, trained_on = as_reporter(progress), TrainingData(self, data_root)

@@ -201,20 +201,20 @@ def train(
             the returned `Run`.
         data: The data, where they are not those that the configuration names: a DataFrame,
             `(X, y)` or a dataset.
-        label: The column of a table that holds the labels.
-        labels: A file of labels that replace the data's own.
-        drop: Columns that are not features.
-        group: The column that says which samples belong together.
-        decimal: The decimal point of numbers in a table's text.
-        thousands: What stands between thousands there.
-        device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
+        label: See `fit`.
+        labels: See `fit`.
+        drop: See `fit`.
+        group: See `fit`.
+        decimal: See `fit`.
+        thousands: See `fit`.
+        device: See `fit`.
         compile: Whether network and loss are compiled; by default on CUDA.
-        workers: Processes that decode images.
+        workers: See `fit`.
         checkpoint_seconds: Time between two checkpoints.
         human_labels: The file of human labels, for noise such as `human:worse`.
         on_error: `"skip"` leaves out images that cannot be read and rows without a label.
-        data_root: The folder of the datasets that have a name.
-        fresh: Whether a run that is in the folder is removed first.
+        data_root: See `fit`.
+        fresh: See `fit`.
         progress: As for `labelproof.fit`.
 
     Raises:

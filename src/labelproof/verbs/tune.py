@@ -62,7 +62,7 @@ def tune(
 
     Args:
         data: As for `labelproof.fit`.
-        label: The column of a table that holds the labels.
+        label: See `fit`.
         trials: How many settings are tried.
         losses: Losses of your own to try first, as text.
         folds: Parts that are held out in turn; 1 holds out a single part. `"auto"` takes 3 below
@@ -78,11 +78,11 @@ def tune(
         noise: See `fit`.
         network: See `fit`.
         epochs: See `fit`.
-        seed: See `fit`; also of the search.
+        seed: See `fit`.
         device: See `fit`.
         output: The file of the search, written after every run; the same call resumes from it, and
             with more `trials` continues.
-        fresh: Whether a search that is in the file is removed first.
+        fresh: See `fit`.
         on_error: See `fit`.
         data_root: See `fit`.
         progress: See `fit`.
