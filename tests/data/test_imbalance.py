@@ -88,7 +88,7 @@ def test_imbalance_texts_have_one_form() -> None:
         *("", "step", "none:0.1", "step:a", "step:0.1:0.2"),
         *("step:0", "step:1.5", "step:nan"),
     ):
-        with pytest.raises(ValueError, match=f"imbalance: expected none, .* got '{text}'"):
+        with pytest.raises(ValueError, match=r"^imbalance(: expected none, | factor: )"):
             parse_imbalance(text)
     for text, meant in {"long_tailed:0.1": "long-tailed", "steps:0.1": "step"}.items():
         with pytest.raises(ValueError, match=f"did you mean '{meant}'"):

@@ -67,8 +67,6 @@ class Split:
 
     def __getitem__(self, index: int) -> tuple[NDArray[Any], int]:
         """One image `(C, H, W)`, or one row `(F)`, and its label, as a `DataLoader` takes it."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"index: expected less than {len(self)}, got {index}")
         return self.images[index], int(self.labels[index])
 
     def __repr__(self) -> str:

@@ -81,9 +81,6 @@ def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -
     """A number for each row, the same for copies of one another; -1 for a row without a copy.
 
     Cells must be equal, too: features may be equal where cells differ.
-
-    >>> find_duplicate_rows(np.append(np.arange(30), 7)[:, np.newaxis])[[6, 7, 30]]
-    array([-1,  0,  0])
     """
     alone = np.full(len(rows), -1)
     if len(rows) < _FEWEST:

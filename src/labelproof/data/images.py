@@ -232,10 +232,7 @@ class ImageFiles:
         return len(self.files)
 
     def __getitem__(self, index: int, /) -> NDArray[np.uint8]:
-        index = operator.index(index)
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"index: expected less than {len(self)}, got {index}")
-        index %= len(self)
+        index = range(len(self))[index]
         try:
             return decode_image(self.files[index], mode=self.mode, short_side=self.short_side)
         except UnreadableImageError as error:
@@ -386,7 +383,6 @@ def dataset_from_files(
     decoded. With `"skip"` all pixels are decoded once. With `"later"` no file is opened. Images are
     grey if all of them are. Without `statistics`, those of 256 training images are computed.
     """
-    check_on_error(on_error)
     kept: dict[str, LabelledFiles] = {}
     unreadable: list[str] = []
     grey = on_error != "later"

@@ -8,18 +8,17 @@ Reference:
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.data.notices import quoted
 from labelproof.data.splits import admit_labels, order_by_class
-from labelproof.ranges import suggest, within
+from labelproof.ranges import within
 from labelproof.seeds import Seed, as_generator
+from labelproof.text import parse_form
 
-_KINDS = ("none", "long-tailed", "step")
+_FORMS = ["none", "long-tailed:FACTOR", "step:FACTOR"]
 
 
 @dataclass(frozen=True)
@@ -89,16 +88,9 @@ def parse_imbalance(text: str) -> Imbalance:
     >>> parse_imbalance("longtailed:0.01")
     Traceback (most recent call last):
         ...
-    ValueError: imbalance: expected none, long-tailed:FACTOR or step:FACTOR with a factor in (0, 1],
-    got 'longtailed:0.01'; did you mean 'long-tailed'?
+    ValueError: imbalance: expected none, long-tailed:FACTOR or step:FACTOR, got 'longtailed:0.01';
+    did you mean 'long-tailed'?
     """
-    kind, _, factor = text.strip().lower().partition(":")
-    if kind in _KINDS and bool(factor) == (kind != "none"):
-        with suppress(ValueError):
-            number = float(factor or 1)
-            return Imbalance(kind, within("imbalance factor", number, 0, 1, open_low=True))
-    hint = "" if kind in _KINDS else suggest(kind, _KINDS)
-    raise ValueError(
-        f"imbalance: expected none, long-tailed:FACTOR or step:FACTOR with a factor in (0, 1], got "
-        f"{quoted(text)}{hint}"
-    )
+    form, values = parse_form(text, _FORMS, what="imbalance")
+    factor = within("imbalance factor", values.get("FACTOR", 1.0), 0, 1, open_low=True)
+    return Imbalance(form.partition(":")[0], factor)

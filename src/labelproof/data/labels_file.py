@@ -131,8 +131,6 @@ def _select(split: Split, kept: NDArray[np.int64]) -> Split:
     elif isinstance(images, ImageFiles):
         files = select_images(images.files, kept.tolist())
         images = ImageFiles(files, mode=images.mode, short_side=images.short_side)
-    else:
-        raise TypeError(f"images: expected an array or image files, got {type(images).__name__}")
     return Split(
         images, split.labels[kept], places, None if split.groups is None else split.groups[kept]
     )

@@ -253,10 +253,6 @@ def clip_logits(logits: Tensor, delta: float) -> Tensor:
     """Scale logits `(N, C, ...)` down to a norm of `delta` where theirs is larger.
 
     A class that is masked with minus infinity does not count in the norm.
-
-    >>> clip_logits(torch.tensor([[30.0, 40.0], [0.3, 0.4]]), 1.0)
-    tensor([[0.6000, 0.8000],
-            [0.3000, 0.4000]])
     """
     masked = logits == -math.inf
     kept = torch.where(masked, 0, logits)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import Never, Self, TypeIs, Unpack
+from typing_extensions import Self, TypeIs, Unpack
 
 from labelproof.losses.batch import (
     Admitted,
@@ -49,12 +49,6 @@ def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
 
     Raises:
         TypeError: There is one; what torch's own loss takes is named with the way to have it here.
-
-    >>> refuse_unknown({"reductoin"}, "parse_loss", beside="the text")
-    Traceback (most recent call last):
-        ...
-    TypeError: parse_loss: unexpected argument 'reductoin'; besides the text it takes reduction,
-    weight, ignore_index, check
     """
     unknown = set(settings) - set(LossSettings.__annotations__)
     if "label_smoothing" in unknown:
@@ -72,12 +66,7 @@ def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
 
 
 def hyperparameters(kind: type[Loss]) -> dict[str, Any]:
-    """The arguments of a loss besides its settings, with their defaults.
-
-    >>> from labelproof import Focal
-    >>> hyperparameters(Focal)
-    {'gamma': 0.5, 'detach': False}
-    """
+    """The arguments of a loss besides its settings, with their defaults."""
     return {
         each.name: each.default
         for each in inspect.signature(kind).parameters.values()
@@ -99,13 +88,8 @@ class Loss(nn.Module):
     check: bool
     class_weight: Tensor | None
 
-    def __init__(self, *unnamed: Never, **settings: Unpack[LossSettings]):
+    def __init__(self, **settings: Unpack[LossSettings]):
         super().__init__()
-        if unnamed:
-            raise TypeError(
-                f"{type(self).__name__}: expected its settings by name, such as weight=tensor, got "
-                f"{type(unnamed[0]).__name__} by position"
-            )
         refuse_unknown(settings, type(self).__name__, beside="its own hyperparameters")
         reduction = settings.get("reduction", "mean")
         if reduction not in ("none", "mean", "sum"):
@@ -391,10 +375,6 @@ def follow(values: Tensor, move: Callable[[Tensor], Tensor]) -> Tensor:
     The move itself is not asked for the values: that of `to_empty` leaves memory as it was found,
     for a checkpoint to fill, and what is no part of a checkpoint would stay so. For the same reason
     they stay where they are when the module moves to `meta`, which has no memory for them.
-
-    >>> import torch
-    >>> follow(torch.tensor([1.0, 2.0]), lambda tensor: torch.empty_like(tensor).double())
-    tensor([1., 2.], dtype=torch.float64)
     """
     # A part of the same memory, so that a move that is done in place, to shared memory, is done.
     like = move(values[:0])

@@ -86,11 +86,7 @@ they are set to where the text does not say."""
 
 
 def loss_arguments(family: type[Loss]) -> dict[str, Any]:
-    """The arguments a loss is written with, and their defaults.
-
-    >>> loss_arguments(symmetric.SymmetricCrossEntropy)["alpha"]
-    0.1
-    """
+    """The arguments a loss is written with, and their defaults."""
     return {
         WRITTEN.get(name, name): default
         for name, default in hyperparameters(family).items()
@@ -111,9 +107,6 @@ _TAKEN = {*SUFFIXES, "normalized", "apl", "nlnl"}
 
 def known_losses() -> Mapping[str, type[Loss]]:
     """Every loss that can be written: those of this package and the user's own.
-
-    >>> "gce" in known_losses()
-    True
 
     Raises:
         ValueError: A file of the user's has none, or none that can be used.
@@ -139,16 +132,6 @@ def load_losses(path: Path) -> dict[str, type[Loss]]:
 
     Raises:
         ValueError: It has none, or none that can be used; the message says why.
-
-    Example:
-        >>> file = getfixture("tmp_path") / "mine.py"
-        >>> _ = file.write_text(
-        ...     "from labelproof import CrossEntropy\n"
-        ...     "class Mine(CrossEntropy):\n    pass\n"
-        ...     "LOSSES = {'mine': Mine}\n"
-        ... )
-        >>> list(load_losses(file))
-        ['mine@...']
     """
     table = getattr(_import(path), "LOSSES", None)
     if not isinstance(table, Mapping) or not table:

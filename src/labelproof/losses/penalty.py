@@ -61,11 +61,6 @@ def overflow_scale(logits: Tensor, norm: Tensor) -> Tensor:
 
     It is 1 but where the squares are past the floats, in float32 from 1e19 on: there it is the
     largest magnitude, without which every direction would have an infinite norm and become 0.
-
-    >>> logits = torch.tensor([[3e20, 4e20], [3.0, 4.0]])
-    >>> overflow_scale(logits, torch.tensor([[float("inf")], [5.0]]))
-    tensor([[4.0000e+20],
-            [1.0000e+00]])
     """
     logits, norm = logits.detach(), norm.detach()
     largest = logits.abs().amax(dim=class_axis(logits), keepdim=True)
@@ -225,11 +220,7 @@ def check_vector(vector: Tensor | float | None) -> tuple[float, Tensor | None]:
 
 
 def write_vector(smoothing: float, vector: Tensor | None) -> str:
-    """What `check_vector` gave, for printing; of a long vector its first numbers.
-
-    >>> write_vector(0.0, None), write_vector(0.2, None), write_vector(0.0, torch.ones(12) / 12)
-    ('None', '0.2', '[0.0833, 0.0833, 0.0833, 0.0833, ...]')
-    """
+    """What `check_vector` gave, for printing; of a long vector its first numbers."""
     if vector is None:
         return f"{smoothing:g}" if smoothing else "None"
     numbers = [f"{number:.3g}" for number in vector.tolist()]

@@ -107,9 +107,9 @@ class _Builder:
                     problem = f"{name!r} comes once, after a sum, without a factor but {number}"
                     raise LossSyntaxError(problem, self.text, term.position)
                 suffixes.add(name)
-                given = self.arguments(term.factor, SUFFIXES[name])
-                make = partial(_sparse if name == "sr" else _clip, total, SUFFIXES[name] | given)
-                total = self.guarded(term.position, make)
+                given = SUFFIXES[name] | self.arguments(term.factor, SUFFIXES[name])
+                suffix = _sparse if name == "sr" else LogitClip
+                total = self.guarded(term.position, partial(suffix, total, **given))
                 continue
             loss = self.build(term.factor)
             if term.coefficient is not None:
@@ -185,11 +185,7 @@ def _renamed(error: Exception, written: Mapping[str, str]) -> str:
     return f"{written.get(name, name)}{colon}{problem}"
 
 
-def _clip(base: Loss, values: Mapping[str, Any]) -> Loss:
-    return LogitClip(base, **values)
-
-
-def _sparse(base: Loss, values: Mapping[str, Any]) -> Loss:
+def _sparse(base: Loss, **values: Any) -> Loss:
     highest = UNBOUNDED.maximum if values["lambda_max"] is None else values["lambda_max"]
     values = {**values, "lambda_max": highest}
     weight = _schedule(values, initial="lambda0", growth="rho", every="r", maximum="lambda_max")

@@ -226,16 +226,6 @@ def gather_images(
     Returns:
         `(B, C, H, W)` in the memory format channels last; `H` and `W` are the resized crop's side
         where there is one.
-
-    Example:
-        >>> images = torch.tensor([10, 20, 30], dtype=torch.uint8).view(1, 1, 3, 1)
-        >>> flip = Augmentation(flip=True)
-        >>> one = torch.ones(1)
-        >>> pixels = gather_images(
-        ...     images, torch.tensor([0]), torch.ones(1, 1), flip, mean=0 * one, std=one / 255
-        ... )
-        >>> pixels.flatten()
-        tensor([30., 20., 10.])
     """
     columns = augmentation.columns
     if index is not None and "resized_crop" in columns:
@@ -279,11 +269,6 @@ def prepare_images(
 
     Returns:
         `(B, C, H, W)` in the memory format channels last.
-
-    Example:
-        >>> images = torch.full((1, 2, 2, 1), 255, dtype=torch.uint8)
-        >>> prepare_images(images, mean=torch.tensor([0.5]), std=torch.tensor([0.25])).flatten()
-        tensor([2., 2., 2., 2.])
     """
     if size is not None:
         edges = centre_box(images.shape[1], images.shape[2], size)
@@ -351,11 +336,6 @@ def jitter(images: Tensor, factors: Tensor, *, strengths: tuple[float, ...]) -> 
         factors: `(B, 4)`: brightness, contrast and saturation, where 1 changes nothing, and the
             part of a full circle that hues turn by.
         strengths: How far each may go; one that is 0 is left out.
-
-    Example:
-        >>> grey = torch.full((1, 1, 1, 3), 0.5)
-        >>> jitter(grey, torch.tensor([[0.5, 1.0, 1.0, 0.0]]), strengths=(0.5, 0, 0, 0)).squeeze()
-        tensor([0.2500, 0.2500, 0.2500])
     """
     if images.shape[-1] not in (1, 3):
         raise ValueError(

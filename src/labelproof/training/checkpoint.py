@@ -63,14 +63,6 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
 
     Raises:
         OSError: It cannot be written.
-
-    Example:
-        >>> folder = getfixture("tmp_path") / "checkpoint"
-        >>> for epoch in range(3):
-        ...     now = Checkpoint({"weight": torch.ones(2)}, {}, {"epoch": epoch})
-        ...     path = save_checkpoint(folder, f"{epoch:05}", now)
-        >>> sorted(path.name for path in folder.iterdir())
-        ['00001.safetensors', '00002.safetensors']
     """
     content = _to_bytes(checkpoint)
     path = folder / f"{name}{_SUFFIX}"
@@ -100,17 +92,6 @@ def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Check
     Raises:
         LaterFormatError: The checkpoint is of another version of labelproof. It is not skipped,
             because the run that starts instead would remove it.
-
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> load_checkpoint(folder, on_problem=print)
-        >>> for epoch in range(2):
-        ...     now = Checkpoint({"weight": torch.ones(2)}, {}, {"epoch": epoch})
-        ...     path = save_checkpoint(folder, f"{epoch:05}", now)
-        >>> _ = path.write_bytes(b"lost")
-        >>> load_checkpoint(folder, on_problem=print).values
-        /.../00001.safetensors: not a whole safetensors file (...); checkpoint 00000 is used instead
-        {'epoch': 0}
     """
     name, checkpoint, problems = newest_whole(folder)
     outcome = (

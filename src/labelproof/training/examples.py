@@ -103,12 +103,7 @@ def choose_examples(
 def balanced_weights(
     labels: NDArray[np.int64], used: NDArray[np.int64], *, num_classes: int
 ) -> NDArray[np.float32]:
-    """Weights of a mean of 1 that make every class count the same, by the labels as they are given.
-
-    Example:
-        >>> balanced_weights(np.array([0, 0, 0, 1]), np.arange(4), num_classes=2)
-        array([0.6666667, 0.6666667, 0.6666667, 2.       ], dtype=float32)
-    """
+    """Weights with a mean of 1 that make every class of the given labels count the same."""
     counts = np.bincount(labels[used], minlength=num_classes)
     each = len(used) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return each[labels].astype(np.float32)

@@ -22,11 +22,7 @@ TYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """What `auto` means on a device.
-
-    >>> resolve_precision("auto", torch.device("cpu"))
-    'float32'
-    """
+    """What `auto` means on a device."""
     if precision != "auto":
         return precision
     return "bf16" if device.type == "cuda" else "float32"

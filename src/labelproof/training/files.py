@@ -40,12 +40,6 @@ def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
 
     Raises:
         OSError: The file cannot be written; if the disk is full, the message names the file.
-
-    Example:
-        >>> page = getfixture("tmp_path") / "pages" / "page.html"
-        >>> write_text(page, "<p>")
-        >>> page.read_text()
-        '<p>'
     """
     write_bytes(path, text.encode(), make_parents=make_parents)
 
@@ -94,16 +88,7 @@ def write_arrays(
 
 
 def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-    """As `labelproof.npz.read_npz`, with the name of the file in errors.
-
-    Example:
-        >>> file = getfixture("tmp_path") / "predictions.npz"
-        >>> _ = file.write_text("lost")
-        >>> read_arrays(file)
-        Traceback (most recent call last):
-            ...
-        ValueError: predictions.npz: not a whole file of arrays (...)
-    """
+    """As `labelproof.npz.read_npz`, with the name of the file in errors."""
     try:
         return read_npz(path, names)
     except ValueError as error:
@@ -155,37 +140,19 @@ def _is_a(value: object, hint: Any) -> bool:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder in one step: no reader ever sees it with half of its files.
-
-    >>> run = getfixture("tmp_path") / "run"
-    >>> run.mkdir()
-    >>> remove_folder(run)
-    >>> run.exists()
-    False
-    """
+    """Remove a folder in one step: no reader ever sees it with half of its files."""
     hidden = path.with_name(f"{_LITTER}{secrets.token_hex(4)}")
     path.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
 
 
 def is_litter(name: str) -> bool:
-    """Whether a file of this name is what a writer that was killed left behind.
-
-    >>> is_litter(".labelproof-1a2b3c4d"), is_litter("model.json")
-    (True, False)
-    """
+    """Whether a file of this name is what a writer that was killed left behind."""
     return name.startswith(_LITTER)
 
 
 def clear_litter(folder: Path) -> None:
-    """Remove what writers that were killed left in a folder in which no one is writing now.
-
-    >>> folder = getfixture("tmp_path")
-    >>> (folder / ".labelproof-1a2b3c4d").touch()
-    >>> clear_litter(folder)
-    >>> list(folder.iterdir())
-    []
-    """
+    """Remove what writers that were killed left in a folder in which no one is writing now."""
     for path in folder.glob(f"{_LITTER}*"):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

@@ -43,10 +43,6 @@ def trace_pixels(
     Returns:
         `(B, H, W)` pixel numbers, int32, row by row; and 1 for those inside the image, 0 for the
         others, which have pixel number 0; or `None` where all must be inside.
-
-    Example:
-        >>> trace_pixels(1, 3, shift=torch.tensor([[0.0, 1.0]]), mirror=None, turn=None)
-        (tensor([[[1, 2, 0]]], dtype=torch.int32), tensor([[[1, 1, 0]]], dtype=torch.int32))
     """
     part = next(part for part in (shift, mirror, turn) if part is not None)
     row = torch.arange(height, dtype=torch.int32, device=part.device).view(1, -1, 1)
@@ -86,11 +82,6 @@ def choose_boxes(draws: Tensor, height: int, width: int) -> Tensor:
     Returns:
         `(B, 4)`, whole numbers: left, top, right and bottom of the first box that fits, or of the
         largest box in the centre that is not too narrow or wide.
-
-    Example:
-        >>> draws = torch.tensor([[2.0, 0.5] + [0.5, 0.25] * (ATTEMPTS - 1) + [0.5, 0.0]])
-        >>> choose_boxes(draws, 8, 8)
-        tensor([[0., 3., 4., 5.]])
     """
     sizes = (draws[:, :-2] * math.sqrt(height * width)).round().view(-1, ATTEMPTS, 2)
     limits = [(sizes[..., 0], width), (sizes[..., 1], height)]
@@ -113,10 +104,6 @@ def choose_box(
 
     A process that decodes images does this for one after the other, and for one the two dozen
     operations of the other take as long as half a decoding.
-
-    >>> draws = np.array([2.0, 0.5] + [0.5, 0.25] * (ATTEMPTS - 1) + [0.5, 0.0], np.float32)
-    >>> choose_box(draws, 8, 8)
-    (0.0, 3.0, 4.0, 5.0)
     """
     sizes = np.rint(draws[:-2] * np.float32(math.sqrt(height * width))).tolist()
     for wide, high in zip(sizes[::2], sizes[1::2], strict=True):
@@ -137,11 +124,7 @@ def _largest_centre(height: int, width: int) -> tuple[int, int, int, int]:
 
 
 def short_side(size: int) -> int:
-    """To how many pixels evaluation resizes the short side of an image, before it crops to `size`.
-
-    >>> short_side(224), short_side(48)
-    (256, 54)
-    """
+    """The pixels that evaluation resizes an image's short side to, before it crops to `size`."""
     return size * 256 // 224
 
 
@@ -152,10 +135,6 @@ def centre_box(height: int, width: int, size: int) -> tuple[float, float, float,
 
     Returns:
         Left, top, right and bottom.
-
-    Example:
-        >>> centre_box(256, 512, 224)
-        (144.0, 16.0, 368.0, 240.0)
     """
     short = short_side(size)
     edges: list[tuple[float, float]] = []
@@ -180,11 +159,6 @@ def resample(images: Tensor, boxes: Tensor, size: int) -> Tensor:
 
     Returns:
         `(B, size, size, C)`, uint8.
-
-    Example:
-        >>> image = torch.tensor([[0, 100], [0, 100]], dtype=torch.uint8).view(1, 2, 2, 1)
-        >>> resample(image, torch.tensor([[0.0, 0.0, 2.0, 2.0]]), 1).item()
-        50
     """
     count, height, width, channels = images.shape
     # Copied, as some CPUs multiply by a transposed matrix ten times slower.

@@ -123,12 +123,7 @@ class Epoch:
 
 
 def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[str, float]:
-    """The learning rate and, for a sparse-regularized loss, its weight and temperature.
-
-    >>> from labelproof import CrossEntropy
-    >>> schedules_at(0, Configuration("digits", learning_rate=0.1), CrossEntropy())
-    {'learning_rate': 0.1}
-    """
+    """The learning rate and, for a sparse-regularized loss, its weight and temperature."""
     rate = learning_rate(
         configuration.schedule, configuration.learning_rate, epochs=configuration.epochs
     )

@@ -35,13 +35,7 @@ def sgd(
     nesterov: bool,
     weight_decay: float,
 ) -> tuple[Tensor, ...]:
-    """The parameters and the momentum after a step of SGD.
-
-    >>> parameters, gradient = torch.tensor([1.0]), torch.tensor([0.5])
-    >>> sgd(parameters, gradient, torch.zeros(1), rate=torch.tensor(0.1), momentum=0.9,
-    ...     nesterov=False, weight_decay=0.0)
-    (tensor([0.9500]), tensor([0.5000]))
-    """
+    """The parameters and the momentum after a step of SGD."""
     gradient = gradient + weight_decay * parameters
     moved = momentum * momentum_buffer + gradient
     direction = gradient + momentum * moved if nesterov else moved
@@ -71,17 +65,7 @@ def adamw(
 
 
 class FlatParameters:
-    """A network's trainable parameters, laid side by side in one tensor.
-
-    Example:
-        >>> network = nn.Linear(2, 1)
-        >>> flat = FlatParameters(network)
-        >>> _ = flat.values.fill_(2.0)
-        >>> network.weight, network.bias
-        (Parameter containing:
-        tensor([[2., 2.]], requires_grad=True), Parameter containing:
-        tensor([2.], requires_grad=True))
-    """
+    """A network's trainable parameters, laid side by side in one tensor."""
 
     def __init__(self, network: nn.Module):
         trained = [each for each in network.parameters() if each.requires_grad]

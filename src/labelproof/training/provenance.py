@@ -61,12 +61,7 @@ class Description:
 
 
 def describe(configuration: Configuration, dataset: Dataset) -> Description:
-    """The description of what a configuration trains on a dataset.
-
-    >>> from labelproof.data import load_digits
-    >>> describe(Configuration("digits"), load_digits()).input_shape
-    (1, 8, 8)
-    """
+    """The description of what a configuration trains on a dataset."""
     crop = parse_augmentation(configuration.augmentation).resized_crop
     shape = dataset.input_shape
     return Description(
@@ -132,14 +127,6 @@ def fingerprint(dataset: Dataset, *, given: NDArray[np.int64] | None = None) -> 
     Args:
         dataset: The data.
         given: Training labels that replace the dataset's own, such as human labels, `(N)`.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from labelproof.data import load_digits
-        >>> digits = load_digits()
-        >>> other = replace(digits, class_names=("zero", *digits.class_names[1:]))
-        >>> fingerprint(digits) == fingerprint(load_digits()) != fingerprint(other)
-        True
     """
     digest = hashlib.sha256("\0".join(dataset.class_names).encode("utf-8", "surrogateescape"))
     for name, split in dataset.splits.items():
@@ -183,14 +170,7 @@ def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
 
 
 class OtherDataError(ValueError):
-    """A folder holds a run, or an audit, of other data.
-
-    Example:
-        >>> print(OtherDataError(Path("run"), data="pets.npz"))
-        run holds a run of other data: it is of pets.npz, whose labels, files or rows have changed
-        since, or others were asked for; choose another folder (--output, or --runs of bench), or
-        start anew with --fresh or by removing this one
-    """
+    """A folder holds a run, or an audit, of other data."""
 
     def __init__(self, folder: Path, data: str | None = None, kind: str = "a run"):
         super().__init__(folder, data, kind)  # a cluster's worker sends it to another process
@@ -206,15 +186,7 @@ class OtherDataError(ValueError):
 
 
 def mark_data(configuration: Configuration, examples: Examples) -> str:
-    """The fingerprint of what a run learns from.
-
-    Example:
-        >>> from labelproof.data import load_digits
-        >>> from labelproof.training.examples import choose_examples
-        >>> run = Configuration("digits", noise="symmetric:0.4")
-        >>> mark_data(run, choose_examples(run, load_digits())) == fingerprint(load_digits())
-        True
-    """
+    """The fingerprint of what a run learns from."""
     # All noise but people's follows from the labels and the configuration.
     human = parse_noise(configuration.noise).kind == "human"
     return fingerprint(examples.dataset, given=examples.given if human else None)
@@ -229,17 +201,6 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
     Raises:
         OtherDataError: The run is on other data.
         ValueError: The note is damaged.
-
-    Example:
-        >>> folder = getfixture("tmp_path")
-        >>> note_data(folder, "27d1")
-        >>> refuse_other_data(folder, lambda: "0a5c")
-        >>> _ = (folder / "record.json").write_text("{}")
-        >>> refuse_other_data(folder, lambda: "27d1")
-        >>> refuse_other_data(folder, lambda: "0a5c")
-        Traceback (most recent call last):
-            ...
-        labelproof.training.provenance.OtherDataError: ... holds a run of other data: ...
     """
     if not (folder / RECORD).exists() and not any((folder / "checkpoint").glob("*")):
         return
@@ -251,13 +212,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
-    r"""Note which data the run in a folder is trained on; an equal note stays as it is.
-
-    >>> folder = getfixture("tmp_path")
-    >>> note_data(folder, "27d1")
-    >>> (folder / "fingerprint.json").read_text()
-    '{"fingerprint": "27d1"}\n'
-    """
+    r"""Note which data the run in a folder is trained on; an equal note stays as it is."""
     text = json.dumps({"fingerprint": fingerprint}) + "\n"
     path = folder / BEGUN_ON
     if not path.exists() or path.read_bytes() != text.encode():

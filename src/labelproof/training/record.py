@@ -46,12 +46,7 @@ class RunRecord:
     candidates: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def as_json(self) -> str:
-        """As text: one line for each list, six digits for each number, so that it stays small.
-
-        >>> record = RunRecord("a", {"data": "digits"}, 0.4, {"loss": [1 / 3, 0.25]}, 1.5, {})
-        >>> '"loss": [0.333333, 0.25]' in record.as_json()
-        True
-        """
+        """As text: one line for each list, six digits for each number, so that it stays small."""
         values = asdict(self)
         for name in ("data", "candidates"):
             if not values[name]:
@@ -90,12 +85,7 @@ def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
 
 
 def sizes(dataset: Dataset) -> dict[str, int]:
-    """How many examples are trained and tested on, as a record has it.
-
-    >>> from labelproof.data import load_digits
-    >>> sizes(load_digits())
-    {'train': 1347, 'test': 450}
-    """
+    """How many examples are trained and tested on, as a record has it."""
     splits = dataset.splits
     return {name: len(splits[name]) for name in ("train", "test") if name in splits}
 

@@ -248,10 +248,7 @@ def owning(folder: Path) -> Iterator[None]:
 
 
 def refuse_file(folder: Path) -> None:
-    """Refuse a file in the place of a folder, before anything is done for it.
-
-    >>> refuse_file(getfixture("tmp_path"))
-    """
+    """Refuse a file in the place of a folder, before anything is done for it."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(
             f"{folder}: expected a folder to write into, got a file; choose another folder"
@@ -259,16 +256,7 @@ def refuse_file(folder: Path) -> None:
 
 
 def check_removable(folder: Path) -> None:
-    """Refuse a folder that is not a run's, so that nothing else is ever removed for one.
-
-    >>> folder = getfixture("tmp_path")
-    >>> check_removable(folder)
-    >>> _ = (folder / "thesis.tex").write_text("")
-    >>> check_removable(folder)
-    Traceback (most recent call last):
-        ...
-    ValueError: /...: not the folder of a run, so nothing in it is removed; choose another one
-    """
+    """Refuse a folder that is not a run's, so that nothing else is ever removed for one."""
     if not folder.exists():
         return
     known = {*_FILES, *_FOLDERS, LOCK}

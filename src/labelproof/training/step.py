@@ -347,16 +347,6 @@ class GlobalChance:
 
     Dropout takes no generator. The global state is lent to a run for the length of a step and put
     back, so that runs side by side do not move each other's, nor the program's.
-
-    Example:
-        >>> chance = GlobalChance(torch.device("cpu"), used=True)
-        >>> chance.seed(1)
-        >>> before = torch.get_rng_state()
-        >>> with chance.lent():
-        ...     torch.rand(2)
-        tensor([0.7576, 0.2793])
-        >>> bool((torch.get_rng_state() == before).all())
-        True
     """
 
     def __init__(self, device: torch.device, *, used: bool):

@@ -40,13 +40,6 @@ class StreamedImages:
             first one's shape.
         workers: Processes; with 0 everything happens in this one, with the same result.
         device: Where the batches will go; for CUDA they lie in pinned memory.
-
-    Example:
-        >>> images = np.arange(16, dtype=np.uint8).reshape(4, 1, 2, 2)
-        >>> stream = StreamedImages(images)
-        >>> [batch[:, 0, 0, 0].tolist() for batch in stream.batches([3, 0, 1], 2)]
-        [[12, 0], [4]]
-        >>> stream.close()
     """
 
     def __init__(
