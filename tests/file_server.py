@@ -19,7 +19,6 @@ class FileServer:
         cuts: For each of the first requests, after how many bytes the connection is closed.
         statuses: What the first requests are answered with, before anything is served.
         pause: Seconds before the second half of a file is sent.
-        length: Whether the length of a file is announced.
         paths: What was asked for, in order.
     """
 
@@ -27,7 +26,6 @@ class FileServer:
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     pause: float = 0.0
-    length: bool = True
     paths: list[str] = field(default_factory=list)
     address: str = ""
 
@@ -72,13 +70,9 @@ class _Handler(BaseHTTPRequestHandler):
     def answer(self, content: bytes) -> None:
         settings = self.server_settings
         self.send_response(200)
-        if settings.length:
-            self.send_header("Content-Length", str(len(content)))
-        else:
-            self.send_header("Connection", "close")
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        if settings.cuts or not settings.length:
-            self.close_connection = True
+        self.close_connection = bool(settings.cuts)
         stop = settings.cuts.pop(0) if settings.cuts else len(content)
         # A client that has seen enough hangs up, which is its right.
         with contextlib.suppress(ConnectionError):

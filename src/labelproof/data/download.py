@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from labelproof.data.published import (
     PublishedFile,
@@ -91,37 +90,20 @@ def _fetch(
     import pooch
     import requests
 
-    def download(address: str, output: str, _: object) -> None:
-        # pooch tries again after errors of requests, not after a DownloadError.
-        with (
-            requests.get(address, stream=True, timeout=timeout, headers=_HEADERS) as response,
-            open(output, "wb") as stream,
-        ):
-            status = response.status_code
-            if 400 <= status < 500 and status not in (408, 425, 429):
-                raise DownloadError(f"the server answered {status} {response.reason}")
-            response.raise_for_status()
-            done = 0
-            for block in response.iter_content(1 << 18):
-                done += len(block)
-                stream.write(block)
-                if progress is not None:
-                    progress(file.name, done, file.size)
-                if done > file.size:
-                    break
-        if done != file.size:
-            raise DownloadError(f"expected a file of {file.size} bytes, got another size")
-
     pooch.get_logger().setLevel("WARNING")
-    # pooch names the parameters of a downloader in one way and calls it in another.
-    downloader: Any = download
+    downloader = pooch.HTTPDownloader(
+        progressbar=progress is not None and _ProgressBar(file, progress),
+        chunk_size=1 << 18,
+        timeout=timeout,
+        headers=_HEADERS,
+    )
     problems = []
     for base in (f"{mirror.rstrip('/')}/{folder.name}/",) if mirror else file.folders:
         registry = {file.name: f"sha256:{file.sha256}"}
         try:
             store = pooch.create(folder, base, registry=registry, retry_if_failed=2)
             store.fetch(file.name, downloader=downloader)
-        except (DownloadError, requests.RequestException) as error:
+        except requests.RequestException as error:
             problems.append(f"{base}{file.name}: {_reason(error)}")
         except ValueError:
             problems.append(f"{base}{file.name}: its SHA-256 is not {file.sha256}; removed")
@@ -139,10 +121,24 @@ def _fetch(
     )
 
 
+class _ProgressBar:
+    """What pooch tells of its progress, a block at a time."""
+
+    def __init__(self, file: PublishedFile, progress: Progress):
+        self.file, self.progress, self.done = file, progress, 0
+
+    def update(self, size: int) -> None:
+        self.done = min(self.done + size, self.file.size)
+        self.progress(self.file.name, self.done, self.file.size)
+
+    def reset(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 def _reason(error: OSError) -> str:
-    response = getattr(error, "response", None)
-    if isinstance(error, DownloadError) or response is not None:
-        return str(error) if response is None else f"the server answered {response.status_code}"
+    if (response := getattr(error, "response", None)) is not None:
+        return f"the server answered {response.status_code}"
     inner: BaseException = error
     while further := inner.__cause__ or inner.__context__:
         inner = further
