@@ -1,4 +1,5 @@
 import gzip
+import itertools
 import re
 import struct
 import sys
@@ -117,15 +118,14 @@ def test_the_digits_are_split_the_same_way_each_time_and_stratified() -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest_or_lists_all() -> None:
-    for text, nearest in {
-        "cifar-10": "cifar10",
-        "mnits": "mnist",
-        "fashion_mnist": "fashion-mnist",
+    for text, said in {
+        "cifar-10": "'cifar10'",
+        "mnits": "'mnist'",
+        "fashion_mnist": "'fashion-mnist'",
+        "imagenet": "digits, mnist",
     }.items():
-        with pytest.raises(ValueError, match=f"unknown dataset '{text}': .*'{nearest}'"):
+        with pytest.raises(ValueError, match=f"unknown dataset '{text}': .*{said}"):
             load_dataset(text)
-    with pytest.raises(ValueError, match=r"unknown dataset 'imagenet': .* digits, mnist"):
-        load_dataset("imagenet")
     assert load_dataset(" Digits ").name == "digits"
 
 
@@ -156,25 +156,21 @@ MIXED = {
 ALL_SPELLINGS = [tiny_contents(), tiny_files(), MIXED]
 
 
-@pytest.mark.parametrize(
-    ("name", "other"), [("mnist", "fashion-mnist"), ("fashion-mnist", "mnist")]
-)
-def test_idx_files_are_found_where_they_usually_are(tmp_path: Path, name: str, other: str) -> None:
-    known = DATASETS[name]
-    for number, (folder, files) in enumerate(
-        zip(known.layouts[0].folders, ALL_SPELLINGS, strict=True)
-    ):
-        root = tmp_path / str(number)
-        write_idx(root / folder, files)
-        dataset = load_dataset(name, root=root)
-        assert dataset.train.array.shape == (6, 1, 28, 28)
-        assert dataset.test.labels.tolist() == [0, 1, 2, 3]
-        assert dataset.train.labels.dtype == np.int64
-        assert dataset.class_names == known.class_names
-        assert (dataset.mean, dataset.std) == (known.mean, known.std)
-        assert dataset.clean
-        with pytest.raises(FileNotFoundError, match=f"{other}: not found"):
-            load_dataset(other, root=root)
+def test_idx_files_are_found_where_they_usually_are(tmp_path: Path) -> None:
+    for name, other in itertools.permutations(("mnist", "fashion-mnist")):
+        known = DATASETS[name]
+        for folder, files in zip(known.layouts[0].folders, ALL_SPELLINGS, strict=True):
+            root = tmp_path / folder.replace("/", "-")
+            write_idx(root / folder, files)
+            dataset = load_dataset(name, root=root)
+            assert dataset.train.array.shape == (6, 1, 28, 28)
+            assert dataset.test.labels.tolist() == [0, 1, 2, 3]
+            assert dataset.train.labels.dtype == np.int64
+            assert dataset.class_names == known.class_names
+            assert (dataset.mean, dataset.std) == (known.mean, known.std)
+            assert dataset.clean
+            with pytest.raises(FileNotFoundError, match=f"{other}: not found"):
+                load_dataset(other, root=root)
 
 
 def test_idx_files_that_are_missing_or_do_not_belong_together_are_named(tmp_path: Path) -> None:
