@@ -113,11 +113,11 @@ def test_labels_may_lie_beside_an_array(tmp_path: Path) -> None:
 
 def test_what_cannot_be_a_dataset_is_refused(tmp_path: Path) -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"images": COLOUR}, "labels for 'images'"),
-        ({"photos": COLOUR, "labels": LABELS}, "labels"),
+        ({"images": COLOUR}, "one of labels, got images"),
+        ({"photos": COLOUR, "labels": LABELS}, "one of labels, got labels"),
         ({"a": COLOUR}, "images and labels"),
-        ({"x": COLOUR, "images": COLOUR, "y": LABELS}, "got both"),
-        ({"x_train": COLOUR, "y_train": LABELS, "x_test": COLOUR}, "labels for 'x_test'"),
+        ({"x": COLOUR, "images": COLOUR, "y": LABELS}, "got x and images and y"),
+        ({"x_train": COLOUR, "y_train": LABELS, "x_test": COLOUR}, "one of labels, got x_test"),
         ({"x_test": COLOUR, "y_test": LABELS}, "x_train"),
         ({"x": COLOUR, "y": LABELS[:5]}, "each of 6 examples"),
         ({"x": COLOUR, "y": LABELS * 0}, "two classes"),

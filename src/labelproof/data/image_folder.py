@@ -127,16 +127,11 @@ def _split_folders(root: str) -> dict[str, str]:
     # "train" may be a class, between "bus" and "tram": a split holds folders, a class images.
     if not named or (others and (len(splits) < 2 or not holding)):
         return {"train": root}
-    place, found = readable(root), few(list(named), shown=6)
-    if not holding:
+    place = readable(root)
+    if not holding or "train" not in splits or len(splits) < len(named):
         raise ValueError(
-            f"path: expected a folder for each class in {found} of {place}, got none; other labels "
-            "can be given in a table"
-        )
-    if "train" not in splits or len(splits) < len(named):
-        raise ValueError(
-            f"path: expected a folder train and at most one for each other split in {place}, got "
-            f"{found}"
+            f"path: expected a folder train in {place} and at most one for each other split, with "
+            f"a folder for each class in them, got {few(list(named), shown=6)}"
         )
     if others:
         notice(f"{place}: left out, not one of train, val and test: {few(others)}")

@@ -161,13 +161,11 @@ def _admit_indices(indices: ArrayLike | None, length: int) -> NDArray[np.int64]:
     given = _admit_integers("indices", indices)
     # In rising order, so that the same samples are split alike however they are listed.
     unique = np.unique(given)
-    if len(unique) < len(given):
+    inside = not given.size or 0 <= unique[0] <= unique[-1] < length
+    if len(unique) < len(given) or not inside:
         raise ValueError(
-            f"indices: expected each sample once, got {len(given)} of which {len(unique)} differ"
+            f"indices: expected 0 to {length - 1}, each once at most, got {given[:20].tolist()}"
         )
-    if given.size and not 0 <= unique[0] <= unique[-1] < length:
-        worst = unique[0] if unique[0] < 0 else unique[-1]
-        raise ValueError(f"indices: expected 0 to {length - 1}, got {worst}")
     return unique
 
 

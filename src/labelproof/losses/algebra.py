@@ -88,20 +88,15 @@ def _terms(loss: Loss) -> list[tuple[float, Loss]]:
 
 
 def _check_agreement(losses: Sequence[Loss]) -> None:
-    first = losses[0]
+    first = losses[0].settings
     for other in losses[1:]:
-        for name in ("reduction", "ignore_index"):
-            if getattr(first, name) != getattr(other, name):
+        for name in ("reduction", "ignore_index", "weight"):
+            mine, theirs = first.get(name), other.settings.get(name)
+            both = isinstance(mine, Tensor) and isinstance(theirs, Tensor)
+            if not (torch.equal(mine, theirs) if both else mine is theirs or mine == theirs):
                 raise ValueError(
-                    f"{name}: losses that are added must agree, got {getattr(first, name)!r} and "
-                    f"{getattr(other, name)!r}"
+                    f"{name}: losses that are added must agree, got {mine} and {theirs}"
                 )
-        if (first.class_weight is None) != (other.class_weight is None) or (
-            first.class_weight is not None
-            and other.class_weight is not None
-            and not torch.equal(first.class_weight, other.class_weight)
-        ):
-            raise ValueError("weight: losses that are added must have the same class weights")
 
 
 def as_loss(module: nn.Module) -> Loss:

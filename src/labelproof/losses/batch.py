@@ -54,11 +54,10 @@ def admit(logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = Fa
         ValueError: A shape or a value that cannot be meant.
     """
     admit_logits(logits, check=check)
-    if not isinstance(target, Tensor):
-        raise TypeError(f"target: expected a tensor, got {type(target).__name__}")
-    if target.dtype == torch.bool or target.is_complex():
+    kind = target.dtype if isinstance(target, Tensor) else type(target).__name__
+    if not isinstance(target, Tensor) or target.dtype == torch.bool or target.is_complex():
         raise TypeError(
-            f"target: expected integer class indices or class probabilities, got {target.dtype}"
+            f"target: expected a tensor of class indices or class probabilities, got {kind}"
         )
     axis, counted = class_axis(logits), False
     if is_probabilities(target):
@@ -85,10 +84,9 @@ def admit(logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = Fa
 
 def admit_logits(logits: Tensor, *, check: bool = False) -> None:
     """Check the logits alone; `admit` does it as its first step."""
-    if not isinstance(logits, Tensor):
-        raise TypeError(f"logits: expected a tensor, got {type(logits).__name__}")
-    if not logits.is_floating_point():
-        raise TypeError(f"logits: expected a floating-point tensor, got {logits.dtype}")
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        came = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+        raise TypeError(f"logits: expected a floating-point tensor, got {came}")
     if logits.ndim == 0:
         raise ValueError("logits: expected shape (C), (N, C) or (N, C, d1, ...), got a scalar")
     # No examples are a batch like any other, such as the last of a filtered loader; torch takes it.

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from labelproof.losses.batch import is_plain, working_precision
 from labelproof.losses.numerics import of_label
-from labelproof.losses.penalty import overflow_scale, power_sum, sharpen
+from labelproof.losses.penalty import power_sum, sharpen
 
 if TYPE_CHECKING:
     from labelproof.losses.base import Loss, PointwiseLoss
@@ -74,7 +74,7 @@ def mean_and_gradient(
     Args:
         loss: One for which `has_gradient` is true.
         logits: `(N, C)`, float32 or float64.
-        target: Class indices, `(N)`, all of them valid and none to be ignored.
+        target: Class indices, `(N)`, all of them valid and none to be ignored or masked.
         weight: Weight of each example, `(N)`; the mean is over the number of examples.
     """
     form = loss.label_form()
@@ -95,6 +95,10 @@ def mean_with_gradient(form: LabelForm, logits: Tensor, target: Tensor) -> Tenso
     """
     wanted = logits.requires_grad and torch.is_grad_enabled() and logits.device.type == "cpu"
     if not (wanted and _is_ours(type(form.base)) and is_plain(logits, target)):
+        return None
+    normalized = form.sharpening is not None and form.sharpening.normalize
+    # Masked classes, and squares past the floats, are left to `sharpen`.
+    if normalized and not torch.linalg.vector_norm(logits.detach()).item() < math.inf:
         return None
     return _Mean.apply(logits, target, form)  # pyright: ignore
 
@@ -165,34 +169,19 @@ class _Sharpened(NamedTuple):
     powers: Tensor
     r"""$u^p$ where it has a gradient, else 0, `(N, C)`."""
     logits: Tensor
-    """$s$, 0 for a class that is masked, `(N, C)`."""
+    """$s$, `(N, C)`."""
     length: Tensor | float
     r"""$n \tau$, `(N, 1)`, or a number where the logits are not normalised."""
-    masked: Tensor | None
-    """Which logits are minus infinity, `(N, C)`, where the norm leaves some out."""
 
 
 def _sharpen(logits: Tensor, how: Sharpening) -> _Sharpened:
     length: Tensor | float = how.temperature
-    masked: Tensor | None = None
-    scale: Tensor | None = None
     if how.normalize:
         norms = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
-        if not norms.max().item() < math.inf:  # infinite, or NaN beside what may be infinite
-            masked = logits == -math.inf
-            kept = logits.masked_fill(masked, 0)
-            norms = torch.linalg.vector_norm(kept, dim=1, keepdim=True)
-            if norms.isinf().any():
-                scale = overflow_scale(kept, norms)
-                norms = torch.linalg.vector_norm(kept.div_(scale), dim=1, keepdim=True)
         # 1 in the place of 0, as `sharpen` has it.
         length = torch.threshold_(norms, 0, 1).mul_(how.temperature)
-    sharp = (logits if scale is None else logits / scale) / length
-    if scale is not None:
-        length = length * scale
+    sharp = logits / length
     log_probabilities = torch.log_softmax(sharp, dim=1)
-    if masked is not None:
-        sharp.masked_fill_(masked, 0)  # as a factor of a gradient of 0 it would make a NaN
     powers = (log_probabilities * how.p).exp_()
     if how.clamp is None:
         norm = powers.sum(dim=1, keepdim=True)
@@ -200,7 +189,7 @@ def _sharpen(logits: Tensor, how: Sharpening) -> _Sharpened:
         below = log_probabilities < math.log(how.clamp)
         norm = powers.masked_fill(below, how.clamp**how.p).sum(dim=1, keepdim=True)
         powers.masked_fill_(below, 0)
-    return _Sharpened(log_probabilities, norm, powers, sharp, length, masked)
+    return _Sharpened(log_probabilities, norm, powers, sharp, length)
 
 
 def _logits_gradient(
@@ -210,13 +199,11 @@ def _logits_gradient(
     norm_gradient: Tensor | float,
     how: Sharpening,
 ) -> Tensor:
-    log_probabilities, _, powers, sharp, length, masked = sharpened
+    log_probabilities, _, powers, sharp, length = sharpened
     gradient = powers * (norm_gradient * how.p)
     gradient.scatter_add_(1, target, label_gradient)
     gradient = _through_log_softmax(gradient, log_probabilities, 1, log_probabilities.dtype)
     if how.normalize:
         along = (sharp * gradient).sum(dim=1, keepdim=True)
         gradient.addcmul_(sharp, along, value=-(how.temperature**2))
-    if masked is not None:
-        gradient.masked_fill_(masked, 0)  # of a label that is masked, too
     return gradient.div_(length)

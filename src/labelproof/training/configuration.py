@@ -150,10 +150,8 @@ class Configuration:
         }
         # Whether a floor lies below the rate that falls to it is known only here.
         learning_rate(self.schedule, self.learning_rate, epochs=self.epochs)
-        if self.nesterov and not self.momentum:
-            raise ValueError("nesterov: expected a momentum above 0 with it, got 0")
-        if self.optimizer == "adamw" and self.nesterov:
-            raise ValueError("nesterov: expected it with sgd alone, got it with adamw")
+        if self.nesterov and (not self.momentum or self.optimizer == "adamw"):
+            raise ValueError("nesterov: expected it with sgd and a momentum above 0 alone")
         if self.optimizer == "adamw" and self.momentum == 1:
             raise ValueError("momentum: expected a number below 1 for adamw, got 1")
         for name, value in canonical.items():

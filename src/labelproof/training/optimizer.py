@@ -69,14 +69,12 @@ class FlatParameters:
 
     def __init__(self, network: nn.Module):
         trained = [each for each in network.parameters() if each.requires_grad]
-        if not trained:
-            raise ValueError("network: expected parameters that can be trained, got none")
-        for parameter in trained:
-            if parameter.dtype != torch.float32:
-                raise ValueError(
-                    f"network: expected float32 parameters, got {parameter.dtype}; the precision "
-                    "of the computation is a setting of its own"
-                )
+        kinds = {str(each.dtype) for each in trained}
+        if kinds != {"torch.float32"}:
+            raise ValueError(
+                "network: expected float32 parameters that can be trained, got "
+                f"{', '.join(sorted(kinds)) or 'none'}"
+            )
         # Those that leave the next one out of place come last, so that few gaps are needed.
         self.parameters = sorted(trained, key=lambda each: each.numel() % _ALIGNED != 0)
         sizes = [-(-each.numel() // _ALIGNED) * _ALIGNED for each in self.parameters]

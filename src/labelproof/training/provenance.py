@@ -89,15 +89,11 @@ def read_description(folder: Path) -> Description:
         ValueError: The file is damaged.
     """
     path = folder / MODEL
-    if not folder.exists():
-        raise FileNotFoundError(
-            f"{folder}: there is no such folder; 'labelproof fit' and 'labelproof train' make the "
-            "folders of runs"
-        )
     if not path.exists():
+        lacks = f"it has no {MODEL}" if folder.exists() else "there is no such folder"
         raise FileNotFoundError(
-            f"{folder} is not the folder of a run: it has no {MODEL}; 'labelproof fit' and "
-            "'labelproof train' make such folders"
+            f"{folder} is not the folder of a run: {lacks}; 'labelproof fit' and 'labelproof "
+            "train' make such folders"
         )
     try:
         found = read_fields(Description, read_json(path))

@@ -163,9 +163,9 @@ class _Decoder(data.Dataset[Any]):
             file = self.images.files[number] if isinstance(self.images, ImageFiles) else ""
             named = f": {readable(file if isinstance(file, str) else file.name)}" if file else ""
             raise ValueError(
-                f"image {number}{named}: expected the first image's shape "
-                f"{_shape(self.shape)}, got {_shape(image.shape)}"
-                + ("" if self.size else "; bring all to one with --augmentation resized-crop:SIZE")
+                f"image {number}{named}: expected the first image's height, width and channels "
+                f"{self.shape}, got {image.shape}; --augmentation resized-crop:SIZE brings all to "
+                "one size"
             )
         return image
 
@@ -191,11 +191,6 @@ def _prepare_worker(_: int) -> None:
     # Ctrl-C reaches every process of the terminal; the parent decides. The loader itself sees to
     # one torch thread, and to an end when the parent is gone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    height, width, channels = shape
-    return f"{width}x{height} with {channels} channel{'s' * (channels != 1)}"
 
 
 class StreamedSet(DeviceInputs):

@@ -159,17 +159,17 @@ class TrainedNetwork:
             return self.network(inputs.to(self.device)).float().cpu()
 
     def _check(self, images: Images) -> None:
-        channels, height, width = self.description.input_shape
-        crop = self.description.crop
-        wanted = f"(N, {channels}, H, W)" if crop else f"(N, {channels}, {height}, {width})"
-        if isinstance(images, np.ndarray) and (images.dtype != np.uint8 or images.ndim != 4):
+        expected, crop = self.description.input_shape, self.description.crop
+        array = isinstance(images, np.ndarray)
+        shape = images.shape[1:] if array else images[0].shape
+        fits = len(shape) == 3 and shape[0] == expected[0] and (crop or shape == expected)
+        if not fits or (array and images.dtype != np.uint8):
+            sides = "H, W" if crop else ", ".join(map(str, expected[1:]))
+            kind = images.dtype if array else "images"
             raise ValueError(
-                f"images: expected uint8 of shape {wanted}, got {images.dtype} of shape "
-                f"{images.shape}"
+                f"images: expected uint8 (N, {expected[0]}, {sides}), as the run was trained on, "
+                f"got {kind} of shape {shape}"
             )
-        shape = images[0].shape
-        if shape[0] != channels or (not crop and shape != (channels, height, width)):
-            raise ValueError(f"images: expected {wanted}, as the run was trained on, got {shape}")
 
 
 def load_network(
@@ -200,15 +200,11 @@ def load_network(
         name, checkpoint, problems = newest_whole(path / "checkpoint")
     except LaterFormatError as error:
         raise ValueError(str(error)) from None
-    if checkpoint is None and problems:
-        raise ValueError(
-            f"{'; '.join(problems)}: the weights of {path} are damaged, and there are no others; "
-            "bring the folder back from a copy, or train it anew with --fresh"
-        )
     if checkpoint is None:
-        raise FileNotFoundError(
-            f"{path} has no checkpoint to load weights from; it is there once labelproof train was "
-            "stopped, or has run for a while"
+        kind = ValueError if problems else FileNotFoundError
+        raise kind(
+            f"{path} has no whole checkpoint to load weights from{'; '.join(['', *problems])}; "
+            "resume its training, or train it anew with --fresh"
         )
     for problem in problems:
         warnings.warn(

@@ -84,13 +84,12 @@ class NegativeToPositive(Algorithm):
         epochs: int | None = None,
     ):
         super().__init__(loss, num_classes=num_classes, num_examples=num_examples)
-        if any(isinstance(module, NegativeLearning) for module in loss.modules()):
+        draws = any(isinstance(module, NegativeLearning) for module in loss.modules())
+        if draws or loss.class_weight is not None:
             raise ValueError(
-                "loss: expected that of the last, positive stage, such as ce, got one with "
-                "negative learning in it; for negative learning alone there is supervised"
+                "loss: expected that of the last, positive stage, such as ce, without negative "
+                "learning in it (supervised has it alone) and without class weights"
             )
-        if loss.class_weight is not None:
-            raise ValueError("loss: expected no class weights, which the first stages ignore")
         self.samples = whole("samples", samples, 1)
         first = _length("negative_epochs", negative_epochs, epochs)
         second = _length("selective_epochs", selective_epochs, epochs)
