@@ -53,8 +53,8 @@ from labelproof.losses import parse_loss
 from labelproof.models.text import make_network
 from labelproof.noise import human_labels
 from labelproof.noise.text import parse_noise
+from labelproof.npz import read_npz
 from labelproof.training.checkpoint import Checkpoint, newest_whole, save_checkpoint
-from labelproof.training.files import read_arrays
 from labelproof.training.provenance import read_description
 from labelproof.training.record import read_record
 
@@ -431,7 +431,7 @@ READERS: dict[str, Reader] = {
     "predictions.npz": stored(
         "predictions.npz",
         lambda path: np.savez(path, held=LABELS, logits=np.ones((8, 2))),
-        lambda path: read_arrays(path, ["held", "logits"]),
+        lambda path: read_npz(path, ["held", "logits"]),
     ),
     "fit.json": stored(
         "fit.json",

@@ -52,7 +52,7 @@ def read_npz(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArra
             if "pickle" in reason or "Object arrays" in reason:
                 # NumPy's own message would advise to allow pickles.
                 reason = "it holds Python objects or is of another kind; save plain arrays"
-            raise ValueError(reason) from None
+            raise ValueError(f"{path.name}: not a whole file of arrays ({reason})") from None
 
 
 def check_room(path: Path) -> None:

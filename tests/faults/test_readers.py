@@ -19,7 +19,7 @@ from labelproof.data import load_dataset, read_idx
 from labelproof.data.images import decode_image
 from labelproof.models.text import make_network
 from labelproof.noise import human_labels
-from labelproof.training.files import read_arrays
+from labelproof.npz import read_npz
 from labelproof.training.provenance import read_description
 
 pytestmark = pytest.mark.skipif(not hasattr(__import__("signal"), "SIGPROF"), reason="needs POSIX")
@@ -83,7 +83,7 @@ BOMBS: list[tuple[str, str | bytes | Callable[[Path], object], Callable[[Path], 
     ),
     ("zeros.npz", zeros("images.npy", "labels.npy"), load_dataset),
     ("human.npz", zeros("clean_label.npy", "worse_label.npy"), worse),
-    ("predictions.npz", zeros("held.npy"), lambda path: read_arrays(path, ["held"])),
+    ("predictions.npz", zeros("held.npy"), lambda path: read_npz(path, ["held"])),
     ("zeros.xlsx", zeros("xl/workbook.xml", "xl/worksheets/sheet1.xml"), load_dataset),
     ("images.npy", claim_pixels, load_dataset),
     ("rows.csv.gz", write_rows, load_dataset),

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelproof.training.files import read_arrays, write_arrays, write_bytes, write_text
+from labelproof.npz import read_npz
+from labelproof.training.files import write_arrays, write_bytes, write_text
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="files are simpler there")
 
@@ -117,7 +118,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Object arrays cannot be saved"):
         write_arrays(arrays, {"labels": np.array([object()], dtype=object)})
     assert text.read_text() == "old"
-    assert read_arrays(arrays)["labels"].tolist() == [0, 1, 2]
+    assert read_npz(arrays)["labels"].tolist() == [0, 1, 2]
     assert names(tmp_path) == ["deep", "predictions.npz"]
     with pytest.raises(FileNotFoundError):
         write_text(tmp_path / "removed" / "record.json", "", make_parents=False)
@@ -139,6 +140,6 @@ def test_damaged_arrays_are_told_in_a_line_that_names_the_file(tmp_path: Path) -
     for content in contents:
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"^predictions\.npz: not a whole file") as caught:
-            read_arrays(path, ["held"])
+            read_npz(path, ["held"])
         assert "pickle" not in str(caught.value)
         assert "\n" not in str(caught.value)

@@ -21,10 +21,10 @@ from labelproof.audit.predictions import Predictions
 from labelproof.data.dataset import Dataset
 from labelproof.fitting.attempts import Attempts, train_robustly
 from labelproof.fitting.recipe import Inputs
+from labelproof.npz import read_npz
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, StopRequest
-from labelproof.training.files import read_arrays
 from labelproof.training.run_folder import PREDICTIONS, RunFolder
 from labelproof.training.runner import Event, Job
 from labelproof.tuning.validation import choose_validation
@@ -104,7 +104,7 @@ class CrossValidation:
         for job, part in zip(self.jobs, self.validation.parts, strict=True):
             assert job.folder is not None  # noqa: S101
             record = RunFolder(job.folder).record(job.configuration)
-            arrays = read_arrays(job.folder / PREDICTIONS, ["held", "held_logits"])
+            arrays = read_npz(job.folder / PREDICTIONS, ["held", "held_logits"])
             if record is None or not np.array_equal(arrays["held"], part.validation):
                 raise ValueError(
                     f"{self.folder}: the parts that are there were cut in another way, by an "

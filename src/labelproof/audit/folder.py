@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from labelproof.audit.findings import LIKELIEST, Estimate, Findings
 from labelproof.data.dataset import Dataset
 from labelproof.models.blend import BLEND
+from labelproof.npz import read_npz
 from labelproof.training.checkpoint import LaterFormatError
 from labelproof.training.files import (
-    read_arrays,
     read_json,
     remove_folder,
     write_arrays,
@@ -285,7 +285,7 @@ def remove_audit(folder: Path) -> None:
 
 def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     """The arrays of `samples.npz`, which fit each other and the classes."""
-    arrays = read_arrays(path)
+    arrays = read_npz(path)
     shape = (len(_unpacked(arrays["samples"])),)
     shapes = dict.fromkeys((*_LABELS, "index", *_OPTIONAL), shape)
     shapes |= dict.fromkeys(_MATRICES, (classes, classes))

@@ -95,11 +95,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         raise ValueError(f"path: expected a file that ends in .npz or .npy, got {place}")
     if not path.is_file():
         raise FileNotFoundError(f"{place}: there is no such file")
-    try:
-        members = read_npz(path)
-    except ValueError as error:
-        raise ValueError(f"{place}: cannot be read as NumPy arrays: {error}") from None
-    return {key.lower(): array for key, array in members.items()}
+    return {key.lower(): array for key, array in read_npz(path).items()}
 
 
 def array_table(rows: NDArray[Any], place: str) -> pd.DataFrame:

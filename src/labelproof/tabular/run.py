@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from labelproof.audit.predictions import Predictions
 from labelproof.data.dataset import Dataset
 from labelproof.models.blend import BLEND, Blend
+from labelproof.npz import read_npz
 from labelproof.tabular.rows import LabelledRows, label_rows
 from labelproof.training.batches import CHUNK
 from labelproof.training.checkpoint import Checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.files import read_arrays
 from labelproof.training.provenance import describe, mark_data, note_data
 from labelproof.training.record import RunRecord, sizes, versions
 from labelproof.training.run_folder import PREDICTIONS, History, RunFolder, owning
@@ -183,7 +183,7 @@ def read_held_out(run: TrainedNetwork) -> Predictions:
     """
     names = ("held", "held_logits", "held_labels")
     try:
-        index, logits, labels = read_arrays(run.folder / PREDICTIONS, names).values()
+        index, logits, labels = read_npz(run.folder / PREDICTIONS, names).values()
     except FileNotFoundError:
         raise ValueError(
             f"{run.folder / PREDICTIONS} is missing; start anew with --fresh"

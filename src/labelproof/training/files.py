@@ -15,15 +15,13 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-
-from labelproof.npz import read_npz
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -85,14 +83,6 @@ def write_arrays(
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     write_bytes(path, buffer.getvalue(), make_parents=make_parents)
-
-
-def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-    """As `labelproof.npz.read_npz`, with the name of the file in errors."""
-    try:
-        return read_npz(path, names)
-    except ValueError as error:
-        raise ValueError(f"{path.name}: not a whole file of arrays ({error})") from None
 
 
 def read_json(path: Path) -> Any:

@@ -21,13 +21,13 @@ from labelproof.fitting.frozen import frozen_settings, train_frozen
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.models.blend import BLEND
 from labelproof.models.pretrained import is_pretrained
+from labelproof.npz import read_npz
 from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import StopRequest
-from labelproof.training.files import read_arrays
 from labelproof.training.provenance import MODEL, note_places, read_description
 from labelproof.training.record import RECORD, RunRecord
 from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
@@ -448,7 +448,7 @@ def _check_whole(folder: Path) -> None:
         name, _, problems = newest_whole(folder / "checkpoint")
         if problems or not name:
             raise ValueError(problems[0] if problems else f"{folder}: there is no checkpoint")
-        read_arrays(folder / PREDICTIONS, ["held"])
+        read_npz(folder / PREDICTIONS, ["held"])
     except (ValueError, FileNotFoundError) as error:
         raise ValueError(
             f"{folder} was finished and is damaged since: {error}; bring it back from a copy, or "

@@ -18,6 +18,7 @@ from labelproof.data.notices import count, few, readable
 from labelproof.data.table import table_stem
 from labelproof.intervals import wilson_interval
 from labelproof.models.blend import BLEND
+from labelproof.npz import read_npz
 from labelproof.report.audit_words import (
     after_review,
     agreement,
@@ -33,7 +34,6 @@ from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, resolve_precision
-from labelproof.training.files import read_arrays
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import PREDICTIONS, RunFolder
 
@@ -129,7 +129,7 @@ def describe_fit(
     blended = record.configuration["network"] == BLEND
     held = len(dataset.train)  # in a blend, every row is held out once
     if not blended:
-        held = len(read_arrays(folder / PREDICTIONS, ["held"])["held"])
+        held = len(read_npz(folder / PREDICTIONS, ["held"])["held"])
     accuracy = record.curve["validation_accuracy"][-1]
     low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
     what = f"{'corrected ' * corrected}label"
