@@ -1,4 +1,3 @@
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +149,10 @@ def test_damaged_and_hostile_files_are_refused(tmp_path: Path) -> None:
         b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1" + b"0" * 40
     )
     (tmp_path / "huge.npy").write_bytes(header + b",), }" + b" " * 40 + b"\n")
-    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.npy", b"\0" * (300 << 20))
-    for name in ("objects.npy", "objects.npz", "half.npz", "text.npy", "huge.npy", "bomb.npz"):
-        with pytest.raises(ValueError, match=name):
+    for name in ("objects.npy", "objects.npz", "half.npz", "text.npy", "huge.npy"):
+        with pytest.raises(ValueError, match=name) as caught:
             read_arrays(tmp_path / name)
+        assert "pickle" not in str(caught.value)
     with pytest.raises(ValueError, match="path"):
         read_arrays(tmp_path / "images.txt")
     with pytest.raises(FileNotFoundError, match="gone"):

@@ -15,8 +15,6 @@ from cifar_files import (
     write_binary,
     write_python,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from labelproof.data import UnsafePickleError, load_coarse_labels, load_dataset
@@ -178,12 +176,3 @@ def test_a_damaged_pickle_is_explained() -> None:
     for content in (*DAMAGED, *(WHOLE[:length] for length in range(len(WHOLE)))):
         with pytest.raises(ValueError, match=r"^batch: truncated or damaged"):
             read_pickle(content, "batch")
-
-
-@given(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=3))
-def test_a_changed_pickle_is_data_or_a_value_error(position: int, change: bytes) -> None:
-    content = WHOLE[:position] + change + WHOLE[position + len(change) :]
-    try:
-        read_pickle(content, "batch")
-    except ValueError as error:
-        assert str(error).startswith("batch: ")  # noqa: PT017 (either outcome is right)

@@ -114,15 +114,3 @@ def test_images_are_called_by_their_path_in_the_folder_or_beside_their_table(
     (tmp_path / "table.csv").write_text("path,label\n" + "\n".join(rows) + "\n")
     found = sample_names(load_dataset(tmp_path / "table.csv").train, tmp_path / "table.csv")
     assert found == [f"photos/{name}" for name in reversed(FILES)]
-
-
-def test_rows_are_called_by_their_line_and_entries_by_their_index(tmp_path: Path) -> None:
-    table = tmp_path / "t.csv"
-    table.write_text("a,label\n1,x\n\n2,y\n3,\n4,x\n5,y\n")
-    with pytest.warns(UserWarning, match="without a label"):
-        dataset = load_dataset(table, on_error="skip")
-    assert sample_names(dataset.train, table) == ["line 2", "line 4", "line 6", "line 7"]
-    np.savez(tmp_path / "a.npz", x=np.zeros((4, 8, 8), np.uint8), y=np.array([0, 1, 0, 1]))
-    names = sample_names(load_dataset(tmp_path / "a.npz").train, tmp_path / "a.npz")
-    assert names == ["0", "1", "2", "3"]
-    assert sample_names(load_dataset("digits").train, "digits")[-1] == "1346"

@@ -138,20 +138,6 @@ def test_rows_of_a_patient_stay_together_and_teach_nothing_about_her(tmp_path: P
     assert fingerprint(dataset) != fingerprint(told(load_dataset, path, label="kind")[0])
 
 
-def test_copies_of_rows_stay_together_and_common_rows_do_not(tmp_path: Path) -> None:
-    numbers = np.random.default_rng(1).normal(size=60)
-    rows = [f"{n:.4f},{i},{'ab'[i % 2]},train" for i, n in enumerate(numbers)]
-    path = table(tmp_path, [*rows, rows[4], rows[7]], header="size,age,kind,split")
-    dataset, (said,) = told(load_dataset, path, label="kind")
-    assert "2 rows found more than once in the same class" in said
-    assert dataset.train.groups is not None
-    assert (dataset.train.groups[60:] == [4, 7]).all()
-    path = table(tmp_path, [*rows, *[rows[4]] * 30], header="size,age,kind,split")
-    dataset, said = told(load_dataset, path, label="kind")
-    assert not said
-    assert dataset.train.groups is None
-
-
 def images(folder: Path, number: int) -> None:
     folder.mkdir(parents=True)
     generator = np.random.default_rng(len(folder.name))

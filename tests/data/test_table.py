@@ -147,11 +147,9 @@ def test_malformed_tables_are_refused_with_a_reason(tmp_path: Path) -> None:
         "empty.csv": ("", "empty"),
         "zero.csv": (b"a,label\n1,\0\n", "zero bytes"),
         "lines.jsonl": ("{]\n", "jsonl"),
-        "deep.jsonl": ('{"x": ' + "[" * 5000 + "]" * 5000 + "}\n", "deep.jsonl"),
         "no.parquet": (b"PAR1 no", "parquet"),
         "no.xlsx": (b"no", "xlsx"),
         "no.csv.gz": (b"no", "gzip"),
-        "bomb.csv.gz": (gzip.compress(b"1\n" * (1 << 26)), "unpack"),
     }
     for name, (content, reason) in cases.items():
         with pytest.raises(ValueError, match=reason):
@@ -185,8 +183,6 @@ def test_columns_are_dropped_and_grouped_by_name(tmp_path: Path) -> None:
     assert dataset.columns.names == ("Age",)
     assert dict(dataset.columns.left_out).keys() == {"note", "Patient"}
     assert dataset.group == "Patient"
-    assert dataset.train.groups is not None
-    assert dataset.train.groups.tolist() == [row // 6 * 6 for row in range(24)]
     other, _ = warned(write(tmp_path, text.replace(",q,", ",p,")), drop="note", group="Patient")
     assert other.grouping != dataset.grouping
     for argument in ("drop", "group"):
@@ -227,6 +223,8 @@ def test_duplicates_are_warned_of_and_stay_together() -> None:
     assert "in more than one split" in said
     assert dataset.train.groups is not None
     assert (dataset.train.groups[[0, 1]] == dataset.train.groups[[40, 41]]).all()
+    many = pd.concat([table.iloc[:40], *[table.iloc[[4]]] * 30])
+    assert warned(many)[0].train.groups is None, "a row that is so frequent is no copy"
     coarse = pd.DataFrame({"yes": [0, 1] * 30, "label": list("aabb") * 15})
     assert warned(coarse)[0].train.groups is None
 

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import READERS, attack_all, ending, stored
-from PIL import Image
 
 from labelproof.cli.options import split_names
 from labelproof.data import load_dataset, read_idx
-from labelproof.data.images import decode_image
 from labelproof.models.text import make_network
 from labelproof.noise import human_labels
 from labelproof.npz import read_npz
@@ -76,11 +74,6 @@ def worse(path: Path) -> object:
 
 NAMES = "id_1_" * 50_000
 BOMBS: list[tuple[str, str | bytes | Callable[[Path], object], Callable[[Path], object]]] = [
-    (
-        "line.png",
-        lambda path: Image.new("1", (400_000, 1)).save(path),
-        lambda path: decode_image(str(path), mode="RGB", short_side=224),
-    ),
     ("zeros.npz", zeros("images.npy", "labels.npy"), load_dataset),
     ("human.npz", zeros("clean_label.npy", "worse_label.npy"), worse),
     ("predictions.npz", zeros("held.npy"), lambda path: read_npz(path, ["held"])),

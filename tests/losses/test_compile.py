@@ -58,17 +58,13 @@ def test_a_new_epoch_is_not_a_new_graph():
         assert torch.equal(before, graph(logits, label)) is constant
 
 
-def test_every_kind_of_target_is_one_graph():
+def test_every_kind_of_target_and_the_parts_are_one_graph():
     logits, label = batch(4, 5, 3, dtype=torch.float32)
     share = torch.softmax(batch(4, 5, 3, seed=1, dtype=torch.float32)[0], dim=1)
     loss = parse_loss("10*nce+mae+sr", weight=torch.tensor([1.0, 2.0, 3.0, 0.5, 0.1]))
     graph = compiled(loss)
     for target in (torch.where(label == 1, -100, label), share):
         compare(graph, loss, logits, target)
-
-
-def test_parts_are_one_graph():
-    logits, label = batch(dtype=torch.float32)
     loss = SparseRegularized(CROSS_ENTROPY.make())
     parts = torch.compile(loss.parts, fullgraph=True, backend="aot_eager")(logits, label)
     assert_close(tuple(parts), tuple(loss.parts(logits, label)))

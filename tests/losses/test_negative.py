@@ -38,14 +38,6 @@ def test_loss_is_that_of_the_labels_drawn():
     assert_close(value, expected)
 
 
-def test_many_draws_have_the_mean_of_the_expected_form():
-    logits, label = batch(scale=1)
-    many = NegativeLearning(samples=20_000, generator=seeded(), reduction="none")(logits, label)
-    assert_close(
-        many, NegativeLearning(expected=True, reduction="none")(logits, label), rtol=0.02, atol=0
-    )
-
-
 def test_drawing_needs_labels():
     logits, _ = batch()
     for loss in (NegativeLearning(), SparseRegularized(NegativeLearning())):

@@ -213,15 +213,12 @@ def test_an_error_points_at_its_place():
         assert (caught.value.position, caught.value.text) == (position, text)
 
 
-def test_an_error_is_a_value_error_that_travels():
+def test_an_error_is_a_value_error_that_travels_and_only_text_is_read():
     with pytest.raises(ValueError, match="unknown loss") as caught:
         parse_loss("cx")
     twin = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
     assert str(twin) == str(caught.value)
     assert twin.position == 0
-
-
-def test_only_text_is_read():
     for text in (None, 3, b"ce", ["ce"], CrossEntropy()):
         with pytest.raises(TypeError, match="text: expected a string"):
             parse_loss(text)  # pyright: ignore[reportArgumentType]

@@ -180,23 +180,6 @@ def test_another_format_is_neither_passed_over_nor_read(
         newest(tmp_path)
 
 
-@pytest.mark.parametrize("call", ["os.open", "os.fsync", "pathlib.Path.replace"])
-def test_an_interrupted_save_leaves_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    save_checkpoint(tmp_path, "00001", at(1))
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(call, interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            save_checkpoint(tmp_path, "00002", at(2))
-    assert newest(tmp_path) == 1
-    assert names(tmp_path) == ["00001.safetensors"]
-
-
 def test_one_that_a_run_removes_while_it_is_read_is_looked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,11 +59,6 @@ def test_every_kernel_computes_the_same_and_can_be_undone(convolution: str) -> N
     assert torch.equal(other(images), expected)
 
 
-def test_an_unknown_kernel_is_named() -> None:
-    with pytest.raises(ValueError, match=r"convolution: .*'winogard'; did you mean 'winograd'"):
-        use_convolution(cnn(), "winogard")
-
-
 def test_the_default_follows_device_and_precision_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
     assert default_convolution(cuda, "bf16") == "padded"

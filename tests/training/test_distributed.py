@@ -68,14 +68,11 @@ def test_two_processes_match_one_and_resume_together(tmp_path: Path) -> None:
         assert mine == pytest.approx(theirs, rel=1e-12)  # sums are added in another order
 
 
-def test_alone_nothing_is_joined() -> None:
+def test_alone_nothing_is_joined_and_batch_norms_need_cuda() -> None:
     assert not launched()
     execution = choose_execution("cpu")
     with taking_part(execution) as mine:
         assert mine == execution
-
-
-def test_batch_norms_need_cuda() -> None:
     with pytest.raises(ValueError, match="network"):
         share_gradients(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
 

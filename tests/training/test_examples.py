@@ -28,6 +28,10 @@ def test_without_noise_or_imbalance_everything_is_as_it_came() -> None:
     assert examples.given is not dataset.train.labels
     assert examples.clean is dataset.train.labels
     assert examples.noise_rate == 0
+    # Labels that no one vouches for are not called clean.
+    examples = choose_examples(small(), replace(dataset, clean=False))
+    assert examples.clean is None
+    assert examples.noise_rate > 0.2
 
 
 @pytest.mark.filterwarnings("ignore::labelproof.noise.UnlearnableClassWarning")
@@ -55,12 +59,6 @@ def test_noise_is_put_on_the_examples_that_are_used(noise: str, imbalance: str) 
     np.testing.assert_array_equal(examples.clean, labels)
 
 
-def test_labels_that_no_one_vouches_for_are_not_called_clean() -> None:
-    examples = choose_examples(small(), replace(small_digits(), clean=False))
-    assert examples.clean is None
-    assert examples.noise_rate > 0.2
-
-
 def test_what_is_held_out_is_neither_learned_from_nor_chosen_by_the_truth() -> None:
     configuration = small(validation=0.25)
     examples = choose_examples(configuration, small_digits())
@@ -74,6 +72,8 @@ def test_what_is_held_out_is_neither_learned_from_nor_chosen_by_the_truth() -> N
     assert np.array_equal(choose_examples(configuration, small_digits()).held, examples.held)
     other = choose_examples(replace(configuration, seed=2), small_digits())
     assert not np.array_equal(other.held, examples.held)
+    with pytest.raises(ValueError, match=r"validation: .* a larger share, or add examples"):
+        choose_examples(small(validation=0.02), small_digits(20, 10))
 
 
 def test_validation_accuracy_is_counted_on_the_given_labels(tmp_path: Path) -> None:
@@ -89,12 +89,6 @@ def test_validation_accuracy_is_counted_on_the_given_labels(tmp_path: Path) -> N
     assert last["validation_accuracy"] == pytest.approx(100 * right.mean())
     assert last["predicted_classes"] == pytest.approx(spread(np.bincount(predicted).tolist()))
     assert 0 < last["test_accuracy"] <= 100
-
-
-def test_a_share_that_leaves_nothing_is_refused() -> None:
-    tiny = small_digits(20, 10)
-    with pytest.raises(ValueError, match=r"validation: .* a larger share, or add examples"):
-        choose_examples(small(validation=0.02), tiny)
 
 
 def test_a_run_is_let_go_when_it_is_hopeless_and_the_next_takes_its_place() -> None:
@@ -174,10 +168,6 @@ def test_balanced_classes_count_the_same() -> None:
     examples = choose_examples(configuration, small_digits())
     assert examples.weight is not None
     assert choose_examples(small(), small_digits()).weight is None
-
-
-def test_an_algorithm_that_cannot_weigh_says_so() -> None:
     configuration = small(algorithm="co-teaching(rate=0.2)", class_weight="balanced")
-    examples = choose_examples(configuration, small_digits())
     with pytest.raises(ValueError, match="supervised"):
         Trainer(configuration, examples, ResidentInputs(small_digits(), CPU.device), CPU)

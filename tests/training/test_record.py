@@ -33,17 +33,14 @@ def test_a_run_that_was_not_tested_says_so_and_what_there_is_instead() -> None:
         _ = RunRecord("mine", {}, 0.0, {"loss": [1.0]}, 1.5, {}).final_accuracy
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", json.dumps({"name": "x"}), "[" * 100_000])
-def test_a_broken_record_counts_as_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / "record.json").write_text(text)
-    assert read_record(tmp_path) is None
-
-
-def test_a_record_of_other_types_counts_as_none(tmp_path: Path) -> None:
-    for name in json.loads(record().as_json()):
+def test_a_record_that_is_broken_or_of_other_types_counts_as_none(tmp_path: Path) -> None:
+    texts = ["", "{", "[]", json.dumps({"name": "x"}), "[" * 100_000]
+    whole = json.loads(record().as_json())
+    for name in whole:
         for value in (None, [3], "text", 5):
-            values = json.loads(record().as_json())
-            if type(values[name]) is not type(value) and (name, value) != ("seconds", 5):
-                (tmp_path / "record.json").write_text(json.dumps(values | {name: value}))
-                found = read_record(tmp_path)
-                assert found is None or isinstance(value, (int, float)), (name, value)
+            numbers = type(whole[name]) in (int, float) and value == 5
+            if type(whole[name]) is not type(value) and not numbers:
+                texts.append(json.dumps(whole | {name: value}))
+    for text in texts:
+        (tmp_path / "record.json").write_text(text)
+        assert read_record(tmp_path) is None, text[:100]

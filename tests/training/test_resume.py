@@ -202,11 +202,6 @@ def test_a_folder_of_another_configuration_is_refused_and_left_alone(tmp_path: P
         assert {path: path.read_bytes() for path in before} == before
 
 
-def test_auto_is_the_precision_it_came_to(tmp_path: Path) -> None:
-    train(Job(small(precision="auto"), tmp_path), stop=StopAfter(9))
-    assert kinds(train(Job(small(precision="float32"), tmp_path)))[-1] == "finished"
-
-
 def test_other_runs_are_not_lost_when_one_is_refused(tmp_path: Path) -> None:
     train(Job(small(seed=9), tmp_path / "other"), stop=StopAfter(2))
     jobs = [

@@ -38,12 +38,6 @@ def test_a_finished_folder_has_what_its_readers_need(tmp_path: Path) -> None:
     assert description.network == small().network
 
 
-def test_the_record_is_written_last(tmp_path: Path) -> None:
-    job = Job(small(), tmp_path)
-    for event in train_runs([job], CPU, load=load_small, checkpoint_seconds=0):
-        assert (tmp_path / "record.json").exists() == (event.kind == "finished")
-
-
 def test_a_record_is_asked_for_by_its_configuration(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert folder.record(small()) is None

@@ -58,18 +58,13 @@ def test_images_of_another_shape_or_type_are_refused(finished: Path) -> None:
         run.fit_image(np.zeros((3, 8, 8), np.uint8))
 
 
-def test_a_run_without_a_checkpoint_is_refused(copy: Path) -> None:
-    shutil.rmtree(copy / "checkpoint")
-    with pytest.raises(
-        FileNotFoundError, match="has no whole checkpoint to load weights from; resume"
-    ):
-        load_network(copy)
-
-
-def test_broken_weights_are_refused_with_the_reason(copy: Path) -> None:
+def test_broken_and_missing_weights_are_refused_with_the_reason(copy: Path) -> None:
     for weights in copy.glob("checkpoint/*.safetensors"):
         weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"safetensors: not a whole.*train it anew with --fresh"):
+        load_network(copy)
+    shutil.rmtree(copy / "checkpoint")
+    with pytest.raises(FileNotFoundError, match="no whole checkpoint to load weights from; resume"):
         load_network(copy)
 
 
