@@ -54,17 +54,12 @@ def make(text: str, generator: torch.Generator | None = None) -> nn.Module:
     return make_network(text, num_classes=5, input_shape=(4,), generator=generator)
 
 
-@pytest.mark.parametrize("name", ["linear", "Linear", "Linear.made"])
-def test_a_function_a_class_and_a_method_make_networks(name: str) -> None:
-    network = make(f"my_networks:{name}")
-    assert network(torch.zeros(2, 4)).shape == (2, 5)
-
-
-def test_what_stands_in_parentheses_is_handed_on() -> None:
+def test_a_function_a_class_and_a_method_make_networks_with_what_is_in_parentheses() -> None:
+    for name in ("linear", "Linear", "Linear.made"):
+        assert make(f"my_networks:{name}")(torch.zeros(2, 4)).shape == (2, 5)
     network = make("my_networks:linear(width=7,bias=false)")
     assert isinstance(network, nn.Linear)
-    assert network.in_features == 7
-    assert network.bias is None
+    assert (network.in_features, network.bias) == (7, None)
 
 
 def test_the_generator_alone_decides_the_weights() -> None:
@@ -79,26 +74,23 @@ def test_the_generator_alone_decides_the_weights() -> None:
     assert not torch.equal(first["weight"], other["weight"])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("my_network:linear", "no module 'my_network' for 'my_network:linear'; it has to be"),
-        ("my_networks.deep:linear", "no module 'my_networks.deep' for"),
-        ("my_networks:liner", "nothing called 'liner' in my_networks; did you mean 'linear'?"),
-        ("my_networks:Linear.mode", "nothing called 'mode' in Linear"),
-        ("my_networks:number", "to be a function or class that makes a network, got int"),
-        ("my_networks:ready", "to be a function or class that makes a network, got Linear"),
-        ("my_networks:nothing", "expected 'my_networks:nothing' to return an nn.Module, got dict"),
-        ("my_networks:other_name", "cannot be called with num_classes: "),
-        ("my_networks:linear(depth=3)", "cannot be called with num_classes, depth: "),
-    ],
-)
-def test_a_mistake_is_named(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=r"^network: ") as caught:
-        make(text)
-    assert message in str(caught.value)
+MISTAKES = {
+    "my_network:linear": "no module 'my_network' for 'my_network:linear'; it has to be",
+    "my_networks.deep:linear": "no module 'my_networks.deep' for",
+    "my_networks:liner": "nothing called 'liner' in my_networks; did you mean 'linear'?",
+    "my_networks:Linear.mode": "nothing called 'mode' in Linear",
+    "my_networks:number": "to be a function or class that makes a network, got int",
+    "my_networks:ready": "to be a function or class that makes a network, got Linear",
+    "my_networks:nothing": "expected 'my_networks:nothing' to return an nn.Module, got dict",
+    "my_networks:other_name": "cannot be called with num_classes: ",
+    "my_networks:linear(depth=3)": "cannot be called with num_classes, depth: ",
+}
 
 
-def test_a_fault_inside_the_users_module_is_told_as_it_is() -> None:
+def test_a_mistake_is_named_and_a_fault_in_the_users_module_is_told_as_it_is() -> None:
+    for text, message in MISTAKES.items():
+        with pytest.raises(ValueError, match=r"^network: ") as caught:
+            make(text)
+        assert message in str(caught.value)
     with pytest.raises(ModuleNotFoundError, match="my_missing_dependency"):
         make("my_broken:linear")

@@ -27,34 +27,22 @@ def seeded(number: int) -> torch.Generator:
     return torch.Generator().manual_seed(number)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("cnn4", FourLayerCNN(5, (3, 8, 8), generator=seeded(0))),
-        (
-            "cnn4(width=12,hidden=64)",
-            FourLayerCNN(5, (3, 8, 8), width=12, hidden=64, generator=seeded(0)),
-        ),
-        ("cnn8(width=8)", EightLayerCNN(5, (3, 8, 8), width=8, generator=seeded(0))),
-        ("resnet18(width=4)", ResNet(5, (3, 8, 8), depth=18, width=4, generator=seeded(0))),
-        ("resnet34(width=4)", ResNet(5, (3, 8, 8), depth=34, width=4, generator=seeded(0))),
-        (
-            "resnet50-imagenet(width=4)",
-            ResNet(5, (3, 8, 8), depth=50, stem="imagenet", width=4, generator=seeded(0)),
-        ),
-        ("mlp", MLP(5, (3, 8, 8), generator=seeded(0))),
-        (
-            "mlp(hidden=8,depth=3,batch_norm=true)",
-            MLP(5, (3, 8, 8), hidden=(8, 8, 8), batch_norm=True, generator=seeded(0)),
-        ),
-    ],
-)
-def test_text_makes_the_network_it_names(text: str, expected: nn.Module) -> None:
-    network = make(text, generator=seeded(0))
-    assert type(network) is type(expected)
-    assert repr(network) == repr(expected)
-    values = expected.state_dict()
-    assert all(torch.equal(value, values[name]) for name, value in network.state_dict().items())
+def test_text_makes_the_network_it_names() -> None:
+    cases: list[tuple[str, Any, dict[str, Any]]] = [
+        ("cnn4", FourLayerCNN, {}),
+        ("cnn4(width=12,hidden=64)", FourLayerCNN, {"width": 12, "hidden": 64}),
+        ("cnn8(width=8)", EightLayerCNN, {"width": 8}),
+        ("resnet34(width=4)", ResNet, {"depth": 34, "width": 4}),
+        ("resnet50-imagenet(width=4)", ResNet, {"depth": 50, "stem": "imagenet", "width": 4}),
+        ("mlp", MLP, {}),
+        ("mlp(hidden=8,depth=3,batch_norm=true)", MLP, {"hidden": (8,) * 3, "batch_norm": True}),
+    ]
+    for text, kind, options in cases:
+        expected = kind(5, (3, 8, 8), **options, generator=seeded(0))
+        network = make(text, generator=seeded(0))
+        assert (type(network), repr(network)) == (kind, repr(expected))
+        values = expected.state_dict()
+        assert all(torch.equal(value, values[name]) for name, value in network.state_dict().items())
 
 
 def test_one_network_is_written_in_one_way() -> None:
