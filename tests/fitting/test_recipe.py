@@ -41,16 +41,15 @@ def write_folder(folder: Path, sizes: dict[str, tuple[int, int]]) -> Path:
     return folder
 
 
-def test_small_files_of_one_size_are_treated_as_an_array_of_them(tmp_path: Path) -> None:
-    write_folder(tmp_path, {f"{'ab'[index % 2]}/{index}.png": (28, 28) for index in range(6)})
-    recipe = choose_recipe(load_folder(tmp_path))
-    assert (recipe.network, recipe.augmentation) == ("cnn4", "crop:3,flip")
-    array = Inputs("images", (3, 28, 28), 6, 2)
-    assert look_at(load_folder(tmp_path)) == array
-    assert choose_recipe(load_folder(tmp_path), fast=True).network == "cnn4"
-
-
-def test_files_of_several_sizes_and_large_ones_are_cut(tmp_path: Path) -> None:
+def test_files_of_several_sizes_and_large_ones_are_cut_and_small_ones_of_one_size_are_not(
+    tmp_path: Path,
+) -> None:
+    alike = {f"{'ab'[index % 2]}/{index}.png": (28, 28) for index in range(6)}
+    small = load_folder(write_folder(tmp_path / "alike", alike))
+    assert look_at(small) == Inputs("images", (3, 28, 28), 6, 2)
+    for fast in (False, True):
+        recipe = choose_recipe(small, fast=fast)
+        assert (recipe.network, recipe.augmentation) == ("cnn4", "crop:3,flip")
     cases: list[dict[str, tuple[int, int]]] = [
         {"a/1.png": (28, 28), "b/2.png": (28, 28), "b/3.png": (28, 27)},
         {"a/1.png": (28, 20), "b/2.png": (20, 28)},
@@ -102,12 +101,6 @@ def test_hard_images_get_a_penalty_only_with_time_to_learn_first() -> None:
         assert default_loss(KINDS[name], epochs=60) == "ce+sr"
     for name in ("rows", "grey"):
         assert default_loss(KINDS[name], epochs=5) == "ce+sr"
-
-
-def test_small_sets_are_seen_often_and_large_ones_end() -> None:
-    few = choose_recipe(load_digits())
-    assert few.epochs * len(load_digits().train) >= 100_000
-    assert look_at(load_digits()).kind == "images"
 
 
 # What a training would refuse is refused before.

@@ -18,22 +18,18 @@ def blobs(samples: int = SAMPLES) -> tuple[NDArray[np.float64], NDArray[np.int64
     return generator.normal(size=(samples, 3, 4)), labels.astype(np.int64)
 
 
-@pytest.mark.parametrize("rate", [0.05, 0.1, 0.2, 0.4])
-def test_the_rate_is_the_one_asked_for(rate: float) -> None:
-    result = corrupt_by_instance(*blobs(), rate, num_classes=5, seed=1)
-    assert abs(result.rate - rate) < 5 * np.sqrt(rate * (1 - rate) / SAMPLES)
-    # The spread of 20,000 flip rates over four classes, of which the smallest has 2,000.
-    np.testing.assert_allclose(result.matrix.diagonal()[:4], 1 - rate, atol=5 * 0.1 / np.sqrt(2000))
-
-
-def test_the_intended_matrix_is_the_mean_of_the_samples_chances() -> None:
+def test_the_rate_is_the_one_asked_for_and_the_matrix_the_mean_of_the_chances() -> None:
+    for rate in (0.05, 0.2, 0.4):
+        result = corrupt_by_instance(*blobs(), rate, num_classes=5, seed=1)
+        assert abs(result.rate - rate) < 5 * np.sqrt(rate * (1 - rate) / SAMPLES)
+        # The spread of 20,000 flip rates over four classes, of which the smallest has 2,000.
+        stays = result.matrix.diagonal()[:4]
+        np.testing.assert_allclose(stays, 1 - rate, atol=5 * 0.1 / np.sqrt(2000))
     result = corrupt_by_instance(*blobs(), 0.3, num_classes=5, seed=1)
     np.testing.assert_allclose(result.matrix.sum(axis=1), 1)
     assert result.matrix[4].tolist() == [0, 0, 0, 0, 1]
-    sizes = np.bincount(result.clean)[:, None]
     bound = 5 * np.sqrt(result.matrix * (1 - result.matrix) / 2000)
     assert (np.abs(result.empirical_matrix - result.matrix)[:4] <= bound[:4]).all()
-    assert sizes.min() > 1800
 
 
 def test_a_flip_follows_the_features() -> None:
@@ -58,14 +54,6 @@ def test_flip_rates_stay_around_the_rate_and_inside_the_bounds() -> None:
         assert rates.mean() == pytest.approx(rate, abs=1e-6)
 
 
-def test_rate_zero_changes_nothing_and_rate_one_everything() -> None:
-    features, labels = blobs(500)
-    assert corrupt_by_instance(features, labels, 0, num_classes=5, seed=1).rate == 0
-    with pytest.warns(UnlearnableClassWarning) as found:
-        assert corrupt_by_instance(features, labels, 1, num_classes=5, seed=1).rate == 1
-    assert found[0].filename == __file__
-
-
 def test_the_same_seed_gives_the_same_labels_however_they_are_cut_into_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -77,6 +65,9 @@ def test_the_same_seed_gives_the_same_labels_however_they_are_cut_into_blocks(
     np.testing.assert_array_equal(first.noisy, again.noisy)
     np.testing.assert_allclose(first.matrix, again.matrix)
     assert (first.noisy != other.noisy).any()
+    with pytest.warns(UnlearnableClassWarning) as found:
+        assert corrupt_by_instance(features, labels, 1, num_classes=5, seed=1).rate == 1
+    assert found[0].filename == __file__
 
 
 def test_the_drawn_labels_are_pinned() -> None:

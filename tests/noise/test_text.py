@@ -19,20 +19,13 @@ def test_text_round_trips() -> None:
 
 
 def test_bad_text_says_what_is_expected() -> None:
-    rates = "symmetric symmetric: symmetric:lots symmetric:0.4: symmetric:0.4:exactly"
+    rates = "symmetric symmetric:lots symmetric:0.4: symmetric:0.4:exactly human:worst"
     others = "symmetric:0.4:exact:exact instance:0.4:exact human human:worse:exact none:0.1 x:1"
     for text in ("", *rates.split(), *others.split()):
         with pytest.raises(ValueError, match=f"^noise: expected .*symmetric:RATE.*got '{text}'"):
             parse_noise(text)
-
-
-def test_bad_parts_are_named() -> None:
-    for text, named in {
-        "symmetric:1.5": "noise rate",
-        "symmetric:nan": "noise rate",
-        "human:worst": "WHICH one of aggregate",
-    }.items():
-        with pytest.raises(ValueError, match=named):
+    for text in ("symmetric:1.5", "symmetric:nan"):
+        with pytest.raises(ValueError, match="noise rate"):
             parse_noise(text)
 
 
