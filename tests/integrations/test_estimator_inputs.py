@@ -11,7 +11,6 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from labelproof import RobustClassifier
-from labelproof.data.arrays import as_images
 from labelproof.data.notices import DataWarning
 
 YES_NO = ["yes", "no"] * 30
@@ -20,20 +19,6 @@ YES_NO = ["yes", "no"] * 30
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     return pd.DataFrame({"plan": ["pro", "basic"] * 30, "age": np.arange(60.0) % 7 + 20})
-
-
-def test_numbers_that_are_no_pixels_are_refused() -> None:
-    for low, high, dtype in (
-        (0, 499, np.uint16),
-        (0, 4095, np.float32),
-        (-3, 2, np.float64),
-        (0, 252.5, np.float32),
-    ):
-        images = np.linspace(low, high, 240).reshape(4, 20, 3).astype(dtype)
-        with pytest.raises(ValueError, match="X: expected images"):
-            as_images(images)
-        with pytest.raises(ValueError, match=r"X: .*rows"):
-            RobustClassifier().fit(images, [0, 1, 0, 1])
 
 
 # Missing values of a table that lacked none when it was learned from.

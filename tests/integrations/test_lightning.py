@@ -77,17 +77,6 @@ class Robust(RobustModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-class Deep(nn.Module):
-    """A loss two containers down."""
-
-    def __init__(self):
-        super().__init__()
-        self.parts = nn.ModuleDict({"classes": nn.Sequential(parse_loss(TEXT))})
-
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return self.parts.get_submodule("classes.0")(logits, labels)
-
-
 def batches() -> DataLoader[Any]:
     generator = torch.Generator().manual_seed(0)
     inputs = torch.randn(8, 3, generator=generator)
@@ -125,19 +114,16 @@ def test_the_callback_moves_the_loss_with_the_epochs(tmp_path: Path):
         assert by_hand(logits, labels) == value
 
 
-def test_every_loss_of_a_module_is_moved_however_deep_it_stands(tmp_path: Path):
-    module = Classifier(Deep())
-    module.second = SparseRegularized(CrossEntropy(), weight=exponential(5, growth=3))
+def test_every_loss_of_a_module_is_moved_and_one_without_is_told_so(tmp_path: Path):
+    module = Classifier(parse_loss(TEXT))
+    module.second = nn.Sequential(
+        SparseRegularized(CrossEntropy(), weight=exponential(5, growth=3))
+    )
     make_trainer(tmp_path, callbacks=[ScheduleCallback()], max_epochs=2).fit(module, batches())
-    assert module.seen == steps(0, 1)
-    assert module.second.weight == 15
-
-
-def test_a_module_without_a_loss_is_told_so(tmp_path: Path):
-    module = Classifier(nn.CrossEntropyLoss())
+    assert module.second[0].weight == 15
     trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()], max_epochs=1)
     with pytest.warns(UserWarning, match="no loss of labelproof is a submodule of Classifier"):
-        trainer.fit(module, batches())
+        trainer.fit(Classifier(nn.CrossEntropyLoss()), batches())
 
 
 @pytest.mark.parametrize("every", [{"every_n_epochs": 1}, {"every_n_train_steps": BATCHES + 2}])
@@ -196,7 +182,8 @@ def test_the_trainers_callback_stays(tmp_path: Path):
     """One that logs is not replaced by the module's, which does not."""
     trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback(log=True)], max_epochs=1)
     trainer.fit(Robust(), batches())
-    assert [callback.logged for callback in _schedules(trainer)] == [True]
+    schedules = [each for each in trainer.callbacks if isinstance(each, ScheduleCallback)]
+    assert [callback.logged for callback in schedules] == [True]
     assert trainer.callback_metrics["robust_loss/lambda"] == 1
 
 
@@ -223,7 +210,3 @@ def test_the_same_loss_is_loaded_with_its_epoch():
     other.load_state_dict(one.state_dict())
     assert isinstance(other.robust_loss, SparseRegularized)
     assert (other.robust_loss.epoch, other.robust_loss.weight) == (2, 9)
-
-
-def _schedules(trainer: Any) -> list[ScheduleCallback]:
-    return [callback for callback in trainer.callbacks if isinstance(callback, ScheduleCallback)]

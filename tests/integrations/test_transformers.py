@@ -220,15 +220,13 @@ def test_tokens_are_examples():
 
 
 def test_pixels_have_their_classes_on_axis_one():
-    logits = torch.randn(2, CLASSES, 4, 5, generator=seeded())
-    labels = torch.randint(0, CLASSES, (2, 4, 5), generator=seeded())
-    assert trainer_loss(TEXT)((logits,), labels) == parse_loss(TEXT)(logits, labels)
-    soft = torch.softmax(torch.randn(logits.shape, generator=seeded()), dim=1)
-    assert trainer_loss(TEXT)((logits,), soft) == parse_loss(TEXT)(logits, soft)
-    # Where the last axis would fit as well.
-    logits = torch.randn(2, CLASSES, CLASSES, CLASSES, generator=seeded())
-    labels = torch.randint(0, CLASSES, (2, CLASSES, CLASSES), generator=seeded())
-    assert trainer_loss(TEXT)((logits,), labels) == parse_loss(TEXT)(logits, labels)
+    # Of the second shape the last axis would fit as well.
+    for size in ((4, 5), (CLASSES, CLASSES)):
+        logits = torch.randn(2, CLASSES, *size, generator=seeded())
+        labels = torch.randint(0, CLASSES, (2, *size), generator=seeded())
+        soft = torch.softmax(torch.randn(logits.shape, generator=seeded()), dim=1)
+        for target in (labels, soft):
+            assert trainer_loss(TEXT)((logits,), target) == parse_loss(TEXT)(logits, target)
 
 
 def test_the_loss_is_this_batchs_share():
@@ -237,13 +235,11 @@ def test_the_loss_is_this_batchs_share():
         assert torch.allclose(trainer_loss("ce")((LOGITS,), LABELS, items), expected)
     for items in (None, 0, torch.tensor(0)):
         assert trainer_loss(TEXT)((LOGITS,), torch.full((4,), -100), items) == 0
-
-
-def test_class_weights_are_kept_and_divide_by_their_own_mean():
+    # Class weights divide by their own mean.
     weight = torch.tensor([1.0, 2.0, 5.0])
-    loss = trainer_loss(CrossEntropy(weight=weight))
     expected = nn.functional.cross_entropy(LOGITS, LABELS, weight=weight)
-    assert torch.allclose(loss((LOGITS,), LABELS, 3), expected)
+    weighed = trainer_loss(CrossEntropy(weight=weight))
+    assert torch.allclose(weighed((LOGITS,), LABELS, 3), expected)
 
 
 def test_what_the_trainer_would_count_otherwise_is_refused():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -96,11 +95,13 @@ def test_symmetric_losses_have_no_gap_on_any_outputs(loss, generator, num_classe
     assert theory.symmetry_gap(loss, outputs) < 1e-9
 
 
-@pytest.mark.parametrize("loss", [*UNBOUNDED, *BOUNDED[:3]], ids=format_loss)
-def test_other_losses_have_a_gap(loss):
+def test_other_losses_have_a_gap_which_may_be_infinite():
     outputs = draw_outputs(50, 4, generator=torch.Generator().manual_seed(0))
-    sums = label_sums(loss, outputs)
-    assert theory.symmetry_gap(loss, outputs) == sums.max() - sums.min() > 0.1
+    for loss in (*UNBOUNDED, *BOUNDED[:3]):
+        sums = label_sums(loss, outputs)
+        assert theory.symmetry_gap(loss, outputs) == sums.max() - sums.min() > 0.1
+    assert theory.symmetry_gap(CrossEntropy(), torch.eye(3)) == math.inf
+    assert theory.symmetry_gap(GeneralizedCrossEntropy(), torch.eye(3)) == 0
 
 
 @pytest.mark.parametrize("loss", EVERY, ids=format_loss)
@@ -109,18 +110,6 @@ def test_other_losses_have_a_gap(loss):
 def test_any_loss_is_symmetric_on_a_permutation_set(loss, generator, num_classes):
     vector = draw_outputs(num_classes, generator=generator)
     assert theory.symmetry_gap(loss, theory.permutation_set(vector)) < 1e-8
-
-
-def test_an_infinite_sum_is_an_infinite_gap():
-    assert theory.symmetry_gap(CrossEntropy(), torch.eye(3)) == math.inf
-    assert theory.symmetry_gap(GeneralizedCrossEntropy(), torch.eye(3)) == 0
-
-
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
-@examine
-def test_permutation_set_is_every_permutation_once(numbers):
-    rows = [tuple(row) for row in theory.permutation_set(torch.tensor(numbers)).tolist()]
-    assert rows == sorted(set(itertools.permutations(numbers)), reverse=True)
 
 
 @given(generators, class_counts)
@@ -334,37 +323,22 @@ def excess_risk(loss: Loss, classifiers: Tensor, labels: Tensor, rate: float) ->
     return clean[noisy.argmin()] - clean.min()
 
 
-@pytest.mark.parametrize("loss", UNBOUNDED, ids=format_loss)
-def test_unbounded_losses_have_no_bound_near_one_hot(loss):
-    for epsilon in (0, 1e-9, 0.1):
-        assert theory.one_hot_deviation(loss, epsilon=epsilon, num_classes=5) == math.inf
-        assert theory.risk_bound(loss, rate=0.2, epsilon=epsilon, num_classes=5) == math.inf
-    assert theory.risk_bound(loss, rate=0, epsilon=0.1, num_classes=5) == 0
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        GeneralizedCrossEntropy(0.7, clamp=1e-7),
-        SparseRegularized(MeanAbsoluteError(), temperature=1, p=0.5, weight=1, normalize=False),
-    ],
-    ids=["clamp", "norm"],
-)
-def test_a_sum_that_is_not_convex_is_refused(loss):
-    with pytest.raises(ValueError, match="expected a sum over labels that is convex"):
-        theory.one_hot_deviation(loss, epsilon=0.1, num_classes=10)
+def test_unbounded_losses_have_no_bound_near_one_hot_and_others_are_refused():
+    for loss in UNBOUNDED:
+        for epsilon in (0, 1e-9, 0.1):
+            assert theory.one_hot_deviation(loss, epsilon=epsilon, num_classes=5) == math.inf
+            assert theory.risk_bound(loss, rate=0.2, epsilon=epsilon, num_classes=5) == math.inf
+        assert theory.risk_bound(loss, rate=0, epsilon=0.1, num_classes=5) == 0
+    plain = {"temperature": 1, "p": 0.5, "weight": 1, "normalize": False}
+    for loss in (GeneralizedCrossEntropy(clamp=1e-7), SparseRegularized(MAE, **plain)):
+        with pytest.raises(ValueError, match="expected a sum over labels that is convex"):
+            theory.one_hot_deviation(loss, epsilon=0.1, num_classes=10)
 
 
 # Section 2.4: the gradient, and section 2.3: symmetric cross entropy.
 
 
-@given(
-    generators,
-    class_counts,
-    st.floats(0, 30),
-    st.floats(0.01, 1),
-    st.floats(0.1, 2),
-)
+@given(generators, class_counts, st.floats(0, 30), st.floats(0.01, 1), st.floats(0.1, 2))
 @examine
 def test_gradient_terms_add_up_to_the_gradient(generator, num_classes, weight, p, temperature):
     logits = 3 * torch.randn(7, num_classes, dtype=torch.float64, generator=generator)
