@@ -26,28 +26,21 @@ def test_a_record_is_found_by_its_configuration_alone(tmp_path: Path) -> None:
         assert store.find(replace(RUN, **change)) is None
 
 
-def test_records_are_found_at_any_depth_and_once(tmp_path: Path) -> None:
-    path = RecordStore(tmp_path / "made").add(made_record(RUN, 91.0))
-    folder = tmp_path / "merged" / "from" / "another" / "machine"
-    folder.mkdir(parents=True)
-    path.rename(folder / path.name)
-    (folder / "back").symlink_to(tmp_path / "merged")
-    assert len(list(find_record_files(tmp_path / "merged"))) == 1
-    assert RecordStore(tmp_path / "merged").find(RUN) is not None
-    assert list(RecordStore(tmp_path / "none")) == []
-
-
-def test_what_is_hidden_and_what_runs_have_besides_a_record_is_passed_over(tmp_path: Path) -> None:
+def test_records_are_found_at_any_depth_and_nothing_else_is(tmp_path: Path) -> None:
     record = made_record(RUN, 91.0)
     for name in (
         *(".cache/a.json", ".b.json", "embeddings/mnist.npz"),
         *("begun/fingerprint.json", "begun/checkpoint/state.json"),
-        *("kept/model.json", "kept/metrics.jsonl", "kept/record.json"),
+        *("from/machine/kept/model.json", "from/machine/kept/metrics.jsonl"),
+        "from/machine/kept/record.json",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(record.as_json() if name == "kept/record.json" else "{}")
-    assert list(find_record_files(tmp_path)) == [tmp_path / "kept" / "record.json"]
+        (tmp_path / name).write_text(record.as_json() if name.endswith("record.json") else "{}")
+    (tmp_path / "from" / "back").symlink_to(tmp_path)
+    kept = tmp_path / "from" / "machine" / "kept" / "record.json"
+    assert list(find_record_files(tmp_path)) == [kept]
     assert RecordStore(tmp_path).find(RUN) is not None
+    assert list(RecordStore(tmp_path / "none")) == []
 
 
 def test_copies_are_one_record_and_the_one_that_was_added_counts(tmp_path: Path) -> None:
@@ -80,15 +73,6 @@ def test_seeds_come_once_each_in_order_and_the_widest_precision_first(tmp_path: 
     assert len(list(store)) == 4
 
 
-def test_a_record_that_is_older_than_a_setting_has_its_default(tmp_path: Path) -> None:
-    store = RecordStore(tmp_path)
-    path = store.add(made_record(RUN, 91.0))
-    values = json.loads(path.read_text())
-    del values["configuration"]["average"]
-    path.write_text(json.dumps(values))
-    assert RecordStore(tmp_path).find(RUN) is not None
-
-
 WHOLE = [90.0] * 50
 
 
@@ -112,6 +96,10 @@ def test_a_file_that_no_run_could_have_left_is_named(tmp_path: Path) -> None:
         ("unknown loss 'cx'", text.replace('"ce"', '"cx"')),
         *(("not a record", each) for each in ("", "{}", "[]", '"text"', '{"name": 1', "[" * 10**5)),
     ]
+    # One that is older than a setting has its default.
+    del values["configuration"]["average"]
+    path.write_text(json.dumps(values))
+    assert RecordStore(tmp_path).find(RUN) is not None
     for message, content in damaged:
         path.write_text(content)
         with pytest.raises(ValueError, match=message) as refused:

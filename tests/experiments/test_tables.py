@@ -4,8 +4,6 @@ from pathlib import Path
 from statistics import stdev
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_records import committed, fill_table, made_record
 
 from labelproof.experiments.grids import GRIDS, Cell, plan
@@ -23,7 +21,6 @@ from labelproof.experiments.tables import (
     tolerance,
 )
 
-ACCURACIES = st.floats(0, 100, allow_nan=False)
 CELL = Cell("symmetric", "mnist", "CE", "0.8")
 
 
@@ -107,21 +104,6 @@ def test_the_best_three_are_marked_but_never_all() -> None:
     # What looks equal is equal.
     assert column_of(1, 9.001, 9.002, 9.003, 9.004).best("0.8") == {"m1", "m2", "m3", "m4"}
     assert column_of(7, 7, 7).best("0.8") == set()
-
-
-@given(st.lists(st.one_of(st.none(), ACCURACIES), min_size=1, max_size=12))
-def test_no_unmarked_method_is_better_than_a_marked_one(means: list[float | None]) -> None:
-    table = column_of(*means)
-    best = table.best("0.8")
-    shown = {
-        name: round(value, 2)
-        for name in table.methods
-        if (value := table[name, "0.8"].mean) is not None
-    }
-    assert best <= set(shown)
-    assert best < set(shown) or not shown
-    for name in best:
-        assert all(shown[name] > shown[other] for other in set(shown) - best)
 
 
 def test_records_that_are_nowhere_are_explained(tmp_path: Path) -> None:

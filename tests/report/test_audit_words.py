@@ -29,39 +29,48 @@ from labelproof.verbs.summaries import describe_audit
 
 
 def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:
-    findings, _ = make_findings(1000, 4)
-    findings = replace(findings, noise_rate=Estimate(0.1, 0.08, 0.12))
-    named = len(findings.suspects)
-    assert finding(findings) == (
-        f"About 100 of 1,000 labels are wrong: 10.0% (8.0% to 12.0%). {named} labels are "
-        "flagged: each is more likely wrong than right."
-    )
-
-
-def test_of_a_network_that_has_seen_the_labels_no_more_is_said_than_is_known() -> None:
-    findings, _ = make_findings(1000, 4)
-    findings = replace(findings, noise_rate=Estimate(0.1, 0.02, 0.12))
-    assert finding(findings, seen=True) == (
-        "About 100 of 1,000 labels may be wrong: 10.0% (2.0% to 12.0%). The network would give "
-        f"{len(findings.suspects)} another class."
-    )
-    audit = replace(made_audit(20, ("a", "b"))[0], method={"predictions": "run"})
-    assert audit.seen
-    assert caution(replace(audit, agreement=Estimate(0.75, 0.6, 0.9))) == ""
-    assert "Only 58% of the labels" in caution(replace(audit, agreement=Estimate(0.58, 0.4, 0.7)))
+    many, _ = make_findings(1000, 4)
+    flagged = len(many.suspects)
+    few, _ = make_findings(100, 4)
+    none = with_scores(few, np.full(100, 0.1))
+    one = with_scores(few, np.where(np.arange(100) == 7, 0.8, 0.1))
+    hundred = "About 100 of 1,000 labels"
+    for findings, rate, options, said in (
+        (
+            *(many, (0.1, 0.08, 0.12), {}),
+            f"{hundred} are wrong: 10.0% (8.0% to 12.0%). {flagged} labels are flagged: each is "
+            "more likely wrong than right.",
+        ),
+        (
+            *(many, (0.1, 0.02, 0.12), {"seen": True}),
+            f"{hundred} may be wrong: 10.0% (2.0% to 12.0%). The network would give {flagged} "
+            "another class.",
+        ),
+        (
+            *(many, (0.1, 0.08, 0.12), {"agreed": 0.69}),
+            f"{hundred} may be wrong: 10.0% (8.0% to 12.0%). {flagged} labels are flagged, but may "
+            "be right.",
+        ),
+        (
+            *(none, (0.02, 0, 0.05), {}),
+            "About 2 of 100 labels are wrong: 2.0% (0.0% to 5.0%). No single label is more likely "
+            "wrong than right.",
+        ),
+        (
+            *(none, (0.001, 0, 0.03), {}),
+            "No label looks wrong: by the estimate, 0.1% (0.0% to 3.0%) of 100 are.",
+        ),
+        (
+            *(one, (0.01, 0, 0.05), {}),
+            "About 1 of 100 labels is wrong: 1.0% (0.0% to 5.0%). 1 label is flagged: it is more "
+            "likely wrong than right.",
+        ),
+    ):
+        assert finding(replace(findings, noise_rate=Estimate(*rate)), **options) == said
 
 
 def test_where_little_was_learned_no_suspect_is_said_to_be_wrong() -> None:
     findings, _ = make_findings(1000, 4)
-    findings = replace(findings, noise_rate=Estimate(0.1, 0.08, 0.12))
-    assert finding(findings, agreed=0.69) == (
-        "About 100 of 1,000 labels may be wrong: 10.0% (8.0% to 12.0%). "
-        f"{len(findings.suspects)} labels are flagged, but may be right."
-    )
-    score = np.full(1000, 0.1)
-    score[7] = 0.8
-    one = replace(with_scores(findings, score), noise_rate=Estimate(0.001, 0, 0.05))
-    assert finding(one, agreed=0.5).endswith("1 label is flagged, but may be right.")
     # A model that agrees with half of the labels is a good one where the other half is wrong.
     half = replace(findings, noise_rate=Estimate(0.5, 0.48, 0.52))
     assert "more likely wrong than right" in finding(half, agreed=0.5)
@@ -71,6 +80,9 @@ def test_where_little_was_learned_no_suspect_is_said_to_be_wrong() -> None:
         said = finding(audit.findings, agreed=agreed)
         warned = bool(caution(replace(audit, agreement=Estimate(agreed, 0.4, 1.0))))
         assert ("more likely wrong than right" in said) != warned
+    run = replace(made_audit(20, ("a", "b"))[0], method={"predictions": "run"})
+    assert run.seen
+    assert "Only 58% of the labels" in caution(replace(run, agreement=Estimate(0.58, 0.4, 0.7)))
 
 
 @pytest.mark.parametrize("predictions", ["cross-validation", "given"])
@@ -96,22 +108,6 @@ def test_classes_that_are_too_small_to_judge_are_named() -> None:
     assert "mean little: rare <b> (3)." in hardly_judged(small)
     assert hardly_judged(small) in limits(small)
     assert not limits(enough).endswith(" ")
-
-
-def test_one_suspect_and_none_are_said_as_such() -> None:
-    findings, _ = make_findings(100, 4)
-    score = np.full(100, 0.1)
-    few = replace(with_scores(findings, score), noise_rate=Estimate(0.02, 0, 0.05))
-    assert finding(few) == (
-        "About 2 of 100 labels are wrong: 2.0% (0.0% to 5.0%). No single label is more likely "
-        "wrong than right."
-    )
-    none = replace(few, noise_rate=Estimate(0.001, 0, 0.03))
-    assert finding(none) == "No label looks wrong: by the estimate, 0.1% (0.0% to 3.0%) of 100 are."
-    score[7] = 0.8
-    one = replace(with_scores(findings, score), noise_rate=Estimate(0.01, 0, 0.05))
-    assert "About 1 of 100 labels is wrong" in finding(one)
-    assert "1 label is flagged: it is more" in finding(one)
 
 
 def test_the_method_is_said_as_far_as_it_is_known() -> None:

@@ -11,7 +11,6 @@ from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles
 from labelproof.noise import NoisyLabels, corrupt, pair_matrix, symmetric_matrix
 from labelproof.report.dataset import finding, write_dataset_page
-from labelproof.report.page import heat_picture, picture
 
 
 class Page(HTMLParser):
@@ -54,11 +53,8 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
     assert "link" not in page.tags
     assert page.sources
     assert all(source.startswith("data:image/") for source in page.sources)
-    assert "http:" not in page.text
-    assert "https:" not in page.text
-    assert "script-src" not in page.text
+    assert not any(word in page.text for word in ("http:", "https:", "script-src", "@import"))
     assert "default-src 'none'" in page.text
-    assert "@import" not in page.text
 
 
 def test_the_rate_comes_first_in_words_with_what_was_meant(tmp_path: Path) -> None:
@@ -70,15 +66,8 @@ def test_the_rate_comes_first_in_words_with_what_was_meant(tmp_path: Path) -> No
     assert "meant to make it 60.0%" in text
     page = write_dataset_page(tmp_path / "page.html", digits, noisy).read_text(encoding="utf-8")
     assert page.index(text) < page.index("<h2>")
-    digits = load_digits()
-    drawn = corrupt(digits.train.labels, symmetric_matrix(10, 0.2), seed=1)
-    written = replace(drawn, matrix=drawn.empirical_matrix)
+    written = replace(noisy, matrix=noisy.empirical_matrix)
     assert finding(digits, written).endswith(" of 1,347.")
-    dataset = made_dataset(3, 30)
-    matrix = np.array([[0.6, 0.4, 0], [0, 1, 0], [0, 0, 1]])
-    exact = corrupt(dataset.train.labels, matrix, seed=1, exact=True)
-    assert finding(dataset, exact) == "13.3% of the training labels are wrong: 4 of 30."
-    assert "make it 13.3%" in finding(dataset, corrupt(dataset.train.labels, matrix, seed=2))
 
 
 def test_wrong_labels_are_marked_in_words_and_not_by_colour_alone(tmp_path: Path) -> None:
@@ -107,7 +96,7 @@ def test_a_users_labels_are_changed_and_not_known_to_be_wrong(tmp_path: Path) ->
     assert "✓ kept" in page.text
 
 
-def test_both_matrices_are_there_in_numbers(tmp_path: Path) -> None:
+def test_both_matrices_and_the_counts_before_and_after_are_there(tmp_path: Path) -> None:
     dataset = made_dataset(4, 80)
     noisy = corrupt(dataset.train.labels, pair_matrix(4, 0.3), seed=1)
     page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy))
@@ -116,23 +105,10 @@ def test_both_matrices_are_there_in_numbers(tmp_path: Path) -> None:
     assert cells[:4] == ["70", "30", "·", "·"]
     shares = [float(cell.replace("·", "0")) for cell in cells[16:]]
     np.testing.assert_allclose(shares, 100 * noisy.empirical_matrix.ravel(), atol=0.5)
-
-
-def test_counts_before_and_after(tmp_path: Path) -> None:
-    dataset = made_dataset(3, 30)
-    noisy = noise_on(dataset)
-    text = write_dataset_page(tmp_path / "page.html", dataset, noisy).read_text(encoding="utf-8")
-    rows = re.findall(r"</th><td>(\d+)</td>\n<td>(\d+)</td><td>(\d+)%</td>", text)
-    after = np.bincount(noisy.noisy, minlength=3)
-    wrong = np.bincount(noisy.noisy[noisy.flipped], minlength=3)
-    assert rows == [("10", str(n), f"{100 * w / n:.0f}") for n, w in zip(after, wrong, strict=True)]
-    dataset = made_dataset(3, 30)
-    matrix = np.array([[0, 1, 0], [0, 1, 0], [0, 0, 1.0]])
-    noisy = NoisyLabels(
-        dataset.train.labels, np.where(dataset.train.labels == 0, 1, dataset.train.labels), matrix
-    )
-    text = write_dataset_page(tmp_path / "page.html", dataset, noisy).read_text(encoding="utf-8")
-    assert "<td>0</td><td>–</td>" in text
+    rows = re.findall(r"</th><td>(\d+)</td>\n<td>(\d+)</td><td>(\d+)%</td>", page.text)
+    after = np.bincount(noisy.noisy, minlength=4)
+    wrong = np.bincount(noisy.noisy[noisy.flipped], minlength=4)
+    assert rows == [("20", str(n), f"{100 * w / n:.0f}") for n, w in zip(after, wrong, strict=True)]
 
 
 def test_many_classes_get_a_picture_and_the_most_frequent_confusions(tmp_path: Path) -> None:
@@ -161,15 +137,6 @@ def test_without_noise_the_labels_are_shown_as_they_came(tmp_path: Path) -> None
     assert finding(own, None).endswith("How many are wrong is not known.")
 
 
-def test_the_same_seed_gives_the_same_page_and_another_other_images(tmp_path: Path) -> None:
-    digits = load_digits()
-    pages = [
-        write_dataset_page(tmp_path / f"{index}.html", digits, None, seed=seed).read_bytes()
-        for index, seed in enumerate((1, 1, 2))
-    ]
-    assert pages[0] == pages[1] != pages[2]
-
-
 def test_photos_of_any_size_are_decoded_and_made_small(tmp_path: Path) -> None:
     names = [f"{number}.jpg" for number in range(4)]
     write_images(tmp_path, names, size=(900, 600))
@@ -178,12 +145,6 @@ def test_photos_of_any_size_are_decoded_and_made_small(tmp_path: Path) -> None:
     path = write_dataset_page(tmp_path / "page.html", photos, noise_on(photos))
     assert "900 × 600, colour (the first; others may differ)" in path.read_text(encoding="utf-8")
     assert path.stat().st_size < 100_000
-
-
-def test_pictures_show_any_number_of_channels() -> None:
-    for channels in (1, 2, 3, 5):
-        assert picture(np.zeros((channels, 8, 8), np.uint8)).startswith("data:image/png;base64,")
-    assert heat_picture(np.eye(3)) != heat_picture(np.eye(3)[::-1])
 
 
 def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
         for seed in (1, 2)
     ]
     page = write_demo_page(tmp_path / "report.html", results).read_text()
+    assert write_demo_page(tmp_path / "again.html", results).read_text() == page
     tags = Tags()
     tags.feed(page)
     assert "script" not in tags.names
@@ -59,12 +60,6 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
     assert "41% of the training labels are wrong" in page
     identifiers = re.findall(r'\bid="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers))
-
-
-def test_the_same_records_give_the_same_page(tmp_path: Path) -> None:
-    results = [make_result("CE", 1, 70.0)]
-    pages = [write_demo_page(tmp_path / name, results).read_bytes() for name in "ab"]
-    assert pages[0] == pages[1]
 
 
 def test_the_finding_says_by_how_much() -> None:

@@ -182,8 +182,6 @@ def test_a_loss_is_called_as_it_would_be_written() -> None:
         assert len(label) <= len(text)
         assert format_loss(parse_loss(label)) == written
     assert loss_labels(["Co-teaching", "CE+SR(tau=1)"]) == ["Co-teaching", "CE+SR(tau=1)"]
-
-
-def test_losses_of_ones_own_that_differ_in_their_code_alone_keep_its_digits() -> None:
+    # Losses of one's own that differ in their code alone keep its digits.
     both = ["mine@0a1b2c(a=1)", "mine@3f9c21(a=1)", "mine@3f9c21(a=2)"]
     assert loss_labels(both) == ["mine@0a1b2c(a=1)", "mine@3f9c21(a=1)", "mine(a=2)"]

@@ -81,16 +81,13 @@ def test_a_cell_with_noise_that_no_table_has(tmp_path: Path) -> None:
     assert filled == "74.00 ± 1.41 (2 seeds), (no records yet)"
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
+def test_a_place_that_cannot_be_filled_is_named_with_its_page() -> None:
+    for place in (
         *("tabel symmetric mnist", "table symetric mnist", "ours symmetric mnist"),
         *("figure x mnist", "under asymetric:0.4 mnist CE"),
-    ],
-)
-def test_a_place_that_cannot_be_filled_is_named_with_its_page(place: str) -> None:
-    with pytest.raises(ValueError, match=f"page.md: cannot fill in .. {place} "):
-        results.fill(f"{{{{ {place} }}}}", RecordStore(RECORDS), page="page.md")
+    ):
+        with pytest.raises(ValueError, match=f"page.md: cannot fill in .. {place} "):
+            results.fill(f"{{{{ {place} }}}}", RecordStore(RECORDS), page="page.md")
 
 
 def test_figures_are_drawn_where_there_are_records_and_they_are_stale(tmp_path: Path) -> None:
