@@ -23,7 +23,7 @@ from small_runs import kinds, load_small, small
 from trained import labelproof
 
 from labelproof.experiments import cluster as cluster_module
-from labelproof.experiments.cluster import RayEngine, connected, share_of_gpu
+from labelproof.experiments.cluster import RayEngine, connected
 from labelproof.training import Configuration, Event, Job, StopRequest, train_runs
 from labelproof.training.execution import choose_execution
 from labelproof.training.metrics import DivergedError
@@ -242,13 +242,10 @@ def test_where_no_ray_is_it_is_said_at_once() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and no one listens
         place = f"127.0.0.1:{taken.getsockname()[1]}"
-        script = (
-            f"from labelproof.experiments.cluster import connected\nwith connected({place!r}): pass"
-        )
+        code = f"from labelproof.experiments.cluster import connected as c\nwith c({place!r}): pass"
         # A process of its own, since what Ray is when it is imported depends on the address.
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert f"--address: no Ray cluster lets this program in at {place!r}" in done.stderr
-    assert done.returncode == 1
 
 
 @needs_ray
@@ -306,10 +303,3 @@ def test_mistakes_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ImportError, match=r"pip install 'labelproof\[cluster\]'"):
         RayEngine()
     assert labelproof(*common, "--engine", "ray", "--dry-run").exit_code == 0
-
-
-def test_the_shares_of_a_gpu_fit_on_it() -> None:
-    for at_once in range(1, 65):
-        # Ray keeps whole numbers of ten-thousandths.
-        assert at_once * round(share_of_gpu(at_once) * 10_000) <= 10_000
-        assert (at_once + 1) * share_of_gpu(at_once) > 1

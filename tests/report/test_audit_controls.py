@@ -7,7 +7,6 @@ import itertools
 import json
 import operator
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -217,28 +216,6 @@ def test_all_words_stand_out_from_what_is_behind_them(
         assert [text for contrast, text in contrasts if contrast < 4.5] == []
 
 
-@pytest.mark.parametrize("classes", [10, 100])
-def test_fifty_thousand_samples_open_fast(
-    browser: Browser, tmp_path: Path, classes: int, record_property: Callable[[str, object], None]
-) -> None:
-    audit, samples = made_audit(50_000, tuple(f"class {number}" for number in range(classes)))
-    start = time.perf_counter()
-    path = write_audit_page(tmp_path / "report.html", audit, samples)
-    made = time.perf_counter() - start
-    size = path.stat().st_size
-    with open_page(browser, viewport={"width": 1400, "height": 900}) as page:
-        page.goto(path.as_uri(), wait_until="commit")
-        page.wait_for_selector(".card")
-        opened = page.evaluate("performance.now()") / 1000
-        assert page.locator("#gallery .card").count() == 60
-    for name, value in (("bytes", size), ("made_in_s", made), ("opened_in_s", opened)):
-        record_property(name, value)
-    print(f"{classes} classes: {size:,} bytes, made in {made:.1f} s, opened in {opened:.2f} s")
-    assert size < 10_000_000
-    assert made < 30
-    assert opened < 10  # on a busy machine; 1 to 2 s on an idle one
-
-
 def test_a_hundred_classes_are_clustered_and_named_by_pointer_and_finger(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -251,7 +228,10 @@ def test_a_hundred_classes_are_clustered_and_named_by_pointer_and_finger(
     findings = replace(base, given=given, transition=matrix)
     findings = with_scores(replace(findings, suggested=true), score)
     audit, samples = made_audit(20_000, names, findings=findings)
+    start = time.perf_counter()
     path = write_audit_page(tmp_path / "report.html", audit, samples)
+    assert time.perf_counter() - start < 30
+    assert path.stat().st_size < 10_000_000
     order = json.loads(path.read_text("utf-8").partition('id="matrices">')[2].partition("<")[0])
     row = order["order"].index(7)
     column = order["order"].index(57)

@@ -77,7 +77,9 @@ def test_each_decision_has_a_button(browser: Browser, photos: Audit, tmp_path: P
         expect(it.page.locator("#keys")).to_be_hidden()
 
 
-def test_arrows_decide_nothing(browser: Browser, photos: Audit, tmp_path: Path) -> None:
+def test_arrows_decide_nothing_and_a_key_or_button_held_down_decides_once(
+    browser: Browser, photos: Audit, tmp_path: Path
+) -> None:
     with opened(browser, photos, tmp_path) as it:
         order = it.suspects
         it.at(order[0])
@@ -87,13 +89,21 @@ def test_arrows_decide_nothing(browser: Browser, photos: Audit, tmp_path: Path) 
         it.press("ArrowLeft")
         it.at(order[2])
         assert it.kept() == {}
-        # A key that is held down decides once.
-        it.page.keyboard.down("k")
-        it.page.keyboard.down("k")
-        it.page.keyboard.down("k")
+        for _ in range(3):
+            it.page.keyboard.down("k")
         it.page.keyboard.up("k")
         it.at(order[3])
         assert len(it.kept()) == 1
+        for times, (button, place) in enumerate(
+            (("#keep", 4), ("#classes button", 5), ("#undo", 4))
+        ):
+            it.page.locator(button).first.focus()
+            for _ in range(4):
+                it.page.keyboard.down("Enter")
+                it.page.wait_for_timeout(100)
+            it.page.keyboard.up("Enter")
+            it.at(order[place])
+            assert len(it.review.decisions.history()) == times + 2
 
 
 def test_undo_goes_back_level_by_level(browser: Browser, photos: Audit, tmp_path: Path) -> None:
@@ -376,21 +386,3 @@ def test_a_decision_that_comes_after_a_list_passes_nothing_over(
         expect(it.page.locator("#last")).to_contain_text("Kept as")
         it.at(alike[-1])
         assert list(it.kept()) == [photos.samples[order[0]]]
-
-
-def test_enter_held_down_on_a_button_decides_once(
-    browser: Browser, photos: Audit, tmp_path: Path
-) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        order = it.suspects
-        it.at(order[0])
-        for times, (button, place) in enumerate(
-            (("#keep", 1), ("#classes button", 2), ("#undo", 1))
-        ):
-            it.page.locator(button).first.focus()
-            for _ in range(4):
-                it.page.keyboard.down("Enter")
-                it.page.wait_for_timeout(100)
-            it.page.keyboard.up("Enter")
-            it.at(order[place])
-            assert len(it.review.decisions.history()) == times + 1

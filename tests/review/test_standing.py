@@ -93,6 +93,10 @@ def test_every_choice_is_counted_and_exported(audit: Audit, decisions: Decisions
     third = ({0, 1, 2} - {given[other], suggested[other]}).pop()
     review.decide(kept, "keep")
     review.decide(accepted, "accept")
+    review.decide(other, "another", suggested[other])
+    assert review.decision(other) == ("accept", suggested[other])
+    review.decide(other, "another", given[other])
+    assert review.decision(other) == ("keep", given[other])
     review.decide(other, "another", third)
     review.decide(unsure, "unsure")
     counts = review.counts()
@@ -109,18 +113,6 @@ def test_every_choice_is_counted_and_exported(audit: Audit, decisions: Decisions
     for place, row in enumerate(rows):
         wanted = expected.get(place, (CLASSES[given[place]], ""))
         assert (row["label"], row["decision"]) == wanted
-
-
-def test_a_class_from_the_list_is_called_what_it_comes_to(
-    audit: Audit, decisions: Decisions
-) -> None:
-    review, findings = Review(audit, decisions), audit.findings
-    place = int(findings.suspects[0])
-    review.decide(place, "another", int(findings.suggested[place]))
-    assert review.decision(place) == ("accept", findings.suggested[place])
-    review.decide(place, "another", int(findings.given[place]))
-    assert review.decision(place) == ("keep", findings.given[place])
-    assert review.counts().decided == 1
 
 
 def test_undo_goes_back_step_by_step_and_over_a_restart(audit: Audit, decisions: Decisions) -> None:
@@ -177,30 +169,19 @@ def test_an_audit_of_changed_data_says_what_no_longer_applies(
     assert len(Review(changed, decisions).stale) == 1
 
 
-def test_decisions_of_another_audit_are_not_undone_unseen(
-    audit: Audit, decisions: Decisions
-) -> None:
-    review = Review(audit, decisions)
-    review.decide(0, "keep")
-    decisions.decide("elsewhere.jpg", "cat", "keep", "cat")
-    assert review.undo() is None
-    assert ("elsewhere.jpg", "cat") in decisions.latest()
-
-
-def test_a_class_that_is_gone_leaves_its_samples_undecided(
+def test_decisions_of_another_audit_are_not_undone_and_a_class_that_is_gone_is_undecided(
     audit: Audit, decisions: Decisions
 ) -> None:
     given = CLASSES[audit.findings.given[0]]
     decisions.decide("0.jpg", given, "another", "wolf")
+    decisions.decide("elsewhere.jpg", "cat", "keep", "cat")
     review = Review(audit, decisions)
+    assert review.undo() is None
+    assert ("elsewhere.jpg", "cat") in decisions.latest()
     assert review.decision(0) is None
-    assert len(review.stale) == 1
-    assert exported(audit, decisions)[0] == {
-        "sample": "0.jpg",
-        "given": given,
-        "label": given,
-        "decision": "",
-    }
+    assert len(review.stale) == 2
+    row = {"sample": "0.jpg", "given": given, "label": given, "decision": ""}
+    assert exported(audit, decisions)[0] == row
 
 
 def test_what_makes_no_sense_is_refused(audit: Audit, decisions: Decisions) -> None:
