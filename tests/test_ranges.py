@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labelproof.ranges import finite, flag, suggest, within
+from labelproof.ranges import finite, flag, within
 
 
 def test_any_real_number_becomes_a_float() -> None:
@@ -45,16 +45,3 @@ def test_a_flag_is_true_or_false() -> None:
     for value in (0, 1, None, "true", 1.0, np.True_):
         with pytest.raises(TypeError, match=r"^detach: expected true or false, got "):
             flag("detach", value)
-
-
-def test_a_number_is_near_by_its_value_and_not_by_its_digits() -> None:
-    for value, known, near in (
-        ("0.3", ["0.0", "0.2", "0.8"], None),
-        ("12", ["1", "2", "120"], None),
-        (".4", ["0.2", "0.4"], "0.4"),
-        ("1.0", ["0.01", "1"], "1"),
-        ("0.6", ["0.8", "sym-0.6"], "sym-0.6"),
-        ("inf", ["info", "none"], "info"),
-        ("0.4x", ["0.4", "0.8"], "0.4"),
-    ):
-        assert suggest(value, known) == ("" if near is None else f"; did you mean {near!r}?")

@@ -112,8 +112,7 @@ def choose(name: str, value: str, known: Collection[str]) -> str:
 def suggest(value: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
     """The end of a message about an unknown name: the nearest known one, or nothing.
 
-    A number is near to itself written in another way, and to no other: how alike their digits are
-    says nothing.
+    A number has none.
 
     Args:
         value: What came.
@@ -122,22 +121,14 @@ def suggest(value: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
 
     >>> suggest("epoch", ["epochs", "seed"])
     "; did you mean 'epochs'?"
-    >>> suggest(".40", ["0.4", "0.8"])
-    "; did you mean '0.4'?"
     >>> suggest("0.3", ["0.4", "0.8"])
     ''
     """
-    number = _number(value)
-    close = [name for name in known if number is not None and _number(name) == number]
-    if not close:
-        names = [name for name in known if number is None or _number(name) is None]
-        close = difflib.get_close_matches(value, names, n=1, cutoff=cutoff)
+    # How alike the digits of two numbers are says nothing.
+    names = [] if _is_number(value) else list(known)
+    close = difflib.get_close_matches(value, names, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+def _is_number(text: str) -> bool:
+    return text.strip().replace(".", "", 1).isdecimal()

@@ -166,7 +166,7 @@ def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
         ("all", "mnst", (), "dataset: expected one of mnist, cifar10"),
         ("all", "mnist", ("--columns", "0.5"), "column: expected one of"),
         ("symmetric", "mnist", ("--columns", "0.5"), "column: expected one of"),
-        ("symmetric", "mnist", ("--columns", ".4"), "did you mean '0.4'?"),
+        ("symmetric", "mnist", ("--columns", ".4"), "column: expected one of 0.0"),
         ("symmetric", "mnist", ("--methods", "gcee"), "did you mean 'gce'?"),
         ("symmetric", "mnist", ("--seeds", "one"), "seeds: expected different"),
         ("symmetric", "mnist", (), "labelproof data download mnist"),

@@ -7,7 +7,6 @@ import pytest
 from small_runs import load_small, small
 
 from labelproof.training.run_folder import METRICS
-from labelproof.training.runner import Event, Job
 from labelproof.tuning.collapse import Watch
 
 LEARNS = {"validation_accuracy": 80.0, "predicted_classes": 9.5}
@@ -22,7 +21,7 @@ def watch() -> Watch:
 
 
 def see(watch: Watch, metrics: dict[str, float]) -> bool:
-    return watch(Event(Job(ASKED), "epoch", metrics))
+    return watch(metrics)
 
 
 def test_a_run_that_is_stuck_is_given_up_after_its_patience_and_said_to_be_once(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +40,7 @@ class Compared:
     measured_on: str
     accuracies: Mapping[int, float]
     noise_rate: float
-    difference: tuple[float, float] | None = None
+    difference: tuple[float, float | None] | None = None
 
     @property
     def mean(self) -> float:
@@ -49,8 +48,8 @@ class Compared:
         return fmean(self.accuracies.values())
 
     @property
-    def deviation(self) -> float:
-        """The standard deviation over seeds; NaN for one."""
+    def deviation(self) -> float | None:
+        """The standard deviation over seeds; `None` for one."""
         return _deviation(list(self.accuracies.values()))
 
 
@@ -76,15 +75,7 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
 
 
 def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
-    """Folders of unfinished runs.
-
-    Args:
-        *folders: As for `read_records`.
-
-    Example:
-        >>> find_unfinished(getfixture("tmp_path"))
-        []
-    """
+    """Folders of unfinished runs in some folders, at any depth."""
     return [
         Path(parent)
         for folder in folders
@@ -118,7 +109,7 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
         >>> for each in compare_runs(runs):
         ...     print(each.settings, each.mean, each.difference)
         {'loss': 'gce(q=0.5)'} 85.0 None
-        {'loss': 'ce'} 81.0 (-3.0, nan)
+        {'loss': 'ce'} 81.0 (-3.0, None)
     """
     groups: dict[str, dict[int, RunRecord]] = {}
     for record in _with_versions(_measured(records)):
@@ -213,5 +204,5 @@ def _with_difference(each: Compared, best: Compared) -> Compared:
     return replace(each, difference=(fmean(ahead), _deviation(ahead)))
 
 
-def _deviation(values: Sequence[float]) -> float:
-    return stdev(values) if len(values) > 1 else math.nan
+def _deviation(values: Sequence[float]) -> float | None:
+    return stdev(values) if len(values) > 1 else None

@@ -117,11 +117,8 @@ def plan(
 ) -> list[DemoRun]:
     """All runs of a demo: every base plain and regularised, and the user's own losses.
 
-    Args:
-        setting: What the runs have in common; its loss and seed are replaced.
-        seeds: Each decides the noise, the initial weights and the order of the images.
-        folder: Where the runs' folders go.
-        extra: Further losses as text; each becomes a row, unless it is one already.
+    The loss and seed of the setting are replaced. A seed decides the noise, the initial weights and
+    the order of the images. Each `extra` loss becomes a row, unless it is one already.
 
     Example:
         >>> runs = plan(SETTING, seeds=[1], folder=Path("runs"), extra=["mae", "CE"])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from labelproof.data.dataset import Dataset
 from labelproof.data.published import known_dataset
 from labelproof.experiments.presets import paper_method
+from labelproof.experiments.records import find_record_files, read_record_file
 from labelproof.models import penultimate
 from labelproof.npz import read_npz
 from labelproof.training.augmentation import prepare_images
@@ -20,7 +21,7 @@ from labelproof.training.batches import CHUNK
 from labelproof.training.configuration import Configuration
 from labelproof.training.files import write_arrays
 from labelproof.training.metrics import evaluating
-from labelproof.training.record import read_record
+from labelproof.training.record import RECORD
 from labelproof.training.trained_network import TrainedNetwork
 
 MOST_CLASSES = 10
@@ -47,17 +48,17 @@ class Embedding:
 
 
 def find_runs(folders: Sequence[Path]) -> dict[Path, Configuration]:
-    """The finished runs that are kept in these folders or right below them, in order.
+    """The finished runs that are kept in these folders or below them, in order.
 
     Raises:
         FileNotFoundError: There is none.
     """
-    found: dict[Path, Configuration] = {}
-    for folder in folders:
-        for path in [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]:
-            record = read_record(path)
-            if record is not None:
-                found[path] = Configuration.recorded(record.configuration)
+    found = {
+        file.parent: Configuration.recorded(read_record_file(file).configuration)
+        for folder in folders
+        for file in find_record_files(folder)
+        if file.name == RECORD
+    }
     if not found:
         listed = ", ".join(str(folder) for folder in folders)
         raise FileNotFoundError(
@@ -68,11 +69,7 @@ def find_runs(folders: Sequence[Path]) -> dict[Path, Configuration]:
 
 
 def sample_test_images(dataset: Dataset, images: int) -> NDArray[np.int64]:
-    """Which test images are looked at, the same for every run: indices, rising.
-
-    Args:
-        dataset: Its first classes are taken, up to `MOST_CLASSES`.
-        images: How many, or all where there are fewer.
+    """So many test images of the first `MOST_CLASSES` classes, the same for every run: indices.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -103,13 +100,7 @@ def see_features(
 
 
 def embed(run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]) -> Embedding:
-    """Embed a finished run's features of some test images in two dimensions by t-SNE.
-
-    Args:
-        run: With its record.
-        dataset: What it was trained on.
-        chosen: Which test images; at least four.
-    """
+    """Embed a finished run's features of four or more test images in the plane by t-SNE."""
     assert run.record is not None  # noqa: S101
     return Embedding(
         paper_method(run.configuration),
@@ -121,11 +112,7 @@ def embed(run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]) -> E
 
 
 def to_plane(features: NDArray[np.float32]) -> NDArray[np.floating]:
-    """Features `(N, D)` in the plane, `(N, 2)`, by t-SNE; the same whenever it is done.
-
-    Args:
-        features: Of at least four images.
-    """
+    """Features `(N, D)` in the plane, `(N, 2)`, by t-SNE; the same whenever it is done."""
     # Imported here: scikit-learn takes a second, and most commands do not need it.
     from sklearn.manifold import TSNE
 
@@ -137,12 +124,7 @@ _NAMES = ("methods", "noises", "accuracies", "points", "labels")
 
 
 def write_embeddings(path: Path, embeddings: Sequence[Embedding]) -> None:
-    """Keep embeddings of the same test images, a few kilobytes each.
-
-    Args:
-        path: The `.npz` file to write.
-        embeddings: At least one.
-    """
+    """Keep embeddings of the same test images in an `.npz` file, a few kilobytes each."""
     points = np.stack([each.points for each in embeddings]).astype(np.float32)
     # A picture has no more than three digits; what matters is where points lie in their own frame.
     points -= points.mean(axis=1, keepdims=True)
@@ -170,11 +152,9 @@ def shown_classes(dataset: str) -> tuple[str, ...]:
 
 
 def select_embeddings(embeddings: Sequence[Embedding], noise: str | None = None) -> list[Embedding]:
-    """Those of one kind of noise, in the order of the paper: plain losses first, rates rising.
+    """Those of one kind of noise, or all, as in the paper: plain losses first, rates rising.
 
-    Args:
-        embeddings: Of one dataset.
-        noise: The kind, such as `symmetric`, which has no noise at all as its first rate; or all.
+    No noise at all is the first rate of `symmetric`.
     """
     kinds = ("none", "symmetric") if noise == "symmetric" else (noise,)
     found = [each for each in embeddings if not noise or each.noise.partition(":")[0] in kinds]

@@ -23,10 +23,8 @@ _OF_A_RUN = {BEGUN_ON, METRICS, MODEL}
 def find_record_files(folder: Path) -> Iterator[Path]:
     """The files of a folder that should be records, at any depth.
 
-    What is hidden is passed over; of a run's folder only its record is taken.
-
-    Args:
-        folder: Where they are; it need not exist.
+    What is hidden is passed over; of a run's folder only its record is taken. The folder need not
+    exist.
 
     Example:
         >>> folder = getfixture("tmp_path")
@@ -157,7 +155,7 @@ class RecordStore:
     def _of(self, configuration: Configuration) -> list[RunRecord]:
         return [
             record
-            for record in self._known().get(_key(configuration.as_values()), [])
+            for record in self._known().get(settings_key(configuration.as_values()), [])
             if configuration.precision in ("auto", record.configuration["precision"])
         ]
 
@@ -169,7 +167,7 @@ class RecordStore:
             found: dict[tuple[str, int, tuple[bool, int]], RunRecord] = {}
             for _, record in read:
                 values = record.configuration
-                found.setdefault((_key(values), values["seed"], _rank(record)), record)
+                found.setdefault((settings_key(values), values["seed"], _rank(record)), record)
             self._records = {}
             for (key, _, _), record in found.items():
                 self._records.setdefault(key, []).append(record)
@@ -182,7 +180,8 @@ def _rank(record: RunRecord) -> tuple[bool, int]:
     return not is_of_published_data(record), PRECISIONS.index(record.configuration["precision"])
 
 
-def _key(values: dict[str, Any]) -> str:
+def settings_key(values: Mapping[str, Any]) -> str:
+    """What runs have in common that differ in their seeds and precisions alone."""
     kept = {name: value for name, value in values.items() if name not in ("seed", "precision")}
     return json.dumps(kept, sort_keys=True)
 

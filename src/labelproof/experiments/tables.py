@@ -11,7 +11,7 @@ from statistics import mean, stdev
 from labelproof.data.notices import count
 from labelproof.experiments.grids import GRIDS, Cell, choose_rows, plan, plan_all
 from labelproof.experiments.presets import Published, published
-from labelproof.experiments.records import RecordStore, is_of_published_data
+from labelproof.experiments.records import RecordStore, is_of_published_data, settings_key
 
 BEST = 3
 """How many of a column are marked as best, as in the paper."""
@@ -116,12 +116,7 @@ def make_table(
 ) -> ResultTable:
     """Look up the records of every cell, of whatever seeds there are.
 
-    Args:
-        store: Where the records are.
-        table: One of `GRIDS`.
-        dataset: One of the table's datasets.
-        methods: Rows, by name or as losses; none for the paper's.
-        columns: Columns; none for the paper's.
+    `methods` are rows, by name or as losses; without these and `columns` it has the paper's.
 
     Example:
         >>> table = make_table(RecordStore(Path("nowhere")), "comparison", "cifar10")
@@ -148,21 +143,17 @@ def make_table(
 def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
     """Losses that are not in the paper's tables and have records in this table's settings.
 
-    Args:
-        store: Where the records are.
-        table: One of `GRIDS`.
-        dataset: One of the table's datasets.
-
     Example:
         >>> further_methods(RecordStore(Path("nowhere")), "symmetric", "mnist")
         []
     """
     # The rows of other tables, such as the sweeps', have the same settings but for the loss.
-    known = {_but_seed(run.configuration.as_values()) for run in plan_all(dataset, seeds=[1])}
+    known = {settings_key(run.configuration.as_values()) for run in plan_all(dataset, seeds=[1])}
     losses = dict.fromkeys(
         record.configuration["loss"]
         for record in store
-        if record.configuration["data"] == dataset and _but_seed(record.configuration) not in known
+        if record.configuration["data"] == dataset
+        and settings_key(record.configuration) not in known
     )
     return [loss for loss in losses if _has_records(store, table, dataset, loss, known)]
 
@@ -170,10 +161,7 @@ def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
 def explain_left_out(store: RecordStore, table: str = "", dataset: str = "") -> str:
     """What there is to say about records that no cell, or no line of a figure, shows.
 
-    Args:
-        store: Where the records are.
-        table: Whose runs have one number of epochs; without one, any number is right.
-        dataset: Whose records are meant; all of them by default.
+    Without a `table`, any number of epochs is right; without a `dataset`, all are meant.
 
     Example:
         >>> explain_left_out(RecordStore(Path("nowhere")), "symmetric", "mnist")
@@ -211,19 +199,13 @@ def open_records(folder: Path) -> RecordStore:
     return RecordStore(folder)
 
 
-def _has_records(
-    store: RecordStore, table: str, dataset: str, loss: str, known: set[tuple[object, ...]]
-) -> bool:
+def _has_records(store: RecordStore, table: str, dataset: str, loss: str, known: set[str]) -> bool:
     try:
         runs = plan(table, dataset, methods=[loss])
     except ValueError:  # a sweep takes only what it can sweep
         return False
-    new = [run for run in runs if _but_seed(run.configuration.as_values()) not in known]
+    new = [run for run in runs if settings_key(run.configuration.as_values()) not in known]
     return any(store.seeds(run.configuration) for run in new)
-
-
-def _but_seed(values: Mapping[str, object]) -> tuple[object, ...]:
-    return tuple(value for name, value in values.items() if name not in ("seed", "precision"))
 
 
 LEAST = 1.0

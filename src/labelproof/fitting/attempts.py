@@ -161,7 +161,7 @@ def train_robustly(
             at_once=at_once,
             stop=stop,
             give_up=lambda event, watches=watches, weaker=weaker: (
-                watches[event.job](event) and weaker is not None
+                watches[event.job](event.value) and weaker is not None
             ),
         ):
             if event.kind == "started":

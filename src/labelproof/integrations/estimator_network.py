@@ -30,9 +30,8 @@ from labelproof.training.batches import ResidentInputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution
-from labelproof.training.metrics import spread
 from labelproof.training.trainer import Trainer
-from labelproof.tuning.collapse import back_off, collapse, patience_for
+from labelproof.tuning.collapse import Watch, back_off
 
 __all__ = [
     "CollapseWarning",
@@ -235,12 +234,7 @@ def _train(
     stop_at_collapse: bool,
 ) -> None:
     trainer.prepare()
-    examples, setting = trainer.examples, trainer.configuration
-    weight = None if examples.weight is None else examples.weight[examples.used]
-    classes = spread(np.bincount(examples.given[examples.used], weights=weight).tolist())
-    steps = -(-len(examples.used) // setting.batch_size)
-    slowest = patience_for(epochs=setting.epochs, steps=steps)
-    curve: dict[str, list[float]] = {"validation_accuracy": [], "predicted_classes": []}
+    watch = Watch(trainer.examples, trainer.configuration)
     best, best_epoch = -1.0, 0
     while not trainer.finished:
         trainer.begin()
@@ -252,9 +246,7 @@ def _train(
         if verbose:
             said = f", validation accuracy {score:.4f}" if patience is not None else ""
             print(f"epoch {trainer.epoch}, loss {trained.losses[-1]:.6f}{said}")
-        for name, values in curve.items():
-            values.append(metrics[name])
-        trained.collapsed = collapse(curve, classes=classes, patience=slowest)
+        trained.collapsed = watch.look(metrics)
         if trained.collapsed is not None and stop_at_collapse:
             return
         if patience is not None:

@@ -100,15 +100,10 @@ def trainer_loss(loss: Loss | nn.Module | str) -> TrainerLoss:
         >>> # Trainer(model, arguments, train_dataset=..., **settings)
     """
     made = parse_loss(loss) if isinstance(loss, str) else as_loss(loss)
-    if made.reduction != "mean":
+    if (made.reduction, made.ignore_index) != ("mean", IGNORED):
         raise ValueError(
-            f"loss: expected the reduction 'mean', got {made.reduction!r}; what several batches of "
-            "one step need is done here"
-        )
-    if made.ignore_index != IGNORED:
-        raise ValueError(
-            f"loss: expected ignore_index {IGNORED}, which the Trainer leaves out where it counts "
-            f"labels, got {made.ignore_index}"
+            f"loss: expected the reduction 'mean' and the ignore_index {IGNORED}, as the Trainer "
+            f"counts labels, got {made.reduction!r} and {made.ignore_index}"
         )
     return TrainerLoss(made)
 

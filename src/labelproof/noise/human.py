@@ -95,18 +95,12 @@ def human_labels(
 
 
 def _check_order(path: Path, clean: NDArray[np.int64], labels: NDArray[np.generic]) -> None:
-    if labels.shape != clean.shape:
+    if not np.array_equal(labels, clean):
+        same = labels.shape == clean.shape
+        found = f"{np.count_nonzero(labels != clean)} others" if same else f"shape {labels.shape}"
         raise ValueError(
-            f"labels: expected the {len(clean)} training labels that {path} was made for, "
-            f"got shape {labels.shape}"
-        )
-    wrong = np.flatnonzero(labels != clean)
-    if wrong.size:
-        first = wrong[0]
-        raise ValueError(
-            f"labels: expected the clean labels of {path} in their order, but {wrong.size} of "
-            f"{len(clean)} differ, at first {labels[first]} instead of {clean[first]} at {first}; "
-            "the images are in another order or another dataset's"
+            f"labels: expected the {len(clean)} clean labels of {path} in their order, got "
+            f"{found}; the images are in another order or another dataset's"
         )
 
 

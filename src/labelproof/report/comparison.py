@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from labelproof.experiments.comparison import Compared
@@ -76,20 +75,15 @@ def _cells(compared: Sequence[Compared]) -> list[list[str]]:
             labels[str(value)] if name == "loss" else str(value)
             for name, value in each.settings.items()
         ]
-        accuracy = f"{with_spread(each.mean, _known(each.deviation))} ({len(each.accuracies)})"
+        accuracy = f"{with_spread(each.mean, each.deviation)} ({len(each.accuracies)})"
         if measured == "accuracy (%)":
             accuracy += f", {each.measured_on}"
         difference = ""
         if each.difference is not None:
-            mean, deviation = each.difference
-            spread = with_spread(mean, _known(deviation)).partition(" ")[1:]
-            difference = signed(mean) + "".join(spread)
+            spread = with_spread(*each.difference).partition(" ")[1:]
+            difference = signed(each.difference[0]) + "".join(spread)
         rows.append([*shown, accuracy, difference, f"{each.noise_rate:.1%}"])
     return rows
-
-
-def _known(deviation: float) -> float | None:
-    return None if math.isnan(deviation) else deviation
 
 
 COMPARISONS: Mapping[str, Callable[[Sequence[Compared]], str]] = {

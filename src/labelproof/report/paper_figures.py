@@ -99,12 +99,8 @@ def draw_figure(
 ) -> Figure:
     """Draw one of `FIGURES` in the house style.
 
-    Args:
-        store: Where the records are.
-        name: One of `FIGURES`.
-        dataset: One of the figure's.
-        methods: Rows of the tables, or losses as text; none for the paper's.
-        columns: Columns of the tables; none for the paper's.
+    `methods` are rows of the tables, or losses as text, and `columns` those of the tables; without
+    them it is the paper's figure.
 
     Example:
         >>> from pathlib import Path

@@ -22,7 +22,6 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.metrics import spread
 from labelproof.training.run_folder import METRICS
-from labelproof.training.runner import Event
 from labelproof.tuning.trial import Trial, settled
 
 _SLOW_STEPS = 120
@@ -169,7 +168,7 @@ class Watch:
         self.classes = spread(np.bincount(examples.given[examples.held]).tolist())
         steps = -(-len(examples.used) // configuration.batch_size)
         self.patience = patience_for(epochs=configuration.epochs, steps=steps)
-        self.curve: dict[str, list[float]] = {}
+        self.curve: dict[str, list[float]] = {"validation_accuracy": [], "predicted_classes": []}
         self.reason = ""
         self.news = ""
 
@@ -178,18 +177,17 @@ class Watch:
         file = folder / METRICS
         lines = file.read_text(encoding="utf-8").splitlines() if epochs else []
         for line in lines[:epochs]:
-            self._look(json.loads(line))
+            self(json.loads(line))
 
-    def __call__(self, event: Event) -> bool:
-        """Take in an epoch; whether the network has collapsed."""
-        self._look(event.value)
+    def __call__(self, metrics: Mapping[str, float]) -> bool:
+        """Take in an epoch; whether the network has collapsed by then."""
+        found = self.look(metrics)
+        if found is not None and not self.reason:
+            self.reason, self.news = found, f"The network has collapsed: {found}"
         return bool(self.reason)
 
-    def _look(self, metrics: dict[str, float]) -> None:
-        for name in ("validation_accuracy", "predicted_classes"):
-            self.curve.setdefault(name, []).append(metrics[name])
-        if not self.reason:
-            found = collapse(self.curve, classes=self.classes, patience=self.patience)
-            if found is not None:
-                self.reason = found
-                self.news = f"The network has collapsed: {found}"
+    def look(self, metrics: Mapping[str, float]) -> str | None:
+        """Take in an epoch; why the network counts as collapsed now, which it may recover from."""
+        for name, values in self.curve.items():
+            values.append(metrics[name])
+        return collapse(self.curve, classes=self.classes, patience=self.patience)
