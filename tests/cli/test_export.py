@@ -17,7 +17,7 @@ def test_the_file_is_in_the_runs_folder_and_its_inputs_are_said(digits_run: Path
         f"{digits_run / 'model.pt2'}: takes images, uint8 (N, 1, 8, 8), and gives logits of 10 "
         "classes\n"
         "Images of another size, as 'predict' takes them: in grey, resized until they cover 8 x 8 "
-        "(bilinear, antialiased), the middle cut out\n"
+        "(bilinear, antialiased), the middle 8 x 8 cut out\n"
     )
     images = torch.zeros(3, 1, 8, 8, dtype=torch.uint8)
     assert torch.export.load(digits_run / "model.pt2").module()(images).shape == (3, 10)
@@ -37,7 +37,7 @@ def test_photos_brought_to_size_by_the_files_own_numbers_are_what_predict_sees(
     )
     told = succeed("export", run, "--output", path)
     assert told.stdout.splitlines()[1] == (
-        "Images of any size, as 'predict' takes them: in RGB, the short side resized to 22 "
+        "Images of another size, as 'predict' takes them: in RGB, the short side resized to 22 "
         "(bilinear, antialiased), the middle 20 x 20 cut out"
     )
     photos.mkdir()
@@ -83,8 +83,7 @@ def test_a_folder_is_no_file_to_write(digits_run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for output in (f"{tmp_path}/there", f"{tmp_path}/new/"):
         refused = refusal("export", digits_run, "--output", output)
-        assert "--output: expected a file, got the folder" in refused
-        assert refused.endswith("/model.onnx")
+        assert "--output: expected a file such as model.onnx" in refused
     inside = refusal("export", digits_run, "--output", tmp_path / "file" / "model.onnx")
     assert str(tmp_path / "file") in inside
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "there"]

@@ -28,7 +28,7 @@ def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
         "sweep-tau --dataset mnist": "expected one of cifar10, got 'mnist'",
         "sweep-tau --output a.jpg": "expected a name that ends in .svg, .png, .pdf",
         "sweep-tau --records nowhere": "there is no folder nowhere",
-        "sweep-tau --runs x": "--runs: sweep-tau is drawn from --records",
+        "sweep-tau --runs x": "--runs: expected --runs or --embeddings with tsne",
         "tsne --runs nowhere": "no finished run is kept in nowhere; 'labelproof bench",
     }.items():
         output = ("--output", tmp_path / "figure.svg")

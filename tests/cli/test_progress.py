@@ -24,8 +24,8 @@ def test_the_time_left_is_that_of_the_epochs_seen_here() -> None:
     lines = stream.getvalue().splitlines()
     assert lines[0] == "resumes after epoch 4 of 10"
     # Ten seconds for each look at the clock: one epoch took 10, then two took 20.
-    assert lines[1] == "epoch  5 of 10  accuracy 50.00%  0:50 left"
-    assert lines[2] == "epoch  6 of 10  accuracy 60.00%  0:40 left"
+    assert lines[1] == "epoch  5 of 10  accuracy 50.00%  0:00:50 left"
+    assert lines[2] == "epoch  6 of 10  accuracy 60.00%  0:00:40 left"
 
 
 def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() -> None:
@@ -43,13 +43,13 @@ def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() ->
         shown.advance("a", {"test_accuracy": 91.5})
     assert stream.getvalue().splitlines() == [
         # 124 epochs of the 150 are left after 6 that took a minute, then 118.
-        "0 of 3 runs done, 20:40 left; under way: "
+        "0 of 3 runs done, 0:20:40 left; under way: "
         "mnist-ce (epoch 6 of 50), mnist-mae (epoch 20 of 50)",
-        "0 of 3 runs done, 19:40 left; under way: "
+        "0 of 3 runs done, 0:19:40 left; under way: "
         "mnist-ce (epoch 12 of 50), mnist-mae (epoch 20 of 50)",
         "1 of 3  mnist-mae  given up",
         # What was given up is not waited for: 86 epochs at 200 seconds for 14.
-        "1 of 3 runs done, 20:29 left; under way: mnist-ce (epoch 14 of 50)",
+        "1 of 3 runs done, 0:20:29 left; under way: mnist-ce (epoch 14 of 50)",
     ]
 
 

@@ -85,8 +85,8 @@ def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
         "sweep-p --columns 2": "column: expected one of 0.01",
         "sweep-p --methods CE": "such as CE+SR",
         "symmetric --dataset mnist --methods gcee": "did you mean 'gce'?",
-        "summary --dataset mnist": "a summary is of all tables",
-        "summary --format latex": "a summary is written as markdown, html, csv; one table",
+        "summary --dataset mnist": "summary: expected without --dataset",
+        "summary --format latex": "as one of markdown, html, csv",
         "sweep-p --records nowhere": "there is no folder nowhere; 'labelproof bench'",
     }.items():
         result = labelproof("table", "--records", tmp_path, *words.split())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.audit import read_labels
-from labelproof.cli.console import Terminal, ending
+from labelproof.cli.console import Terminal, carry_out
 from labelproof.cli.options import takes
 from labelproof.verbs.audit import default_folder, plan_audit
 
@@ -65,11 +65,7 @@ def audit(
     given |= {"probabilities": probabilities, "class_names": _read_names(class_names)}
     reporter = Terminal()
     plan = plan_audit(data, **given, progress=reporter)
-    if dry_run:
-        plan.preview()
-        return
-    with ending(reporter):
-        plan.run()
+    carry_out(plan, reporter, dry_run=dry_run)
 
 
 def _read_names(names: str | None) -> list[str] | None:

@@ -12,7 +12,7 @@ import torch
 import typer
 from rich.console import Console
 
-from labelproof.cli.console import DIVERGED, OUT_OF_MEMORY, TIME_IS_UP, say, told, warn
+from labelproof.cli.console import DIVERGED, TIME_IS_UP, Terminal, ending, say, told, warn
 from labelproof.cli.options import parse_seeds, split_names, takes
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import load_dataset
@@ -33,7 +33,7 @@ from labelproof.training.execution import StopRequest, choose_execution, resolve
 from labelproof.training.files import remove_folder
 from labelproof.training.provenance import fingerprint, mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
-from labelproof.training.runner import DeviceMemoryError, Event, Job, train_runs
+from labelproof.training.runner import Event, Job, train_runs
 from labelproof.verbs.progress import RunDisplay
 
 AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
@@ -107,7 +107,20 @@ def bench(
     console = Console()
     if choose("engine", engine, ("local", "ray")) == "local" and address is not None:
         raise ValueError("--address: a Ray cluster is used with --engine ray alone")
-    planned = _plan(tables, dataset, parse_seeds(seeds), methods, columns, epochs)
+    known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
+    planned = plan_all(
+        choose("dataset", dataset, known),
+        seeds=parse_seeds(seeds),
+        methods=split_names(methods),
+        columns=split_names(columns),
+        tables=() if "all" in tables else tables,
+    )
+    if epochs is not None:
+        planned = [
+            replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned
+        ]
+    # A loss that is written in two ways is one run, in one folder.
+    planned = list({run.configuration: run for run in planned}.values())
     store, load = RecordStore(records), BenchData(data_root)
     todo = [run for run in planned if not load.is_done(store.find(run.configuration))]
     say(console, f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
@@ -130,19 +143,15 @@ def bench(
         fill = AT_ONCE.get(dataset, 1) if execution.device.type == "cuda" else 1
         opened = nullcontext(execution.device)
         train = functools.partial(train_runs, execution=execution, at_once=at_once or fill)
-    try:
-        with StopRequest(None if minutes is None else 60 * minutes) as stop:
-            if explained := explain_other_size(load.dataset(dataset)):
-                warn(explained)
-            # Now and not when it is a run's turn, which may be tomorrow.
-            for run in todo:
-                refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
-            with opened as found:
-                jobs = [Job(_resolved(run, found), _folder(runs, run)) for run in todo]
-                failures, saved = _carry_out(jobs, train, load, store, stop, console, keep_runs)
-    except DeviceMemoryError as error:
-        typer.secho(f"error: {error} (--at-once)", fg="red", err=True)
-        raise typer.Exit(OUT_OF_MEMORY) from None
+    with ending(Terminal(console)), StopRequest(None if minutes is None else 60 * minutes) as stop:
+        if explained := explain_other_size(load.dataset(dataset)):
+            warn(explained)
+        # Now and not when it is a run's turn, which may be tomorrow.
+        for run in todo:
+            refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
+        with opened as found:
+            jobs = [Job(_resolved(run, found), _folder(runs, run)) for run in todo]
+            failures, saved = _carry_out(jobs, train, load, store, stop, console, keep_runs)
     for job in saved:
         say(console, f"{job.configuration.name} is saved in {job.folder}")
     if stop.signal is not None:
@@ -158,27 +167,6 @@ def bench(
         raise typer.Exit(TIME_IS_UP)
     if failures:
         raise typer.Exit(DIVERGED)
-
-
-def _plan(
-    tables: Sequence[str],
-    dataset: str,
-    seeds: Sequence[int],
-    methods: str | None,
-    columns: str | None,
-    epochs: int | None,
-) -> list[PlannedRun]:
-    rows, taken = split_names(methods), split_names(columns)
-    known = dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets)
-    named = () if "all" in tables else tables
-    chosen = choose("dataset", dataset, tuple(known))
-    planned = plan_all(chosen, seeds=seeds, methods=rows, columns=taken, tables=named)
-    if epochs is not None:
-        planned = [
-            replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned
-        ]
-    # A loss that is written in two ways is one run, in one folder.
-    return list({run.configuration: run for run in planned}.values())
 
 
 def _folder(runs: Path, run: PlannedRun) -> Path:

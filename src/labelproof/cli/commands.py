@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ast
 import importlib
-import pkgutil
 from functools import cache
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from labelproof.cli.options import without_arguments
+from labelproof.cli.options import read_source, without_arguments
 from labelproof.version import __version__
 
 NAMES = (
@@ -59,11 +58,7 @@ def describe_command(name: str) -> str:
     >>> describe_command("demo").splitlines()[0]
     'Train on digits with wrong labels, with and without sparse regularization.'
     """
-    source = pkgutil.get_data("labelproof.cli", f"{name}.py") or b""
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return without_arguments(ast.get_docstring(node) or "")
-    return ""
+    return without_arguments(ast.get_docstring(read_source(f"cli/{name}.py", name)) or "")
 
 
 class _Commands(TyperGroup):

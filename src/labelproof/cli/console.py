@@ -7,6 +7,7 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -73,6 +74,15 @@ def is_mistake(error: Exception) -> bool:
     from labelproof.training.checkpoint import LaterFormatError
 
     return isinstance(error, (ValueError, OSError, ImportError, LaterFormatError))
+
+
+def carry_out(plan: Any, reporter: Reporter, *, dry_run: bool) -> None:
+    """Do what is planned, or say what it is."""
+    if dry_run:
+        plan.preview()
+        return
+    with ending(reporter):
+        plan.run()
 
 
 @contextmanager

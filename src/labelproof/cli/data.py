@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import DownloadColumn, Progress, TaskID
 from rich.table import Table
 from rich.text import Text
 
@@ -35,12 +27,12 @@ from labelproof.data.published import (
     DATASETS,
     KnownDataset,
     Verification,
-    data_root,
     find_dataset,
     find_human_labels,
     known_dataset,
     verify_dataset,
 )
+from labelproof.data.published import data_root as find_root
 from labelproof.noise import parse_noise
 from labelproof.report.dataset import finding, write_dataset_page
 
@@ -54,14 +46,14 @@ def data() -> None:
 
 @app.command("list")
 @takes()
-def list_datasets(*, root: Path | None = None) -> None:
+def list_datasets(*, data_root: Path | None = None) -> None:
     """List the published datasets, and where each is or how to get it.
 
     labelproof reads the publishers' layouts: the binary or the python version of CIFAR, unpacked;
     MNIST's four files, gzipped or not.
     """
     console = Console()
-    folder = data_root(root)
+    folder = find_root(data_root)
     # Lines rather than columns: what to type and where things lie must not be cut or folded.
     say(console, f"Datasets in {folder}\n")
     for dataset in DATASETS.values():
@@ -82,7 +74,7 @@ def list_datasets(*, root: Path | None = None) -> None:
 def download(
     names: list[str],
     *,
-    root: Path | None = None,
+    data_root: Path | None = None,
     mirror: str | None = None,
     timeout: float = 30.0,
 ) -> None:
@@ -100,7 +92,7 @@ def download(
     datasets = [known_dataset(name) for name in names]
     for dataset in datasets:
         try:
-            found = _download(console, dataset.name, root=root, mirror=mirror, timeout=timeout)
+            found = _download(console, dataset.name, root=data_root, mirror=mirror, timeout=timeout)
         except KeyboardInterrupt:
             console.print("\nStopped; run the same command to download what is missing.")
             raise typer.Exit(130) from None
@@ -109,7 +101,7 @@ def download(
 
 @app.command()
 @takes()
-def verify(names: list[str] | None = None, *, root: Path | None = None) -> None:
+def verify(names: list[str] | None = None, *, data_root: Path | None = None) -> None:
     """Compare datasets with what was published: counts, sizes and SHA-256.
 
     Each dataset is written back in the publisher's format in memory, so that every version and
@@ -119,7 +111,7 @@ def verify(names: list[str] | None = None, *, root: Path | None = None) -> None:
         names: Datasets to verify; by default all that are present.
     """
     console = Console()
-    folder = data_root(root)
+    folder = find_root(data_root)
     chosen = [known_dataset(name).name for name in names or []]
     good = True
     for name in chosen or [name for name in DATASETS if _whereabouts(DATASETS[name], folder)[0]]:
@@ -167,11 +159,8 @@ def _download(console: Console, name: str, **options: Any) -> Verification:
         display.update(bars[file], completed=done)
 
     with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
+        *Progress.get_default_columns(),
         DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
         transient=True,

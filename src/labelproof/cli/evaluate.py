@@ -58,9 +58,7 @@ def evaluate(
         return
     console = Console()
     _show(console, found)
-    some = "most"
-    if found.learned_from_n:
-        some = f"{found.learned_from_n:,} of {found.n:,}"
+    some = f"{found.learned_from_n:,} of {found.n:,}" if found.learned_from_n else "most"
     if found.learned_from_n or found.learned_from:
         say(
             console,

@@ -11,8 +11,7 @@ from rich.console import Console
 from labelproof.cli.console import say, told
 from labelproof.cli.options import output_file, takes
 from labelproof.data.notices import few
-from labelproof.ranges import choose
-from labelproof.training.export import EXPORTS, looking
+from labelproof.training.export import looking
 from labelproof.verbs.run import load_run
 
 _SHOWN = 40
@@ -42,9 +41,7 @@ def export(
         output: The file; by default model.onnx or model.pt2 in the run's folder.
         network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
-    choose("format", format, tuple(EXPORTS))
-    example = f"model{EXPORTS[format]}"
-    file = None if output is None else output_file(output, example=example)
+    file = None if output is None else output_file(output, example="model.onnx")
     with told():
         saved = load_run(run, network=network)
     path = saved.export(file, format=format)
@@ -66,12 +63,10 @@ def _describe_looking(how: Mapping[str, Any], shape: tuple[int, ...]) -> str:
     height, width = shape[1:]
     colours = "in grey" if how["colours"] == "L" else f"in {how['colours']}"
     filtered = how["interpolation"] + ", antialiased" * how["antialias"]
-    if not how["crop"]:
-        return (
-            f"Images of another size, as 'predict' takes them: {colours}, resized until they cover "
-            f"{height} x {width} ({filtered}), the middle cut out"
-        )
+    resized = f"resized until they cover {height} x {width}"
+    if how["crop"]:
+        resized = f"the short side resized to {how['resize_short_side']}"
     return (
-        f"Images of any size, as 'predict' takes them: {colours}, the short side resized to "
-        f"{how['resize_short_side']} ({filtered}), the middle {height} x {width} cut out"
+        f"Images of another size, as 'predict' takes them: {colours}, {resized} ({filtered}), the "
+        f"middle {height} x {width} cut out"
     )

@@ -90,20 +90,24 @@ def figure(
         raise ValueError(
             f"--output: expected a name that ends in {', '.join(SUFFIXES)}, got {str(output)!r}"
         )
-    if name == TSNE and (methods or columns):
-        raise ValueError("--methods and --columns: tsne shows runs, which --runs names")
+    features = name == TSNE
+    for option, given, fits in (
+        ("methods", methods, not features),
+        ("columns", columns, not features),
+        ("runs", runs, features and embeddings is None),
+        ("embeddings", embeddings, features),
+        ("noise", noise, embeddings is not None),
+    ):
+        if given and not fits:
+            raise ValueError(
+                f"--{option}: expected --runs or --embeddings with tsne, --noise with "
+                f"--embeddings, --methods and --columns with the others, got it for {name}"
+            )
     if embeddings is not None:
-        if name != TSNE or runs:
-            raise ValueError("--embeddings: expected it with tsne, and without --runs")
         drawn = _draw_embeddings(embeddings, noise)
-    elif noise is not None:
-        raise ValueError("--noise: expected it with --embeddings")
-    elif name == TSNE:
-        drawn = _draw_features(
-            runs or [Path("labelproof-runs")], dataset, images, device, data_root
-        )
-    elif runs:
-        raise ValueError(f"--runs: {name} is drawn from --records; only tsne needs runs")
+    elif features:
+        chosen = runs or [Path("labelproof-runs")]
+        drawn = _draw_features(chosen, dataset, images, device, data_root)
     else:
         data = choose_dataset(f"figure {name}", dataset, FIGURES[name].datasets)
         rows, taken = split_names(methods), split_names(columns)

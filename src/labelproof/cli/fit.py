@@ -46,7 +46,7 @@ def fit(
         dry_run: Train nothing; print the recipe as a file that 'labelproof train' reads.
     """
     with loading(f"Reading {data} ..."):
-        from labelproof.cli.console import Terminal, ending
+        from labelproof.cli.console import Terminal, carry_out
         from labelproof.data.published import plain_name
         from labelproof.verbs.fit import FitPlan
         from labelproof.verbs.summaries import stem_of
@@ -54,8 +54,4 @@ def fit(
     given["output"] = given["output"] or Path(f"{stem_of(plain_name(data), given['labels'])}-fit")
     reporter = Terminal()
     plan = FitPlan(data, **given, progress=reporter)
-    if dry_run:
-        plan.preview()
-        return
-    with ending(reporter):
-        plan.run()
+    carry_out(plan, reporter, dry_run=dry_run)

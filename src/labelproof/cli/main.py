@@ -156,7 +156,3 @@ class _Stream:
                 raise
             if self.stream.fileno() == _OUTPUT:
                 print(f"warning: stdout: {error.strerror}; continuing without it", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    run()

@@ -28,17 +28,11 @@ _RARE = {
     *("group", "decimal", "thousands", "class_names", "batch_size", "learning_rate", "l1"),
     *("augmentation", "algorithm", "balanced", "validation", "weights", "loss_file", "workers"),
     *("image_memory", "human_labels", "data_root", "strict", "skip_unreadable", "compile"),
-    *("checkpoint_seconds", "tensorboard", "prune", "assign", "root"),
+    *("checkpoint_seconds", "tensorboard", "prune", "assign"),
 }
 """Options that the help has in a panel of their own."""
 
-_FLAGS = {
-    "all_classes": "all",
-    "assign": "set",
-    "identify": "id",
-    "open_page": "open",
-    "root": "data-root",
-}
+_FLAGS = {"all_classes": "all", "assign": "set", "identify": "id", "open_page": "open"}
 """Options that are called otherwise than their parameters."""
 
 _LEAST = {
@@ -56,11 +50,7 @@ _LEAST = {
 }
 """Numbers below which options are refused as they are typed."""
 
-_ENVIRONMENT = {
-    "data_root": "LABELPROOF_DATA",
-    "mirror": "LABELPROOF_MIRROR",
-    "root": "LABELPROOF_DATA",
-}
+_ENVIRONMENT = {"data_root": "LABELPROOF_DATA", "mirror": "LABELPROOF_MIRROR"}
 
 LOSS_FILES = "LABELPROOF_LOSSES"
 """As `labelproof.losses.names` has it, which imports torch."""
@@ -74,7 +64,6 @@ _HELP = {
     "human_labels": "The file of human labels, for --noise human:WHICH; by default "
     "cifar-n/cifar10n.npz or CIFAR-10_human.pt in --data-root.",
     "open_page": "Open the page in a browser.",
-    "root": "Folder of the published datasets; by default the user's cache folder.",
     "records": "Folder of the records, one small file per run.",
     "dataset": "mnist, cifar10, cifar100 or webvision; by default the only one.",
     "methods": "Rows or lines, separated by spaces or commas, such as 'CE CE+SR', by default the "
@@ -96,8 +85,8 @@ def takes(
         without: Arguments of the verb that it does not take.
     """
     file, _, name = (verb or "fit").partition(".")
-    read = _read(f"verbs/{file}.py", name or file)
-    configuration = _read("training/configuration.py", "Configuration")
+    read = read_source(f"verbs/{file}.py", name or file)
+    configuration = read_source("training/configuration.py", "Configuration")
     fields = [each for each in _fields(configuration) if each.name in settings]
     theirs = [each for each in _parameters(read) if verb and each.name not in without]
 
@@ -107,7 +96,7 @@ def takes(
         last = [each for each in own if each.kind is Parameter.KEYWORD_ONLY]
         parameters = {each.name: each for each in (*first, *theirs, *fields, *last, *first)}
         texts: dict[str, str] = {}
-        for node in (configuration, _read("verbs/fit.py", "fit"), read):
+        for node in (configuration, read_source("verbs/fit.py", "fit"), read):
             texts |= describe_arguments(ast.get_docstring(node) or "")
         texts |= _HELP | describe_arguments(inspect.getdoc(function) or "")
 
@@ -136,7 +125,8 @@ def takes(
 
 
 @functools.cache
-def _read(file: str, name: str) -> ast.FunctionDef | ast.ClassDef:
+def read_source(file: str, name: str) -> ast.FunctionDef | ast.ClassDef:
+    """A function or class of the package, without importing it."""
     text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
     kinds = (ast.FunctionDef, ast.ClassDef)
     nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
@@ -286,30 +276,15 @@ def split_names(text: str | None) -> list[str]:
 def output_file(written: str, *, example: str) -> Path:
     """The path that `--output` names, or an error before anything is computed for it.
 
-    Raises:
-        ValueError: It is a folder, has the name of a packed file, or is `-`, which commands that
-            take it ask for first.
-
-    Example:
-        >>> output_file("exports/", example="model.onnx")
-        Traceback (most recent call last):
-            ...
-        ValueError: --output: expected a file, got the folder exports; say exports/model.onnx
+    >>> output_file("exports/", example="model.onnx")
+    Traceback (most recent call last):
+        ...
+    ValueError: --output: expected a file such as model.onnx, got exports/
     """
     path = Path(written)
-    if written == "-":
-        raise ValueError(
-            f"--output: expected a file such as {example}, got -; standard output takes text alone"
-        )
-    if path.suffix.lower() == ".gz":
-        raise ValueError(
-            f"--output: expected a name such as {example}, got {path}; nothing is packed here"
-        )
-    ends = ("/", os.sep, *filter(None, [os.altsep]))
-    if written.endswith(ends) or path.is_dir():
-        raise ValueError(
-            f"--output: expected a file, got the folder {path}; say {(path / example).as_posix()}"
-        )
+    folder = written.endswith(("/", os.sep)) or path.is_dir()
+    if folder or written == "-" or path.suffix.lower() == ".gz":
+        raise ValueError(f"--output: expected a file such as {example}, got {written}")
     return path
 
 

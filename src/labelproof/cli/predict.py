@@ -12,7 +12,6 @@ import pandas as pd
 import typer
 
 from labelproof.cli.console import told, warn
-from labelproof.cli.main import READER_GONE
 from labelproof.cli.options import output_file, takes
 from labelproof.data.images import OnError
 from labelproof.training.files import write_text
@@ -82,10 +81,7 @@ def predict(
     else:
         text = io.StringIO()
         _write(text, tables, all_classes=all_classes)
-        try:
-            write_text(file, text.getvalue())
-        except BrokenPipeError:  # a pipe, whose reader has had enough
-            raise typer.Exit(READER_GONE) from None
+        write_text(file, text.getvalue())
     if unreadable and on_error == "raise":
         raise typer.Exit(1)
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import typer
-
 import labelproof
-from labelproof.cli.console import Terminal, say, told
+from labelproof.cli.console import Terminal, told
 from labelproof.cli.options import takes
-from labelproof.verbs.review import export_review
 
 
 @takes("review")
@@ -39,11 +36,5 @@ def review(folder: Path, **given: Any) -> None:
             in the process list, and open the review with it.
         export: Write the decisions to this CSV file (- for stdout) instead of serving.
     """
-    reporter = Terminal()
     with told():
-        if str(given["export"]) == "-":
-            text, said = export_review(folder)
-            typer.echo(text, nl=False)
-            say(reporter.aside, said)
-        else:
-            labelproof.review(folder, **given, progress=reporter)
+        labelproof.review(folder, **given, progress=Terminal())

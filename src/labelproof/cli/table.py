@@ -9,7 +9,6 @@ import typer
 
 from labelproof.cli.options import split_names, takes
 from labelproof.experiments.grids import GRIDS, choose_rows
-from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import (
     compare_all,
     explain_left_out,
@@ -61,8 +60,12 @@ def table(
     choose("table", name, (*GRIDS, SUMMARY))
     store = open_records(records)
     if name == SUMMARY:
-        text = _summary(store, chosen, dataset or methods or columns)
-        said = explain_left_out(store)
+        if dataset or methods or columns or chosen not in SUMMARIES:
+            raise ValueError(
+                "summary: expected without --dataset, --methods and --columns, and as one of "
+                f"{', '.join(SUMMARIES)}"
+            )
+        text, said = SUMMARIES[chosen](compare_all(store)), explain_left_out(store)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
         rows = split_names(methods)
@@ -125,15 +128,3 @@ def choose_format(
             f"got {str(output)!r}"
         )
     return suffixes[output.suffix.lower()]
-
-
-def _summary(store: RecordStore, format: str, narrowed: str | None) -> str:
-    if format not in SUMMARIES:
-        raise ValueError(
-            f"format: a summary is written as {', '.join(SUMMARIES)}; one table as {format} too"
-        )
-    if narrowed:
-        raise ValueError(
-            "a summary is of all tables; --dataset, --methods and --columns belong to one of them"
-        )
-    return SUMMARIES[format](compare_all(store))

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from labelproof.cli.console import Terminal, ending, warn
+from labelproof.cli.console import Terminal, carry_out, warn
 from labelproof.cli.options import read_assignments, read_settings, takes
 from labelproof.fitting.recipe import LARGE
 from labelproof.training.distributed import launched
@@ -93,13 +93,9 @@ def train(
             f"on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network that suits a "
             "CPU, as --network 'cnn8(width=32)' --augmentation resized-crop:48,flip does"
         )
-    if dry_run:
-        plan.preview()
-        return
-    if tensorboard and not quiet:
+    if tensorboard and not quiet and not dry_run:
         reporter.callback = Scalars(folder)
-    with ending(reporter):
-        plan.run()
+    carry_out(plan, reporter, dry_run=dry_run)
 
 
 class Scalars:

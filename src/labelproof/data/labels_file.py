@@ -96,7 +96,7 @@ def relabel(
                 f"sample: {few(empty)}"
             )
     left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
-    split = _select(replace(dataset.train, labels=labels), np.flatnonzero(kept))
+    split = select_samples(replace(dataset.train, labels=labels), np.flatnonzero(kept))
     return replace(
         dataset, splits={**dataset.splits, "train": split}, left_out=(*dataset.left_out, *left_out)
     )
@@ -117,7 +117,8 @@ def _check_given(changed: list[str], compared: int, place: str) -> None:
         )
 
 
-def _select(split: Split, kept: NDArray[np.int64]) -> Split:
+def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
+    """Some samples of a part, which keep their names."""
     if len(kept) == len(split):
         return split
     images: Any = split.images

@@ -335,11 +335,6 @@ class CrossValidationPlan(AuditPlan):
         request.reporter.say(describe_plan(dataset, configuration, self.folds))
         super().__init__(output, self._cross_validate, fresh=fresh, reporter=request.reporter)
 
-    @property
-    def blended(self) -> bool:
-        """Whether classifiers are blended, and no network is trained."""
-        return self.configuration.network == BLEND
-
     def check(self) -> None:
         """What is trained there already is resumed; see `_cross_validate`."""
 
@@ -363,7 +358,7 @@ class CrossValidationPlan(AuditPlan):
         if not self.fresh:
             self._resume()
             begun = (self.folder / SETTINGS).exists()
-        if not self.blended:
+        if self.configuration.network != BLEND:
             taken = "what is left of an audit that was started or finished before"
             self.reporter.say(f"Time: {taken if begun else self._forecast()}")
         self.reporter.say(describe_folder(self.folder, fresh=self.fresh))
@@ -407,7 +402,7 @@ class CrossValidationPlan(AuditPlan):
         # The networks that are there know the data by the path that they were begun with.
         begun = attempts.asked.get("data", configuration.data)
         configuration = replace(attempts.configure(configuration), data=begun)
-        if self.blended:
+        if self.configuration.network == BLEND:
             attempts.write(folder, SETTINGS)
             predictions, method = self._blend(configuration)
         else:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import ImageFiles, select_images
+from labelproof.data.labels_file import select_samples
 from labelproof.data.notices import count
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
@@ -65,7 +64,9 @@ class Pace:
 def time_steps(request: Request, configuration: Configuration) -> Pace | None:
     """Train a few steps and look at the clock; `None` where they diverge."""
     dataset, size = request.dataset, len(request.dataset.train)
-    some = _spread(dataset, min(size, _BATCHES * configuration.batch_size))
+    spread = np.linspace(0, size - 1, min(size, _BATCHES * configuration.batch_size))
+    train = select_samples(dataset.train, spread.round().astype(np.int64))
+    some = replace(dataset, splits={"train": train})
     begin = time.perf_counter()
     prepared = request.decode(configuration, some, share=len(some.train) / size)
     decoding = (time.perf_counter() - begin) / len(some.train) * size
@@ -83,18 +84,6 @@ def time_steps(request: Request, configuration: Configuration) -> Pace | None:
         return None
     seconds = (moments[-1] - moments[0]) / (len(moments) - 1)
     return Pace(decoding, seconds / len(some.train))
-
-
-def _spread(dataset: Dataset, number: int) -> Dataset:
-    """A few training samples, spread over all."""
-    train = dataset.train
-    chosen = np.linspace(0, len(train) - 1, number).round().astype(np.int64)
-    if isinstance(train.images, ImageFiles):
-        files = select_images(train.images.files, chosen.tolist())
-        images = ImageFiles(files, mode=train.images.mode, short_side=train.images.short_side)
-    else:
-        images = train.array[chosen]
-    return replace(dataset, splits={"train": Split(images, train.labels[chosen])})
 
 
 def smaller(configuration: Configuration) -> list[dict[str, str]]:
@@ -131,18 +120,17 @@ def choose_within(
         examples: Seen in an epoch.
         pace: Times the first steps of a recipe.
     """
-    whole, found, left, chosen = None, None, 0.0, recipe
+    found = whole = pace(recipe)
+    if found is None or whole is None:  # it diverged, which the run itself will tell
+        return recipe, ""
+    left, chosen = 0.0, recipe
     for settings in ({}, *(() if fixed else smaller(recipe))):
-        chosen = remake(settings)
-        found = pace(chosen) or found
-        if found is None:  # it diverged, which the run itself will tell
-            return recipe, ""
-        whole = whole or found
+        if settings:
+            chosen = remake(settings)
+            found = pace(chosen) or found
         left = (60 * _SHARE * minutes - found.decoding) / max(found.example * examples, 1e-9)
         if left >= min(recipe.epochs, _ENOUGH):
             break
-    assert whole is not None  # noqa: S101
-    assert found is not None  # noqa: S101
     epochs = min(max((each for each in _STEPS if each <= left), default=1), recipe.epochs)
     if left >= recipe.epochs:
         epochs = recipe.epochs

@@ -166,7 +166,9 @@ def evaluate_run(
     if given and split == "test" and "test" not in dataset.splits:
         split = "train"  # all there is in a file that was made to measure on
     _check(run, dataset, split)
-    counts = _count_cells(run, dataset, split)
+    chosen, classes = dataset.splits[split], len(run.description.class_names)
+    predicted = torch.cat([logits.argmax(dim=1) for logits in run.logits(chosen.images)]).numpy()
+    cells = np.bincount(chosen.labels * classes + predicted, minlength=classes * classes)
     own = name is not None and trained_on.is_at(name)
     other = own and name is not None and trained_on.differs(dataset, name)
     if other and not given:
@@ -179,7 +181,6 @@ def evaluate_run(
     learned: bool | None = None if other else split == "train"
     among = None
     if not own:
-        chosen = dataset.splits[split]
         among = trained_on.count(chosen)
         # Some rows of a table are the same by chance.
         partly = dataset.tabular and among is not None and 0 < among < len(chosen)
@@ -196,7 +197,7 @@ def evaluate_run(
         what="rows" if dataset.tabular else "images",
         clean=dataset.clean,
         class_names=run.description.class_names,
-        counts=counts,
+        counts=cells.reshape(classes, classes),
         learned_from=learned,
         learned_from_n=among,
     )
@@ -213,31 +214,24 @@ def _read(
     """The data, rows by the run's own columns: what they hold decides nothing about these."""
     if run.tabular and isinstance(data, tuple):
         data, label = with_labels(*data)
-    like = (run.columns, run.description.class_names) if run.tabular else None
     if isinstance(data, Dataset | tuple):
         return read_data(data, Reading())
-    if isinstance(data, str | os.PathLike):
-        if run.tabular and is_table(data):
+    if run.tabular:
+        like = (run.columns, run.description.class_names)
+        if not isinstance(data, str | os.PathLike) or is_table(data):
             return load_table(data, label=label, on_error=on_error, like=like)
         # An array with a label column is refused with all else that has no columns.
-        if run.tabular and Path(data).suffix.lower() in ARRAYS and label is None:
+        if Path(data).suffix.lower() in ARRAYS and label is None:
             return load_arrays(data, on_error=on_error, like=like)
-        return load_dataset(data, root=root, on_error=on_error, label=label, few_classes=True)
-    return load_table(data, label=label, on_error=on_error, like=like)
+    return load_dataset(data, root=root, on_error=on_error, label=label, few_classes=True)
 
 
 def _check(run: TrainedNetwork, dataset: Dataset, split: str) -> None:
-    if split == "test" and split not in dataset.splits:
-        new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
-        raise ValueError(
-            f"{dataset.name} has no test part to measure on, only {', '.join(dataset.splits)}; "
-            f"measure on data that are new to the run with --data {new}, or on those it was "
-            "trained on with --split train"
-        )
     if split not in dataset.splits:
         raise ValueError(
             f"split: expected one of {', '.join(dataset.splits)}, which {dataset.name} has, got "
-            f"{split!r}{suggest(split, list(dataset.splits))}"
+            f"{split!r}{suggest(split, list(dataset.splits))}; --split train measures on what the "
+            "run was trained on, --data PATH on data that are new to it"
         )
     if run.tabular != dataset.tabular:
         kinds = ("images", "rows of a table")
@@ -245,13 +239,6 @@ def _check(run: TrainedNetwork, dataset: Dataset, split: str) -> None:
             f"data: expected {kinds[run.tabular]}, as the run was trained on, {dataset.name} has "
             f"{kinds[dataset.tabular]}"
         )
-
-
-def _count_cells(run: TrainedNetwork, dataset: Dataset, split: str) -> NDArray[np.int64]:
-    chosen, classes = dataset.splits[split], len(run.description.class_names)
-    predicted = torch.cat([logits.argmax(dim=1) for logits in run.logits(chosen.images)]).numpy()
-    cells = np.bincount(chosen.labels * classes + predicted, minlength=classes * classes)
-    return cells.reshape(classes, classes)
 
 
 class TrainingData:

@@ -45,7 +45,7 @@ from labelproof.verbs.inputs import (
 )
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, ask_run, load_run
-from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
+from labelproof.verbs.summaries import describe_fit, describe_start, format_settings, what
 from labelproof.verbs.train import StoppedError, follow
 from labelproof.verbs.tune import search
 
@@ -96,11 +96,6 @@ class FitPlan:
         return self.request.loss == "auto"
 
     @property
-    def blended(self) -> bool:
-        """Whether classifiers are blended, and no network is trained."""
-        return self.configuration.network == BLEND
-
-    @property
     def asked(self) -> dict[str, Any]:
         """By what a run in the folder is known to be of the same settings and data."""
         return self.request.asked(
@@ -121,7 +116,7 @@ class FitPlan:
     def preview(self) -> None:
         """Tell the plan as comments, and the recipe as a file that `labelproof train` reads."""
         lines = [f"# {line}" for line in self.describe()]
-        if self.blended:
+        if self.configuration.network == BLEND:
             lines.append(
                 "# Classifiers are compared on held-out labels and blended, which has no recipe; "
                 "--loss or --network trains a network"
@@ -206,7 +201,10 @@ class FitPlan:
         folder, execution = self.folder, self.request.execution
         take_over(folder, execution, fresh=self.fresh)
         attempts = go_on(folder, self.asked, self.configuration.loss)
-        before, attempts.places = attempts.places, self._places()
+        before, labels = attempts.places, self.request.reading.labels
+        attempts.places = note_places(name_data(self.request.data), labels, folder)
+        if not self.request.named:
+            attempts.places.pop("data", None)
         # A run that is there knows the data by the path that it was begun with.
         begun = attempts.asked.get("data", self.configuration.data)
         configuration = replace(attempts.configure(self.configuration), data=begun)
@@ -218,7 +216,7 @@ class FitPlan:
             self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
             # Killed between its record and its page, it is as good as new.
             kept = _kept_audit(folder)
-        elif self.blended:
+        elif self.configuration.network == BLEND:
             with owning(folder):
                 attempts.write(folder)
             with self.reporter.working("Comparing classifiers"):
@@ -255,12 +253,6 @@ class FitPlan:
                 )
             record = follow(events, job, reporter=self.reporter, stop=stop, fresh=self.fresh)
             return record, prepared
-
-    def _places(self) -> dict[str, dict[str, str]]:
-        request = self.request
-        data, labels = name_data(request.data), request.reading.labels
-        places = note_places(data, labels, self.folder)
-        return {name: place for name, place in places.items() if name != "data" or request.named}
 
     def _search(
         self, prepared: Dataset, configuration: Configuration, stop: StopRequest
@@ -425,19 +417,14 @@ def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[st
 
 def _check_enough(dataset: Dataset, share: float) -> None:
     """Refuse data of which nothing could be held out, before there is a folder for them."""
-    train = dataset.train
+    train, groups = dataset.train, ""
     if len(hold_out(train.labels, share, seed=0, groups=train.groups).validation):
         return
-    if train.groups is not None and dataset.group is not None:
-        number = count(len(np.unique(train.groups)), "group")
-        raise ValueError(
-            f"--group: {number} by {dataset.group} cannot be cut so that every class is learned "
-            "from and some are validated on; name a column with more of them, or none"
-        )
-    what = count(len(dataset.train), "row" if dataset.tabular else "image")
+    if train.groups is not None:
+        groups = f" in {count(len(np.unique(train.groups)), 'group')} by {dataset.group} (--group)"
     raise ValueError(
-        f"--validation: {share:g} of {what} leaves none to validate on; hold out a larger share, "
-        "or add examples"
+        f"--validation: {share:g} of {count(len(train), what(dataset))}{groups} leaves none to "
+        "validate on; hold out a larger share, or add examples"
     )
 
 

@@ -148,7 +148,6 @@ class Request:
         dataset: Dataset | None = None,
         *,
         share: float = 1.0,
-        aside: bool = False,
     ) -> Dataset:
         """The data, or some of them, with image files, if any, at the size that is looked at."""
         dataset = self.dataset if dataset is None else dataset
@@ -159,7 +158,7 @@ class Request:
             megabytes = _MEGABYTES.get(self.execution.device.type, _MEGABYTES["cpu"])
         memory = int((megabytes << 20) * share)
         crop = parse_augmentation(configuration.augmentation).resized_crop
-        with self.reporter.working("Decoding images", aside=aside) as status:
+        with self.reporter.working("Decoding images") as status:
 
             def progress(done: int, total: int) -> None:
                 status.update(f"Decoding images: {done:,} of {total:,}")
@@ -247,8 +246,6 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
             ...
         ValueError: --output: expected a new or empty folder, got ..., which holds holiday.jpg
     """
-    if str(folder) == "-":
-        raise ValueError(f"--output: expected a folder for {kind}, got -; nothing is printed there")
     if not folder.is_dir():
         return
     names = {entry.name for entry in folder.iterdir() if not is_litter(entry.name)} - {LOCK}

@@ -59,6 +59,9 @@ def predict_paths(
             f"--id: expected a column that is called otherwise than those of predictions "
             f"({', '.join(_OWN)}), got {identify.strip()!r}; rename it in the table"
         )
+    for path in paths:
+        if identify is not None and path.exists() and not is_table(path):
+            raise ValueError(f"--id: expected with tables, got it for {path}")
     if run.tabular:
         # All files are read before the first answer, so that nothing is said about half of them.
         read = [_read_rows(run, path, identify, on_error) for path in paths]
@@ -104,8 +107,6 @@ def _read_rows(
     """The features of a file's rows, and for each its path, place and perhaps identifier."""
     place, columns = readable(str(path)), run.columns
     if path.suffix.lower() in ARRAYS:
-        if identify is not None:
-            raise ValueError(f"--id: expected with tables, got it for {path}")
         rows = columns.encode(array_table(load_array(path), place), place=place, on_error=on_error)
         return rows, {"path": [place] * len(rows), "row": [str(row) for row in range(len(rows))]}
     table = read_table(
@@ -184,8 +185,6 @@ def find_images(
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: there is no such file or folder")
-        if identify is not None and not is_table(path):
-            raise ValueError(f"--id: expected with tables, got it for {path}")
         found.append(_images_at(path, shape, identify))
     files = [image for images, _ in found for image in images if isinstance(image, str)]
     examine_images([file for file in files if os.path.isfile(file)], full=False)

@@ -10,6 +10,7 @@ import io
 import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
@@ -75,9 +76,9 @@ class Reporter:
         if self.callback is not None:
             self.callback(text)
 
-    def working(self, text: str, *, aside: bool = False) -> Status:
+    def working(self, text: str) -> Status:
         """Inside, something takes its time; `update` tells how far it is."""
-        return (self.aside if aside else self.console).status(text)
+        return self.console.status(text)
 
     def reading(self) -> AbstractContextManager[None]:
         """Inside, data are read, and warned of."""
@@ -96,17 +97,6 @@ def as_reporter(progress: Reporter | Callback | bool | None) -> Reporter:
     if callable(progress):
         return Reporter(callback=progress)
     return Reporter(Console() if progress else None)
-
-
-def duration(seconds: float) -> str:
-    """A time as a clock shows it.
-
-    >>> duration(75), duration(3 * 3600 + 62.4)
-    ('1:15', '3:01:02')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def describe_epoch(metrics: Mapping[str, float]) -> str:
@@ -132,7 +122,7 @@ class RunDisplay:
         >>> with RunDisplay(Console(width=100), runs=1, epochs=2) as display:
         ...     display.start("run", "digits-ce", epochs=2)
         ...     display.advance("run", {"test_accuracy": 50.0, "train_loss": 1.5})
-        epoch 1 of 2  accuracy 50.00%  loss 1.5000  0:00 left
+        epoch 1 of 2  accuracy 50.00%  loss 1.5000  0:00:00 left
     """
 
     def __init__(
@@ -144,12 +134,8 @@ class RunDisplay:
         clock: Callable[[], float] = time.perf_counter,
         callback: Callback | None = None,
     ):
-        self.console = console
-        self.callback = callback
-        self.runs = runs
-        self.clock = clock
-        self.finished = 0
-        self._told = clock()
+        self.console, self.callback, self.runs, self.clock = console, callback, runs, clock
+        self.finished, self._told = 0, clock()
         self._shown: dict[Hashable, Task] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -240,7 +226,7 @@ class RunDisplay:
     def _left(self, task: Task) -> str:
         done = max(task.completed - task.fields["begun"], 1)
         each = (self.clock() - task.fields["since"]) / done
-        return duration(each * (task.remaining or 0))
+        return str(timedelta(seconds=round(each * (task.remaining or 0))))
 
     def _move_all(self, epochs: int, without_time: int = 0) -> None:
         if self.runs > 1:
@@ -254,8 +240,6 @@ def _outcome(event: Event) -> str:
     if event.kind == "finished":
         accuracies = event.value.curve.get("test_accuracy")
         return f"{accuracies[-1]:.2f}%" if accuracies else "finished"
-    if event.kind == "stopped":
-        return "stopped"
     if event.kind == "abandoned":
         return f"abandoned after epoch {event.value}"
-    return str(event.value)
+    return "stopped" if event.kind == "stopped" else str(event.value)

@@ -20,7 +20,7 @@ from labelproof.review.serving import check_installed, serve
 from labelproof.review.standing import Review
 from labelproof.training.files import write_text
 from labelproof.training.run_folder import owning
-from labelproof.verbs.progress import Callback, Reporter, as_reporter
+from labelproof.verbs.progress import Callback, Reporter, as_reporter, say
 
 
 def review(
@@ -43,7 +43,7 @@ def review(
         open_page: Whether the page is opened in a browser.
         data: Where the data are now, if they were moved since the audit.
         export: Instead of serving, write the decisions to this CSV file: `sample`, `given`,
-            `label`, `decision`.
+            `label`, `decision`; `-` is stdout.
         progress: As for `labelproof.fit`; it is told the address.
 
     Raises:
@@ -54,7 +54,7 @@ def review(
     reporter, folder = as_reporter(progress), Path(folder)
     within("port", port, 0, 65535)
     if export is not None:
-        reporter.say(export_review(folder, Path(export))[1])
+        _export(folder, None if str(export) == "-" else Path(export), reporter)
         return
     place = find_audit(folder)
     audit = Audit.read(place)
@@ -83,8 +83,8 @@ def review(
         reporter.say(_end(Review(audit, decisions), folder, place))
 
 
-def export_review(folder: Path, file: Path | None = None) -> tuple[str, str]:
-    """The decisions of a review as CSV, and a sentence that counts them."""
+def _export(folder: Path, file: Path | None, reporter: Reporter) -> None:
+    """Write the decisions of a review as CSV to a file or stdout, and count them."""
     place = find_audit(folder)
     audit, path = Audit.read(place), place / REVIEW
     if not path.exists():
@@ -104,28 +104,29 @@ def export_review(folder: Path, file: Path | None = None) -> tuple[str, str]:
     if stale:
         notice(stale)
     before = len(audit.left_out)
-    return text, (
+    if file is None:
+        print(text, end="")
+    said = (
         f"{'standard output' if file is None else file}: "
         f"{count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "
         f"{counts.unsure + before:,} left out as unsure"
         f"{f' ({before:,} of them in an earlier review)' * bool(before)}, "
         f"{len(audit.samples) - counts.decided:,} not decided"
     )
+    say(reporter.aside, said) if file is None else reporter.say(said)
 
 
 def _check_export(file: Path) -> None:
     """Refuse to replace anything but an earlier export: it may be the data themselves."""
-    if file.suffix.lower() == ".gz":
-        raise ValueError(
-            f"--export: expected a name such as reviewed.csv, got {file}; nothing is compressed"
-        )
-    if not file.exists():
-        return
+    earlier = False
     if file.is_file():
         with file.open("rb") as stream:
-            if stream.readline().strip() == ",".join(COLUMNS).encode():
-                return
-    raise ValueError(f"--export: {file} exists and is no earlier export; choose another name")
+            earlier = stream.readline().strip() == ",".join(COLUMNS).encode()
+    if file.suffix.lower() == ".gz" or (file.exists() and not earlier):
+        raise ValueError(
+            f"--export: expected a new file such as reviewed.csv, or an earlier export; {file} is "
+            "no earlier export"
+        )
 
 
 def _open(audit: Audit) -> Samples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import shlex
@@ -188,11 +187,7 @@ class Run(TrainedNetwork):
         return f"Run({', '.join(f'{name}: {value}' for name, value in self._facts.items())})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>"
-            for name, value in self._facts.items()
-        )
-        return f"<table>{rows}</table>"
+        return pd.Series(self._facts).to_frame().to_html(header=False)
 
 
 def load_run(
@@ -222,19 +217,12 @@ def load_run(
         UserWarning: The run is not finished, or is damaged and can be used all the same.
     """
     run = Run(**vars(load_network(folder, device, network=network)), **kept)
-    record = run.folder / RECORD
-    if run.record is None and record.exists():
-        warnings.warn(
-            f"{record} cannot be read; the command that trained the run writes it anew",
-            stacklevel=2,
-        )
-    elif run.record is None:
+    if run.record is None:
         epochs = count(run.configuration.epochs, "epoch")
-        warnings.warn(
-            f"{run.folder} is not finished: it has trained {run.epochs:,} of {epochs}; the "
-            "command that started it resumes it",
-            stacklevel=2,
-        )
+        why = f"is not finished: it has trained {run.epochs:,} of {epochs}; its command resumes it"
+        if (run.folder / RECORD).exists():
+            why = f"has a {RECORD} that cannot be read; its command writes it anew"
+        warnings.warn(f"{run.folder} {why}", stacklevel=2)
     return run
 
 

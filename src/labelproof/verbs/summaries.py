@@ -30,12 +30,9 @@ from labelproof.report.audit_words import (
     hardly_judged,
 )
 from labelproof.tabular.run import name_blend
-from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
-from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution, resolve_precision
 from labelproof.training.record import RunRecord
-from labelproof.training.run_folder import PREDICTIONS, RunFolder
+from labelproof.training.run_folder import PREDICTIONS
 
 _NAMED = 3
 """Classes that are named, the largest."""
@@ -58,7 +55,8 @@ def stem_of(data: str, labels: str | os.PathLike[str] | None = None) -> str:
     return stem if labels is None else f"{stem}-{table_stem(labels)}"
 
 
-def _what(dataset: Dataset) -> str:
+def what(dataset: Dataset) -> str:
+    """What a sample of the data is called."""
     return "row" if dataset.tabular else "image"
 
 
@@ -78,7 +76,7 @@ def describe_data(dataset: Dataset) -> str:
     # Of a class with a handful of samples little can be learned, and less be told.
     hidden = len(pairs) > _NAMED and pairs[-1][0] < _HANDFUL
     rare = f"; fewest: {readable(sizes[-1])}" if hidden else ""
-    size = count(len(dataset.train), _what(dataset))
+    size = count(len(dataset.train), what(dataset))
     told = f"Data: {size}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
     if dataset.group is None or dataset.train.groups is None:
         return told
@@ -93,31 +91,24 @@ def of_parts(dataset: Dataset, names: Sequence[str]) -> str:
     >>> of_parts(load_digits(), ["test"])
     '450 images of test'
     """
-    sizes = [count(len(dataset.splits[name]), _what(dataset)) for name in names]
+    sizes = [count(len(dataset.splits[name]), what(dataset)) for name in names]
     return ", ".join(f"{size} of {readable(name)}" for size, name in zip(sizes, names, strict=True))
 
 
 def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
     """What the data are, and what is going to be done with them."""
-    if configuration.network == BLEND:
-        return [describe_data(dataset), *_other_parts(dataset)]
-    held = count(round(configuration.validation * len(dataset.train)), _what(dataset))
-    loss = "a loss that is chosen first" if auto else configuration.loss
-    lines = [
-        describe_data(dataset),
-        f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
-        f"of {configuration.batch_size}, {loss}",
-        f"Held out: about {held} to validate on, by their labels as they are",
-    ]
-    return lines + _other_parts(dataset)
-
-
-def _other_parts(dataset: Dataset) -> list[str]:
-    lines = []
+    lines = [describe_data(dataset)]
+    if configuration.network != BLEND:
+        held = count(round(configuration.validation * len(dataset.train)), what(dataset))
+        loss = "a loss that is chosen first" if auto else configuration.loss
+        lines += [
+            f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
+            f"of {configuration.batch_size}, {loss}",
+            f"Held out: about {held} to validate on, by their labels as they are",
+        ]
     if "test" in dataset.splits:
         lines.append(f"Measured on: {of_parts(dataset, ['test'])}, never learned from")
-    unused = [name for name in dataset.splits if name not in ("train", "test")]
-    if unused:
+    if unused := [name for name in dataset.splits if name not in ("train", "test")]:
         lines.append(f"Not used: {of_parts(dataset, unused)}")
     return lines
 
@@ -132,9 +123,9 @@ def describe_fit(
         held = len(read_npz(folder / PREDICTIONS, ["held"])["held"])
     accuracy = record.curve["validation_accuracy"][-1]
     low, high = (100 * bound for bound in wilson_interval(round(accuracy * held / 100), held))
-    what = f"{'corrected ' * corrected}label"
+    labelled = f"{'corrected ' * corrected}label"
     lines = [
-        f"Accuracy: {accuracy:.1f}% on {count(held, f'held-out {what}')} "
+        f"Accuracy: {accuracy:.1f}% on {count(held, f'held-out {labelled}')} "
         f"(95% interval: {low:.1f}% to {high:.1f}%); wrong labels count as errors."
     ]
     if record.noise_rate:
@@ -173,91 +164,6 @@ def describe_fit(
     if audit is not None and len(audit.findings.suspects):
         lines.append(f"Review: labelproof review {place}")
     return "\n".join(line for line in lines if line)
-
-
-def preview(
-    configuration: Configuration,
-    examples: Examples,
-    execution: Execution,
-    folder: Path,
-    *,
-    fresh: bool,
-) -> str:
-    """What a run would be, as comments behind its settings."""
-    dataset, device = examples.dataset, execution.device
-    precision = resolve_precision(configuration.precision, device)
-    compiled = "compiled" if execution.compile else "not compiled"
-    tested = count(len(dataset.test), _what(dataset)) if "test" in dataset.splits else "nothing"
-    size = "x".join(str(side) for side in dataset.input_shape)
-    full, rest = divmod(len(examples.used), configuration.batch_size)
-    each = full + (rest > 1)  # a batch of a single example is left out
-    lines = [
-        f"device: {device}, {precision}, {compiled}",
-        f"examples: {len(examples.used):,} to learn from, tested on {tested}, "
-        f"{count(dataset.num_classes, 'class', 'classes')}, {size}",
-        f"noise: {_noise(examples.noise_rate, clean=dataset.clean)}",
-        f"steps: {each:,} in each of {count(configuration.epochs, 'epoch')}, "
-        f"{each * configuration.epochs:,} in all",
-        f"output: {folder} ({'new' if fresh else _standing(configuration, folder)})",
-    ]
-    return "\n".join(f"# {line}" for line in lines)
-
-
-def summary(record: RunRecord, examples: Examples, folder: Path) -> str:
-    """What a run came to, in a few lines."""
-    lines = []
-    what = _what(examples.dataset)
-    if "test_accuracy" in record.curve:
-        tested = count(len(examples.dataset.test), f"test {what}")
-        lines.append(f"Accuracy after the last epoch: {record.final_accuracy:.2f}% of {tested}")
-    else:
-        lines.append(f"Accuracy: the dataset has no test {what}s to measure it on")
-    lines.append(f"Noise: {_noise(record.noise_rate, clean=examples.clean is not None)}")
-    if "clean_fitted" in record.curve:
-        right = f"{100 * record.curve['clean_fitted'][-1]:.1f}% of the right labels are fitted"
-        wrong = (
-            f", {100 * record.curve['wrong_fitted'][-1]:.1f}% of the wrong ones; for "
-            f"{100 * record.curve['wrong_corrected'][-1]:.1f}% of those the true class is predicted"
-        )
-        lines.append(f"Memorised: {right}{wrong if record.noise_rate else ''}")
-    lines.append(f"Run: {folder}")
-    new = "NEW.csv" if examples.dataset.tabular else "NEW-IMAGES"
-    verb, of = ("evaluate", []) if "test_accuracy" in record.curve else ("predict", [new])
-    lines.append(f"Next: {shlex.join(['labelproof', verb, str(folder), *of])}")
-    return "\n".join(lines)
-
-
-def already_finished(folder: Path, record: RunRecord) -> str:
-    """That there is nothing to do, and what came out when it was done."""
-    accuracy = record.curve.get("test_accuracy")
-    came = f" with an accuracy of {accuracy[-1]:.2f}%" if accuracy else ""
-    return f"{folder} holds this run, finished{came}; --fresh trains it again"
-
-
-def stopped(folder: Path, stood: tuple[int, int] | None, *, epochs: int, fresh: bool) -> str:
-    """Where a run stands that was stopped, and how to go on."""
-    if stood is None:
-        return "Stopped before the first step; nothing is lost"
-    command = "the same command without --fresh" if fresh else "the same command"
-    return (
-        f"Stopped after epoch {stood[0]} of {epochs}, step {stood[1]}; saved in {folder}; "
-        f"{command} resumes from there"
-    )
-
-
-def _noise(rate: float, *, clean: bool) -> str:
-    if clean:
-        return f"{100 * rate:.1f}% of the training labels are wrong"
-    return f"{100 * rate:.1f}% of the training labels were changed; how many were wrong is unknown"
-
-
-def _standing(configuration: Configuration, folder: Path) -> str:
-    if RunFolder(folder).record(configuration) is not None:
-        return "finished"
-    checkpoint = load_checkpoint(folder / "checkpoint", on_problem=lambda _: None)
-    if checkpoint is None:
-        return "new"
-    return f"resumes after epoch {checkpoint.values['epoch']}, step {checkpoint.values['step']}"
 
 
 def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) -> str:
@@ -339,12 +245,8 @@ def format_settings(configuration: Configuration) -> str:
     >>> print(format_settings(Configuration("digits")).splitlines()[0])
     data = "digits"
     """
-    values = configuration.as_values().items()
-    return "\n".join(f"{name} = {_toml(value)}" for name, value in values)
-
-
-def _toml(value: str | bool | float) -> str:
-    if isinstance(value, str):
-        # JSON's escapes are TOML's, but for one character that JSON leaves as it is.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+    # JSON's values are TOML's, but for one character that JSON leaves as it is.
+    return "\n".join(
+        f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007F")
+        for name, value in configuration.as_values().items()
+    )

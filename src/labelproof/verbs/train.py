@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy as np
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
+from labelproof.data.notices import count
 from labelproof.data.published import DATASETS, plain_name
 from labelproof.data.table import table_stem
 from labelproof.experiments.presets import paper_configuration, paper_noise
@@ -20,10 +22,11 @@ from labelproof.fitting.attempts import Attempts
 from labelproof.fitting.recipe import LARGE, look_at, network_for, small_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose
+from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import taking_part
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import StopRequest
+from labelproof.training.execution import StopRequest, resolve_precision
 from labelproof.training.provenance import mark_data, note_places, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
@@ -31,7 +34,7 @@ from labelproof.training.runner import Event, Job, train_runs
 from labelproof.verbs.inputs import LabelledData, Request, choose_folder, take_over
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, load_run
-from labelproof.verbs.summaries import already_finished, format_settings, preview, stopped, summary
+from labelproof.verbs.summaries import format_settings, what
 
 
 class StoppedError(KeyboardInterrupt):
@@ -66,9 +69,13 @@ def follow(
         return last.value
     if last is not None and last.kind == "failed":
         raise last.value
-    stood = last.value if last is not None and last.kind == "stopped" else None
+    if last is None or last.kind != "stopped":
+        raise StoppedError("Stopped before the first step; nothing is lost", stop.exit_code)
+    (epoch, step), command = last.value, "the same command" + " without --fresh" * fresh
     raise StoppedError(
-        stopped(job.folder, stood, epochs=job.configuration.epochs, fresh=fresh), stop.exit_code
+        f"Stopped after epoch {epoch} of {job.configuration.epochs}, step {step}; saved in "
+        f"{job.folder}; {command} resumes from there",
+        stop.exit_code,
     )
 
 
@@ -116,16 +123,44 @@ class TrainPlan:
 
     def preview(self) -> None:
         """Tell all settings as a file for --config; a run of other settings or data is refused."""
-        configuration, _ = self.configuration, self.finished
-        examples, execution = self.examples, self.request.execution
-        said = preview(configuration, examples, execution, self.folder, fresh=self.fresh)
+        configuration, finished, execution = (
+            self.configuration,
+            self.finished,
+            self.request.execution,
+        )
+        dataset, used = self.examples.dataset, len(self.examples.used)
+        precision = resolve_precision(configuration.precision, execution.device)
+        compiled = "compiled" if execution.compile else "not compiled"
+        tested = count(len(dataset.test), what(dataset)) if "test" in dataset.splits else "nothing"
+        size = "x".join(str(side) for side in dataset.input_shape)
+        full, rest = divmod(used, configuration.batch_size)
+        steps = full + (rest > 1)  # a batch of a single example is left out
+        lines = [
+            f"device: {execution.device}, {precision}, {compiled}",
+            f"examples: {used:,} to learn from, tested on {tested}, "
+            f"{count(dataset.num_classes, 'class', 'classes')}, {size}",
+            f"noise: {_noise(self.examples.noise_rate, clean=dataset.clean)}",
+            f"steps: {steps:,} in each of {count(configuration.epochs, 'epoch')}, "
+            f"{steps * configuration.epochs:,} in all",
+            f"output: {self.folder} ({'finished' if finished else self._standing()})",
+        ]
+        said = "\n".join(f"# {line}" for line in lines)
         self.request.reporter.say(f"{format_settings(configuration)}\n\n{said}")
+
+    def _standing(self) -> str:
+        path = self.folder / "checkpoint"
+        kept = None if self.fresh else load_checkpoint(path, on_problem=lambda _: None)
+        if kept is None:
+            return "new"
+        return f"resumes after epoch {kept.values['epoch']}, step {kept.values['step']}"
 
     def run(self) -> None:
         """Train, or resume, unless the folder holds the finished run."""
         record, configuration, reporter = self.finished, self.configuration, self.request.reporter
         if record is not None:
-            reporter.say(already_finished(self.folder, record))
+            accuracy = record.curve.get("test_accuracy")
+            came = f" with an accuracy of {accuracy[-1]:.2f}%" if accuracy else ""
+            reporter.say(f"{self.folder} holds this run, finished{came}; --fresh trains it again")
             return
         examples, reading = self.examples, self.request.reading  # in this order: it finds columns
         notes = Attempts(
@@ -146,7 +181,7 @@ class TrainPlan:
             if taken.rank == 0:
                 events = _noting(events, self.folder, notes)
             record = follow(events, job, reporter=reporter, stop=stop, fresh=self.fresh)
-            reporter.say(summary(record, examples, self.folder))
+            reporter.say(_summary(record, examples, self.folder))
 
 
 def _noting(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[Event]:
@@ -156,6 +191,36 @@ def _noting(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[
         if event.kind == "started" and noted:
             notes.write(folder)
         yield event
+
+
+def _summary(record: RunRecord, examples: Examples, folder: Path) -> str:
+    """What a run came to, in a few lines."""
+    lines = []
+    kind = what(examples.dataset)
+    if "test_accuracy" in record.curve:
+        tested = count(len(examples.dataset.test), f"test {kind}")
+        lines.append(f"Accuracy after the last epoch: {record.final_accuracy:.2f}% of {tested}")
+    else:
+        lines.append(f"Accuracy: the dataset has no test {kind}s to measure it on")
+    lines.append(f"Noise: {_noise(record.noise_rate, clean=examples.clean is not None)}")
+    if "clean_fitted" in record.curve:
+        right = f"{100 * record.curve['clean_fitted'][-1]:.1f}% of the right labels are fitted"
+        wrong = (
+            f", {100 * record.curve['wrong_fitted'][-1]:.1f}% of the wrong ones; for "
+            f"{100 * record.curve['wrong_corrected'][-1]:.1f}% of those the true class is predicted"
+        )
+        lines.append(f"Memorised: {right}{wrong if record.noise_rate else ''}")
+    lines.append(f"Run: {folder}")
+    new = "NEW.csv" if examples.dataset.tabular else "NEW-IMAGES"
+    verb, of = ("evaluate", []) if "test_accuracy" in record.curve else ("predict", [new])
+    lines.append(f"Next: {shlex.join(['labelproof', verb, str(folder), *of])}")
+    return "\n".join(lines)
+
+
+def _noise(rate: float, *, clean: bool) -> str:
+    if clean:
+        return f"{100 * rate:.1f}% of the training labels are wrong"
+    return f"{100 * rate:.1f}% of the training labels were changed; how many were wrong is unknown"
 
 
 def default_folder(
@@ -228,22 +293,15 @@ def train(
         >>> labelproof.train(tiny, device="cpu").epochs
         1
     """
-    columns = {"label": label, "labels": labels, "drop": drop, "group": group}
-    columns |= {"decimal": decimal, "thousands": thousands, "data_root": data_root}
-    request = Request(
-        configuration.data if data is None else data,
-        device=device,
-        compile=compile,
-        workers=workers,
-        human_labels=human_labels,
-        on_error=on_error,
-        progress=progress,
-        **columns,
-    )
+    given: dict[str, Any] = dict(locals())
+    for name in ("configuration", "output", "checkpoint_seconds", "fresh"):
+        del given[name]
+    given["data"] = configuration.data if data is None else data
+    request = Request(**given)
     folder, keeper = choose_folder(output, configuration.name)
     TrainPlan(configuration, request, folder, fresh, checkpoint_seconds).run()
-    given = None if request.named else request.data
-    return load_run(folder, device, network=configuration.network, given=given, keeper=keeper)
+    kept = None if request.named else request.data
+    return load_run(folder, device, network=configuration.network, given=kept, keeper=keeper)
 
 
 def choose_configuration(

@@ -16,7 +16,7 @@ from labelproof.fitting.recipe import choose_recipe
 from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import StopRequest
-from labelproof.training.runner import DeviceMemoryError, Event
+from labelproof.training.runner import Event
 from labelproof.tuning.search import Search
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial, remove_journal
@@ -100,15 +100,16 @@ def tune(
         >>> sorted(found.trials["loss"]), found.best.network
         (['ce', 'gce(q=0.7)'], 'mlp(hidden=8)')
     """
-    settings |= {"noise": noise, "network": network, "epochs": epochs, "seed": seed}
-    columns = {"label": label, "labels": labels, "drop": drop, "group": group}
-    columns |= {"decimal": decimal, "thousands": thousands, "data_root": data_root}
-    request = Request(data, device=device, on_error=on_error, progress=progress, **columns)
-    reporter = request.reporter
+    given = dict(locals())
+    of_search = ("trials", "losses", "folds", "seconds", "prune", "at_once", "output", "fresh")
+    for name in ("settings", *of_search):
+        del given[name]
+    request = Request(**given, **settings)
+    reporter, settings = request.reporter, request.settings
     recipe = choose_recipe(
         request.dataset, data=request.called, fast=not request.slow, validation=0.0, **settings
     )
-    dataset = request.decode(recipe, aside=True)
+    dataset = request.decode(recipe)
     file = None if output is None else Path(output)
     if fresh and file is not None:
         remove_journal(file)
@@ -148,17 +149,14 @@ def search(
     runs = trials * count_folds(folds, len(dataset.train))
     epochs = runs * configuration.epochs
     with reporter.display(runs=max(runs, 2), epochs=epochs, aside=True) as display:
-        try:
-            found = run_trials(
-                dataset,
-                configuration,
-                trials=trials,
-                folds=folds,
-                on_event=lambda event: _show(display, event),
-                **options,
-            )
-        except DeviceMemoryError as error:
-            raise DeviceMemoryError(f"{error} (--at-once)") from None
+        found = run_trials(
+            dataset,
+            configuration,
+            trials=trials,
+            folds=folds,
+            on_event=lambda event: _show(display, event),
+            **options,
+        )
     reporter.say(describe(found, num_classes=dataset.num_classes))
     return found
 
