@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import Self, TypeIs, Unpack
+from typing_extensions import Self, Unpack
 
 from labelproof.losses.batch import (
     Admitted,
@@ -286,25 +285,15 @@ class FormulaLoss(Loss):
 class PointwiseLoss(FormulaLoss):
     """A loss that sees only the probability of the label: L(u, y) = l(log u_y)."""
 
-    def __init_subclass__(cls, **options: Any):
-        super().__init_subclass__(**options)
-        for rule in ("value_and_slope", "quick_mean"):
-            # A rule inherited from beyond another `pointwise` belongs to that other one.
-            first = next(each for each in cls.__mro__ if {"pointwise", rule} & vars(each).keys())
-            if rule not in vars(first):
-                setattr(cls, rule, getattr(PointwiseLoss, rule))
-
     @property
     def label_alone(self) -> bool:
-        """Whether `pointwise` is the whole loss.
-
-        A class that overrides how values come about may say so for those instances where it is.
-        """
+        """Whether `pointwise` is the whole loss, of an instance of this package."""
         return True
 
     def label_form(self) -> LabelForm | None:
-        """The loss itself, unless a subclass computes its values in another way."""
-        return LabelForm(self) if sees_label_alone(self) else None
+        """The loss itself; one from elsewhere may override anything, so torch traces it."""
+        ours = type(self).__module__.startswith("labelproof.losses.")
+        return LabelForm(self) if ours and self.label_alone else None
 
     @abstractmethod
     def pointwise(self, log_probability: Tensor) -> Tensor:
@@ -338,26 +327,6 @@ class PointwiseLoss(FormulaLoss):
     def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
         """`pointwise` of the log-probabilities."""
         return self.each_pointwise(own(outputs.log_probabilities, labels))
-
-
-def sees_label_alone(loss: object) -> TypeIs[PointwiseLoss]:
-    """Whether a loss is `pointwise` of its label's log-probability, and nothing else.
-
-    A class that overrides how the value of a batch comes about is computed by its own methods.
-
-    >>> from labelproof import CrossEntropy, NegativeLearning
-    >>> sees_label_alone(CrossEntropy()), sees_label_alone(NegativeLearning())
-    (True, False)
-    """
-    return isinstance(loss, PointwiseLoss) and _inherits(type(loss)) and loss.label_alone
-
-
-@functools.cache
-def _inherits(kind: type[PointwiseLoss]) -> bool:
-    """Whether a class computes its values as the class that defines `label_alone` does."""
-    home = next(each for each in kind.__mro__ if "label_alone" in vars(each))
-    rules = ("forward", "reduce_batch", "values", "index_values", "formula")
-    return all(getattr(kind, rule) is getattr(home, rule) for rule in rules)
 
 
 def _parts(module: nn.Module) -> Iterator[Loss]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from typing_extensions import Never, Self
 
 from labelproof.losses.algebra import foreign_settings
-from labelproof.losses.base import Loss, LossSettings, follow, sees_label_alone
+from labelproof.losses.base import Loss, LossSettings, PointwiseLoss, follow
 from labelproof.losses.batch import Outputs, admit_logits, is_probabilities, replace_ignored
 from labelproof.losses.gradient import LabelForm, Sharpening
 from labelproof.losses.numerics import check_clamp
@@ -177,12 +177,12 @@ class SparseRegularized(Loss):
 
     def label_form(self) -> LabelForm | None:
         """The base and how its output is sharpened, where the base sees its label alone."""
-        plain = type(self) is SparseRegularized and self._one_hot
-        if not (plain and sees_label_alone(self.base)):
+        form = self.base.label_form() if isinstance(self.base, PointwiseLoss) else None
+        if form is None or type(self) is not SparseRegularized or not self._one_hot:
             return None
         weight, temperature = self._numbers
         how = Sharpening(temperature, self.p, self.normalize, self.clamp, weight)
-        return LabelForm(self.base, how)
+        return LabelForm(form.base, how)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the labels given, the base's by its own rule."""
