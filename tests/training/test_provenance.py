@@ -14,7 +14,7 @@ from small_runs import StopAfter, kinds, small, small_digits, train
 
 from labelproof.data import Dataset, Split, load_dataset, load_digits
 from labelproof.data import images as decoding
-from labelproof.data.images import ImageFiles, StoredImage
+from labelproof.data.images import ImageFiles
 from labelproof.training import Configuration, Examples, Job, choose_examples
 from labelproof.training.provenance import (
     OtherDataError,
@@ -29,8 +29,8 @@ from labelproof.training.provenance import (
 NAMES = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)]
 
 
-def of_files(*names: str | StoredImage) -> str:
-    files = ImageFiles(list(names))  # pyright: ignore[reportArgumentType]
+def of_files(*names: str) -> str:
+    files = ImageFiles(list(names))
     split = Split(files, np.arange(len(names)) % 2)
     return fingerprint(Dataset("photos", {"train": split}, ("cat", "dog"), (0.5,), (0.5,)))
 

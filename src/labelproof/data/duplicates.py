@@ -58,11 +58,10 @@ def report_duplicates(
     place: str, splits: Mapping[str, LabelledFiles]
 ) -> dict[str, NDArray[np.int64]]:
     """Warn of files that occur twice; numbers each sample as `find_duplicate_rows` does."""
-    files = [
-        (file, split, index, label)
+    files: list[Any] = [
+        (content.files[index], split, index, label)
         for split, content in splits.items()
         for index, label in enumerate(content.labels)
-        if isinstance(file := content.files[index], str)
     ]
     found = find_duplicates([file[0] for file in files])
     numbers = [number for number, group in enumerate(found) for _ in group]

@@ -438,15 +438,14 @@ def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
     name_of = str
     if isinstance(images, ImageFiles):
         place = Path(data).expanduser()
-        files, base = images.files, os.path.abspath(place if place.is_dir() else place.parent)
+        files: Any = images.files
+        base = os.path.abspath(place if place.is_dir() else place.parent)
         # Some sources know an image's name without reading it.
         name_of = getattr(files, "name_of", lambda index: _file_name(files[index], base))
     return [name_of(index) for index in range(len(split))]
 
 
-def _file_name(file: str | StoredImage, base: str) -> str:
-    if isinstance(file, StoredImage):
-        return file.name
+def _file_name(file: str, base: str) -> str:
     path = os.path.abspath(file)
     inside = path.startswith(base + os.sep)
     return Path(os.path.relpath(path, base) if inside else path).as_posix()

@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false, reportIndexIssue=false
-r"""Sparse regularization on CUDA in two kernels, for any loss that sees one label's probability.
+r"""Sparse regularization on CUDA in two kernels, for losses that see one label's probability.
 
 Such a loss needs two numbers of each example: $\log u_y$ and $\|u\|_p^p$. One kernel reads the
 logits and gives both; one reads them again and writes their gradient. Torch's own operations would

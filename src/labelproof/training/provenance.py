@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import ImageFiles, StoredImage
+from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known
 from labelproof.noise import parse_noise
@@ -153,16 +153,12 @@ def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
     if name_of is not None:  # the name is known without reading the image
         yield from ((name_of(index), 0) for index in range(len(images)))
         return
-    files = [images.files[index] for index in range(len(images))]
+    files: list[Any] = [images.files[index] for index in range(len(images))]
     # By letters, since absolute and relative paths may be mixed; then up to the last whole folder.
-    shared = os.path.commonprefix([file for file in files if isinstance(file, str)])  # noqa: RUF071
-    outside = shared.rfind(os.sep) + 1
+    outside = os.path.commonprefix(files).rfind(os.sep) + 1  # noqa: RUF071
     for file in files:
-        if isinstance(file, StoredImage):
-            yield file.name, 0
-        else:
-            size = os.path.getsize(file) if os.path.exists(file) else 0
-            yield file[outside:].replace(os.sep, "/"), size
+        size = os.path.getsize(file) if os.path.exists(file) else 0
+        yield file[outside:].replace(os.sep, "/"), size
 
 
 class OtherDataError(ValueError):
