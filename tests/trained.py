@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,17 +46,20 @@ def refusal(*arguments: str | Path) -> str:
     return str(result.exception)
 
 
-def write_things(
-    path: Path, rows: int = 60, *, kinds: int = 3, label: str = "label", seed: int = 0
-) -> Path:
-    """Write a table of things whose kind their width and height tell."""
+def things(rows: int = 60, *, kinds: int = 3, label: str = "label", seed: int = 0) -> pd.DataFrame:
+    """A table of things whose kind their width and height tell."""
     kind = np.arange(rows) % kinds
     sizes = np.random.default_rng(seed).normal(np.stack([3 * kind, -2 * kind], axis=1), 0.3)
     table = pd.DataFrame(sizes.round(4), columns=["width", "height"])
     table["colour"] = np.array(["red", "blue"])[kind % 2]
     table[label] = [f"kind {each}" for each in kind]
+    return table
+
+
+def write_things(path: Path, rows: int = 60, **more: Any) -> Path:
+    """Write a table of things."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    table.to_csv(path, index=False)
+    things(rows, **more).to_csv(path, index=False)
     return path
 
 

@@ -121,18 +121,6 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
             assert f"pid {os.getpid()}" in refusal(*command, "--output", tmp_path / "audit")
 
 
-def test_labels_and_probabilities_from_files_need_no_data(tmp_path: Path) -> None:
-    succeed(*given_command(tmp_path), "--output", tmp_path / "audit")
-    assert names_in(tmp_path / "audit") == FILES
-    audit = Audit.read(tmp_path / "audit")
-    assert np.array_equal(np.sort(audit.findings.suspects), np.arange(0, 200, 10))
-    assert (audit.kind, audit.class_names) == ("unknown", ("0", "1", "2", "3"))
-    assert audit.findings.noise_rate.low < 0.1 < audit.findings.noise_rate.high
-    # Made anew each time: it takes no time, and nothing is lost by it.
-    succeed(*given_command(tmp_path, 100), "--output", tmp_path / "audit")
-    assert len(Audit.read(tmp_path / "audit").findings) == 100
-
-
 def test_an_audit_that_was_trained_and_one_that_was_not_do_not_replace_each_other(
     digits: tuple[Path, Result], tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from made_records import fill_table, write_tiny_mnist
-from trained import labelproof
+from trained import labelproof, refusal, succeed
 from typer.testing import Result
 
 from labelproof.cli.bench import TimeLimit
@@ -36,8 +36,10 @@ def arguments(data: Path, folder: Path, *extra: str, epochs: int | None = 1) -> 
     ]
 
 
-def bench(data: Path, folder: Path, *extra: str, epochs: int | None = 1) -> Result:
-    return labelproof(*arguments(data, folder, *extra, epochs=epochs))
+def bench(data: Path, folder: Path, *extra: str, epochs: int | None = 1, code: int = 0) -> Result:
+    result = labelproof(*arguments(data, folder, *extra, epochs=epochs))
+    assert result.exit_code == code, result.output
+    return result
 
 
 def records(folder: Path) -> dict[str, dict[str, Any]]:
@@ -47,7 +49,6 @@ def records(folder: Path) -> dict[str, dict[str, Any]]:
 
 def test_what_has_no_record_is_trained_and_the_rest_is_not(data: Path, tmp_path: Path) -> None:
     first = bench(data, tmp_path, "--methods", "CE")
-    assert first.exit_code == 0, first.output
     assert "1 run, 0 with a record" in first.output
     (kept,) = records(tmp_path).values()
     assert kept["configuration"]["epochs"] == 1
@@ -55,7 +56,6 @@ def test_what_has_no_record_is_trained_and_the_rest_is_not(data: Path, tmp_path:
     assert list((tmp_path / "runs").iterdir()) == []
     # A loss that is written in two ways, or named twice, is one run.
     second = bench(data, tmp_path, "--methods", "ce CE 1*ce mae MAE")
-    assert second.exit_code == 0, second.output
     assert "2 runs, 1 with a record" in second.output
     assert len(records(tmp_path)) == 2
     third = bench(data, tmp_path, "--methods", "CE mae")
@@ -65,7 +65,6 @@ def test_what_has_no_record_is_trained_and_the_rest_is_not(data: Path, tmp_path:
 def test_a_dry_run_lists_and_writes_nothing(data: Path, tmp_path: Path) -> None:
     fill_table(RecordStore(tmp_path / "records"), "symmetric", "mnist", {("CE", "0.4"): [74.0]})
     result = bench(data, tmp_path, "--seeds", "1,2", "--dry-run", epochs=None)
-    assert result.exit_code == 0, result.output
     assert "18 runs, 1 with a record" in result.output
     lines = result.output.splitlines()[1:]
     assert len(lines) == 17
@@ -75,20 +74,16 @@ def test_a_dry_run_lists_and_writes_nothing(data: Path, tmp_path: Path) -> None:
 
 def test_several_tables_are_one_bench_and_what_they_share_is_trained_once(tmp_path: Path) -> None:
     several = ["bench", "symmetric", "comparison", "sweep-tau", "--dataset", "cifar10", "--dry-run"]
-    done = labelproof(*several, "--records", tmp_path)
-    assert done.exit_code == 0, done.output
+    done = succeed(*several, "--records", tmp_path)
     # Of the comparison's 16 cells those of CE and CE+SR at symmetric noise are of the first table.
     assert f"{45 + 16 - 4 + 6} runs" in done.output
     assert done.output.index("PHuber-CE") < done.output.rindex("CE+SR        1 ")
-    wrong = labelproof(*several, "webvision", "--records", tmp_path)
-    assert isinstance(wrong.exception, ValueError)
-    assert "webvision" in str(wrong.exception)
+    assert "webvision" in refusal(*several, "webvision", "--records", tmp_path)
 
 
 def test_when_time_is_up_it_saves_and_the_same_command_goes_on(data: Path, tmp_path: Path) -> None:
     minutes = ["--methods", "CE", "--minutes", "0.03"]
-    done = bench(data, tmp_path, *minutes, epochs=100_000)
-    assert done.exit_code == TIME_IS_UP, done.output
+    done = bench(data, tmp_path, *minutes, epochs=100_000, code=TIME_IS_UP)
     assert "Time is up: 1 run of 1 left" in done.output
     (folder,) = (tmp_path / "runs").iterdir()
     epochs = len((folder / "metrics.jsonl").read_text().splitlines())
@@ -99,15 +94,14 @@ def test_when_time_is_up_it_saves_and_the_same_command_goes_on(data: Path, tmp_p
     first, second = listed.output.splitlines()[1:]
     assert first.endswith(f"  begun in {folder}")
     assert "begun" not in second
-    again = bench(data, tmp_path, *minutes, epochs=100_000)
-    assert again.exit_code == TIME_IS_UP, again.output
+    bench(data, tmp_path, *minutes, epochs=100_000, code=TIME_IS_UP)
     assert len((folder / "metrics.jsonl").read_text().splitlines()) > epochs
 
 
 def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Path) -> None:
     chosen = ("--methods", "CE CE+SR GCE+SR")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert bench(data, whole, *chosen, epochs=3).exit_code == 0
+    bench(data, whole, *chosen, epochs=3)
     command = [sys.executable, "-m", "labelproof"]
     command += [str(argument) for argument in arguments(data, killed, *chosen, epochs=3)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
@@ -119,7 +113,6 @@ def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Pat
     done = {path: path.stat().st_mtime_ns for path in (killed / "records").glob("*/*.json")}
     assert 1 <= len(done) < 3
     again = bench(data, killed, *chosen, epochs=3)
-    assert again.exit_code == 0, again.output
     assert f"3 runs, {len(done)} with a record" in again.output
     for path, when in done.items():
         assert path.stat().st_mtime_ns == when
@@ -139,21 +132,18 @@ def wait_for(process: subprocess.Popen[Any], condition: Any) -> None:
 def test_a_record_that_was_lost_is_taken_from_the_kept_run(data: Path, tmp_path: Path) -> None:
     chosen = ("--methods", "CE", "--keep-runs")
     first = bench(data, tmp_path, *chosen, epochs=2)
-    assert first.exit_code == 0, first.output
     (folder,) = (tmp_path / "runs").iterdir()
     assert f" is kept in {folder}\n" in first.output
     (path,) = (tmp_path / "records").glob("*/*.json")
     before = json.loads(path.read_text())
     path.unlink()
     again = bench(data, tmp_path, *chosen, epochs=2)
-    assert again.exit_code == 0, again.output
     assert "epoch 1 of 2" not in again.output
     assert json.loads(path.read_text())["curve"] == before["curve"]
 
 
 def test_a_loss_that_breaks_stops_no_other_and_is_told(data: Path, tmp_path: Path) -> None:
-    result = bench(data, tmp_path, "--methods", "1e38*ce CE")
-    assert result.exit_code == 3
+    result = bench(data, tmp_path, "--methods", "1e38*ce CE", code=3)
     assert "training diverged" in result.output
     assert [record["configuration"]["loss"] for record in records(tmp_path).values()] == ["ce"]
 
@@ -172,7 +162,6 @@ def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
         ("symmetric", "mnist", (), "labelproof data download mnist"),
     ):
         result = labelproof("bench", table, "--dataset", dataset, *more, *folders)
-        assert isinstance(result.exception, (ValueError, OSError))
         assert said in str(result.exception)
     assert not (tmp_path / "records").exists()
 
@@ -183,12 +172,12 @@ def more_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_never_goes_on_with_other_data(data: Path, more_data: Path, tmp_path: Path) -> None:
-    begun = bench(data, tmp_path, "--methods", "mae", "--minutes", "0.005", epochs=100_000)
-    assert begun.exit_code == TIME_IS_UP, begun.output
+    shortly = ("--methods", "mae", "--minutes", "0.005")
+    bench(data, tmp_path, *shortly, epochs=100_000, code=TIME_IS_UP)
     (folder,) = (tmp_path / "runs").iterdir()
     for engine in ("local", "ray"):
         command = ("--methods", "mae", "--engine", engine)
-        refused = bench(more_data, tmp_path, *command, epochs=100_000)
+        refused = bench(more_data, tmp_path, *command, epochs=100_000, code=1)
         assert isinstance(refused.exception, OtherDataError)
         assert f"{folder} holds a run of other data" in str(refused.exception)
         assert "--runs" in str(refused.exception)
@@ -207,8 +196,8 @@ def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(
     assert bench(data, tmp_path, *mae).output == "1 run, 1 with a record\n"
     listed = bench(more_data, tmp_path, *mae, "--dry-run").output
     assert "1 run, 0 with a record\n1 record of other data than these will be replaced\n" in listed
-    assert bench(tmp_path / "nowhere", tmp_path, *mae, "--dry-run").exit_code == 0
-    assert bench(more_data, tmp_path, *mae).exit_code == 0
+    bench(tmp_path / "nowhere", tmp_path, *mae, "--dry-run")
+    bench(more_data, tmp_path, *mae)
     (record,) = records(tmp_path).values()
     assert record["data"]["train"] == 400
 

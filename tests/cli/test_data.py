@@ -26,9 +26,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
         yield running
 
 
-def invoke(*arguments: str | Path, **environment: str) -> Result:
+def invoke(*arguments: str | Path, code: int = 0, **environment: str) -> Result:
     texts = [str(argument) for argument in arguments]
-    return CliRunner().invoke(app, texts, env={**WIDE, **environment})
+    result = CliRunner().invoke(app, texts, env={**WIDE, **environment})
+    assert result.exit_code == code, result.output
+    return result
 
 
 @pytest.mark.usefixtures("server")
@@ -58,7 +60,6 @@ def test_download_prints_a_line_for_each_file_and_does_nothing_twice(
     server: FileServer, tmp_path: Path
 ) -> None:
     result = invoke("download", "tiny", "--data-root", tmp_path)
-    assert result.exit_code == 0, result.output
     assert result.output.count("tiny: t") == 4
     assert "tiny: train-images-idx3-ubyte.gz, 0.0 MB" in result.output
     assert f"tiny: as published, in {tmp_path / 'tiny'} (IDX files)" in result.output
@@ -73,21 +74,19 @@ def test_download_prints_a_line_for_each_file_and_does_nothing_twice(
 def test_download_takes_a_mirror_and_refuses_an_unknown_name_before_it_starts(
     server: FileServer, tmp_path: Path
 ) -> None:
-    result = invoke("download", "tiny", "tinny", "--data-root", tmp_path)
+    result = invoke("download", "tiny", "tinny", "--data-root", tmp_path, code=1)
     assert isinstance(result.exception, ValueError)
     assert "unknown dataset 'tinny': expected one of" in str(result.exception)
     assert server.paths == []
     server.files = {path.replace("/pub/", "/copy/tiny/"): d for path, d in server.files.items()}
-    failed = invoke("download", "tiny", "--data-root", tmp_path)
+    failed = invoke("download", "tiny", "--data-root", tmp_path, code=1)
     assert isinstance(failed.exception, DownloadError)
     mirror = f"{server.address}/copy"
     for place, options, environment in (
         ("a", ["--mirror", mirror], {}),
         ("b", [], {"LABELPROOF_MIRROR": mirror}),
     ):
-        command = ["download", "tiny", "--data-root", tmp_path / place, *options]
-        result = invoke(*command, **environment)
-        assert result.exit_code == 0, result.output
+        invoke("download", "tiny", "--data-root", tmp_path / place, *options, **environment)
 
 
 def test_ctrl_c_says_how_to_continue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -95,8 +94,7 @@ def test_ctrl_c_says_how_to_continue(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("labelproof.cli.data.download_dataset", stop)
-    result = invoke("download", "mnist", "--data-root", tmp_path)
-    assert result.exit_code == 130
+    result = invoke("download", "mnist", "--data-root", tmp_path, code=130)
     assert "run the same command" in result.output
 
 
@@ -105,29 +103,25 @@ def test_verify_passes_what_is_right_and_names_what_is_not(tmp_path: Path) -> No
     assert invoke("verify", "--data-root", tmp_path).output == "digits: as published, embedded\n"
     invoke("download", "tiny", "--data-root", tmp_path)
     right = invoke("verify", "--data-root", tmp_path)
-    assert right.exit_code == 0
     assert right.output.count("as published") == 2
     path = tmp_path / "tiny" / "train-labels-idx1-ubyte.gz"
     content = bytearray(gzip.decompress(path.read_bytes()))
     content[-1] = 0
     path.write_bytes(gzip.compress(content))
-    wrong = invoke("verify", "tiny", "--data-root", tmp_path)
-    assert wrong.exit_code == 1
+    wrong = invoke("verify", "tiny", "--data-root", tmp_path, code=1)
     assert "tiny: what was read is not the publisher's train-labels-idx1-ubyte" in wrong.output
     path.unlink()
-    incomplete = invoke("verify", "--data-root", tmp_path)
-    assert incomplete.exit_code == 1
+    incomplete = invoke("verify", "--data-root", tmp_path, code=1)
     assert "lacks train-labels-idx1-ubyte" in incomplete.output
 
 
-def show(*arguments: str | Path) -> Result:
-    return invoke("show", *arguments, "--no-open")
+def show(*arguments: str | Path, code: int = 0) -> Result:
+    return invoke("show", *arguments, "--no-open", code=code)
 
 
 def test_noise_is_said_in_words_and_drawn(tmp_path: Path) -> None:
     page = tmp_path / "deep" / "page.html"
     result = show("digits", "--noise", "symmetric:0.6", "--seed", "1", "--output", str(page))
-    assert result.exit_code == 0, result.output
     assert "of the training labels are wrong" in result.output
     assert "Page: " in result.output
     text = page.read_text(encoding="utf-8")
@@ -137,7 +131,6 @@ def test_noise_is_said_in_words_and_drawn(tmp_path: Path) -> None:
 
 def test_without_noise_the_data_are_shown(tmp_path: Path) -> None:
     result = show("digits", "--output", str(tmp_path / "page.html"), "--samples", "10")
-    assert result.exit_code == 0, result.output
     assert "1,347 training images with the labels they came with" in result.output
 
 
@@ -146,7 +139,6 @@ def test_a_folder_of_ones_own_is_shown_with_its_warnings(tmp_path: Path) -> None
     (tmp_path / "pets" / "notes.txt").touch()
     page = tmp_path / "page.html"
     result = show(str(tmp_path / "pets"), "--noise", "pair:0.25:exact", "--output", str(page))
-    assert result.exit_code == 0, result.output
     assert "warning: " in result.output
     assert "1 file left out" in result.output
     assert "25.0% of the training labels were changed: 2 of 8" in result.output
@@ -162,7 +154,6 @@ def test_a_table_is_listed(tmp_path: Path) -> None:
     )
     page = tmp_path / "page.html"
     result = show(str(table), "--label", "kind", "--noise", "symmetric:0.5", "--output", str(page))
-    assert result.exit_code == 0, result.output
     lines = [" ".join(line.split()) for line in result.output.splitlines()]
     assert lines[1:-1] == [
         "fruit: 6 rows to train on, 1 to test, 2 columns, 4 features, 3 classes",
@@ -188,7 +179,7 @@ def test_mistakes_are_explained_and_nothing_is_written(tmp_path: Path) -> None:
         "nothing-of-the-kind": "unknown dataset",
         "./nowhere": "no such file or folder",
     }.items():
-        result = show(*words.split(), "--output", str(tmp_path / "page.html"))
+        result = show(*words.split(), "--output", str(tmp_path / "page.html"), code=1)
         assert isinstance(result.exception, (ValueError, OSError))
         assert said in str(result.exception)
     assert not list(tmp_path.iterdir())

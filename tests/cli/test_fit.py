@@ -115,18 +115,6 @@ def test_parts_that_are_not_learned_from_are_named(tmp_path: Path) -> None:
     assert plan.startswith("Cross-validation: ")
 
 
-def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path) -> None:
-    for content, said in (
-        ("", "expected"),
-        ("a,label\n1,x\n2,x\n3,x\n", "class"),
-        ("a,b,label\n1,2,x\n3,4,\n5,6,y\n1,1,x\n", "label"),
-    ):
-        (tmp_path / "t.csv").write_text(content)
-        command = ("fit", tmp_path / "t.csv", *SMALL, "--strict", "--output", tmp_path / "run")
-        assert said in refusal(*command)
-        assert not (tmp_path / "run" / "record.json").exists()
-
-
 def test_too_few_rows_leave_no_folder(tmp_path: Path) -> None:
     command = ("fit", write_things(tmp_path / "t.csv", 4), *SMALL, "--output", tmp_path / "run")
     refused = refusal(*command)

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
+from trained import things
 
 import labelproof
 from labelproof.audit.folder import Audit
 from labelproof.data import load_digits
 from labelproof.training import Event
-from labelproof.verbs.train import StoppedError
 
 TINY = {"epochs": 3, "device": "cpu", "network": "mlp(hidden=8,depth=1)"}
 
 
-def fruit(rows: int = 120) -> pd.DataFrame:
-    generator = np.random.default_rng(0)
-    kinds = np.arange(rows) % 2
-    return pd.DataFrame(
-        {
-            "size": generator.normal(size=rows) + 2 * kinds,
-            "colour": generator.choice(["red", "green"], rows),
-            "kind": np.array(["fig", "pear"])[kinds],
-        },
-        index=pd.RangeIndex(100, 100 + rows),
-    )
+def fruit() -> pd.DataFrame:
+    return things(120, kinds=2, label="kind").set_index(pd.RangeIndex(100, 220))
 
 
 def test_a_table_is_the_same_from_memory_and_from_a_file(tmp_path: Path) -> None:
@@ -58,27 +48,6 @@ def test_images_are_learned_from_arrays_and_datasets() -> None:
     assert labelproof.fit(digits, audit=False, **TINY).evaluate().n == 450
     with pytest.raises(ValueError, match="y: "):
         labelproof.fit((images, labels[:9]), **TINY)
-
-
-def test_a_stopped_fit_resumes_to_the_same_result(tmp_path: Path) -> None:
-    table, whole = fruit(), tmp_path / "whole"
-    labelproof.fit(table, "kind", output=whole, **TINY)
-
-    def stop(event: Event | str) -> None:
-        if isinstance(event, Event) and event.kind == "epoch":
-            raise StoppedError("enough")
-
-    with pytest.raises(KeyboardInterrupt):
-        labelproof.fit(table, "kind", output=tmp_path / "run", progress=stop, **TINY)
-    assert not (tmp_path / "run" / "record.json").exists()
-    lines: list[Event | str] = []
-    run = labelproof.fit(table, "kind", output=tmp_path / "run", progress=lines.append, **TINY)
-    assert run.metrics.to_dict() == labelproof.load_run(whole).metrics.to_dict()
-    assert next(event.value for event in lines if isinstance(event, Event)) == 1
-    with pytest.raises(ValueError, match="other data"):
-        labelproof.fit(table.iloc[:60], "kind", output=tmp_path / "run", **TINY)
-    again = labelproof.fit(table, "kind", output=tmp_path / "run", **TINY)
-    assert again.record == run.record
 
 
 def test_a_run_without_a_folder_takes_its_own_along() -> None:

@@ -91,7 +91,10 @@ def test_the_evaluation_is_what_the_command_prints(digits: labelproof.Run, table
 
 
 def test_a_run_audits_the_labels_it_was_trained_on(table: Path) -> None:
-    audit = labelproof.load_run(table.with_name("run")).audit()
+    run = labelproof.load_run(table.with_name("run"))
+    audit = run.audit()
+    for same in (labelproof.audit(run), labelproof.audit(run.folder)):
+        assert same.suspects.equals(audit.suspects)
     assert audit.data == str(table)
     assert len(audit.findings) == 200
     assert audit.findings.agreement.value > 0.7
