@@ -151,9 +151,7 @@ def bench(
             refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
         with opened as found:
             jobs = [Job(_resolved(run, found), _folder(runs, run)) for run in todo]
-            failures, saved = _carry_out(jobs, train, load, store, stop, console, keep_runs)
-    for job in saved:
-        say(console, f"{job.configuration.name} is saved in {job.folder}")
+            failures = _carry_out(jobs, train, load, store, stop, console, keep_runs)
     if stop.signal is not None:
         say(console, "Stopped and saved; the same command resumes from here.")
         raise typer.Exit(stop.exit_code)
@@ -193,9 +191,9 @@ def _carry_out(
     stop: StopRequest,
     console: Console,
     keep_runs: bool,
-) -> tuple[int, list[Job]]:
-    """Train all, keeping a record as soon as a run is done; gives failures, and who is saved."""
-    failures, saved = 0, []
+) -> int:
+    """Train all, keeping a record as soon as a run is done; gives the number of failures."""
+    failures = 0
     limit = TimeLimit(stop)
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
@@ -214,11 +212,11 @@ def _carry_out(
                 elif here is not None:
                     remove_folder(here)
             elif event.kind == "stopped" and here is not None:
-                saved.append(event.job)
+                display.say(f"{name} is saved in {here}")
             elif event.kind == "failed":
                 failures += 1
                 display.say(f"{name}: {event.value}")
-    return failures, saved
+    return failures
 
 
 _MARGIN = 1.1
@@ -242,11 +240,8 @@ class TimeLimit:
     def give(self, jobs: Sequence[Job]) -> Iterator[Job]:
         """Jobs in their order, without those that there is no time for when they are asked for."""
         waiting = list(jobs)
-        while True:
-            # Asked again each time: a later one may be shorter, or of a kind not known yet.
-            chosen = next((job for job in waiting if self._fits(job)), None)
-            if chosen is None:
-                return
+        # Asked again each time: a later one may be shorter, or of a kind not known yet.
+        while chosen := next((job for job in waiting if self._fits(job)), None):
             waiting.remove(chosen)
             yield chosen
 
