@@ -113,13 +113,12 @@ def verify(names: list[str] | None = None, *, data_root: Path | None = None) -> 
     console = Console()
     folder = find_root(data_root)
     chosen = [known_dataset(name).name for name in names or []]
-    good = True
+    wrong = 0
     for name in chosen or [name for name in DATASETS if _whereabouts(DATASETS[name], folder)[0]]:
         found = verify_dataset(name, root=folder)
         say(console, _verdict(found))
-        good = good and found.good
-    if not good:
-        raise typer.Exit(1)
+        wrong += not found.good
+    raise typer.Exit(min(wrong, 1))
 
 
 def _whereabouts(dataset: KnownDataset, root: Path) -> tuple[bool, str]:

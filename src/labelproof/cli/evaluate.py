@@ -18,8 +18,6 @@ from labelproof.ranges import choose
 from labelproof.verbs.evaluation import Evaluation
 from labelproof.verbs.run import load_run
 
-_FORMATS = ("text", "json")
-
 
 @takes("run.evaluate")
 def evaluate(
@@ -50,7 +48,7 @@ def evaluate(
         format: text or json.
         network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
-    choose("format", format, _FORMATS)
+    choose("format", format, ("text", "json"))
     with told():
         found = load_run(run, device, network=network).evaluate(**given)
     if format == "json":

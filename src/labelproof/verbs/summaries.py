@@ -172,13 +172,12 @@ def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) ->
     others = [name for name in dataset.splits if name != "train"]
     if others:
         lines.append(f"Not audited: {of_parts(dataset, others)}")
-    if configuration.network == BLEND:
-        return "\n".join(lines)
-    lines.append(
-        f"Cross-validation: {parts} networks ({configuration.network}), each for "
-        f"{count(configuration.epochs, 'epoch')} on {parts - 1} of {parts} parts, "
-        f"{configuration.loss}"
-    )
+    if configuration.network != BLEND:
+        lines.append(
+            f"Cross-validation: {parts} networks ({configuration.network}), each for "
+            f"{count(configuration.epochs, 'epoch')} on {parts - 1} of {parts} parts, "
+            f"{configuration.loss}"
+        )
     return "\n".join(lines)
 
 
