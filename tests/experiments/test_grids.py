@@ -116,12 +116,10 @@ def test_noise_is_put_on_as_in_the_authors_code() -> None:
     for table, dataset, column, noise in (
         ("symmetric", "mnist", "0.0", "none"),
         ("symmetric", "mnist", "0.8", "symmetric:0.8"),
-        ("symmetric", "cifar10", "0.8", "symmetric:0.8:exact"),
         ("symmetric", "cifar100", "0.2", "symmetric:0.2:exact"),
         ("asymmetric", "mnist", "0.4", "asymmetric:0.4"),
         ("asymmetric", "cifar10", "0.4", "asymmetric-reference:0.4:exact"),
         ("asymmetric", "cifar100", "0.4", "asymmetric-reference:0.4"),
-        ("comparison", "cifar100", "asym-0.3", "asymmetric-reference:0.3"),
         ("comparison", "cifar10", "asym-0.4", "asymmetric-reference:0.4:exact"),
         ("comparison", "cifar10", "sym-0.6", "symmetric:0.6:exact"),
         ("imbalance", "cifar10", "lt-0.1", "none"),
@@ -192,15 +190,9 @@ def test_a_name_in_another_case_is_the_same_row_and_twice_is_once() -> None:
     assert plan("symmetric", "mnist", methods=["nlnl"]) == twice
     rows = choose_rows("symmetric", "mnist", ["phuber-ce", "GCE( q=0.5 )"])
     assert rows == ["PHuber-CE", "GCE( q=0.5 )"]
-
-
-def test_what_there_is_not_is_named() -> None:
-    for table, dataset, message in (
-        ("symetric", "mnist", "table: .* did you mean 'symmetric'"),
-        ("sweep-p", "mnist", "dataset of sweep-p: expected one of cifar10, got 'mnist'"),
-        ("symmetric", "cifar", "did you mean 'cifar10'"),
+    with pytest.raises(ValueError, match=r"table: .* did you mean 'symmetric'"):
+        plan("symetric", "mnist")
+    with pytest.raises(
+        ValueError, match="dataset of sweep-p: expected one of cifar10, got 'mnist'"
     ):
-        with pytest.raises(ValueError, match=message):
-            plan(table, dataset)
-    with pytest.raises(ValueError, match=r"column: expected one of 0\.0, 0\.2"):
-        plan("symmetric", "mnist", columns=["0.5"])
+        plan("sweep-p", "mnist")

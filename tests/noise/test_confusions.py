@@ -43,8 +43,9 @@ def test_bad_arguments_are_named() -> None:
     for rows, named in (
         (np.ones((2, 3)), "square"),
         ([[1.0, 0.0], [0.5, 0.4]], "row 1"),
-        ([[1.5, -0.5], [0.0, 1.0]], "row 0, column 1"),
-        ([[np.nan, 1.0], [0.0, 1.0]], "finite"),
+        ([[1.5, -0.5], [0.0, 1.0]], "-0.5 at least .* row 0"),
+        ([[np.nan, 1.0], [0.0, 1.0]], "nan .* row 0"),
+        ([[np.inf, 0.0], [0.0, 1.0]], "inf .* row 0"),
     ):
         with pytest.raises(ValueError, match=named):
             check_matrix(np.array(rows))

@@ -1,10 +1,11 @@
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from html_page import Page
 from made_images import write_images
 
 from labelproof.data import Dataset, Split, load_digits
@@ -13,22 +14,8 @@ from labelproof.noise import NoisyLabels, corrupt, pair_matrix, symmetric_matrix
 from labelproof.report.dataset import finding, write_dataset_page
 
 
-class Page(HTMLParser):
-    """The tags of a page, where it points, its images and its cells."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.text = path.read_text(encoding="utf-8")
-        self.tags: list[str] = []
-        self.sources: list[str] = []
-        self.alternatives: list[str] = []
-        self.feed(self.text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
-        self.alternatives += [value or "" for name, value in attrs if name == "alt"]
+def written(path: Path, *arguments: Any, **options: Any) -> Page:
+    return Page(write_dataset_page(path / "page.html", *arguments, **options).read_text("utf-8"))
 
 
 def made_dataset(num_classes: int = 4, images: int = 40, *, clean: bool = True) -> Dataset:
@@ -47,7 +34,7 @@ def noise_on(dataset: Dataset, rate: float = 0.4) -> NoisyLabels:
 
 def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None:
     dataset = made_dataset()
-    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noise_on(dataset)))
+    page = written(tmp_path, dataset, noise_on(dataset))
     assert "script" not in page.tags
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page.text
     assert "link" not in page.tags
@@ -73,7 +60,7 @@ def test_the_rate_comes_first_in_words_with_what_was_meant(tmp_path: Path) -> No
 def test_wrong_labels_are_marked_in_words_and_not_by_colour_alone(tmp_path: Path) -> None:
     dataset = made_dataset()
     noisy = noise_on(dataset)
-    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy, samples=400))
+    page = written(tmp_path, dataset, noisy, samples=400)
     wrong = [text for text in page.alternatives if "really" in text]
     assert len(page.alternatives) == len(dataset.train)
     assert len(wrong) == noisy.flipped.sum() == page.text.count("✗ really")
@@ -89,7 +76,7 @@ def test_wrong_labels_are_marked_in_words_and_not_by_colour_alone(tmp_path: Path
 def test_a_users_labels_are_changed_and_not_known_to_be_wrong(tmp_path: Path) -> None:
     dataset = made_dataset(clean=False)
     noisy = noise_on(dataset)
-    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy))
+    page = written(tmp_path, dataset, noisy)
     assert "of the training labels were changed" in page.text
     assert "How many were wrong before is not known." in page.text
     assert not any("really" in text or "right" in text for text in page.alternatives)
@@ -99,7 +86,7 @@ def test_a_users_labels_are_changed_and_not_known_to_be_wrong(tmp_path: Path) ->
 def test_both_matrices_and_the_counts_before_and_after_are_there(tmp_path: Path) -> None:
     dataset = made_dataset(4, 80)
     noisy = corrupt(dataset.train.labels, pair_matrix(4, 0.3), seed=1)
-    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy))
+    page = written(tmp_path, dataset, noisy)
     cells = re.findall(r'--share: [\d.]+">([\d.·]+)</td>', page.text)
     assert len(cells) == 2 * 16
     assert cells[:4] == ["70", "30", "·", "·"]
@@ -114,7 +101,7 @@ def test_both_matrices_and_the_counts_before_and_after_are_there(tmp_path: Path)
 def test_many_classes_get_a_picture_and_the_most_frequent_confusions(tmp_path: Path) -> None:
     dataset = made_dataset(100, 2000)
     noisy = noise_on(dataset)
-    page = Page(write_dataset_page(tmp_path / "page.html", dataset, noisy, samples=30))
+    page = written(tmp_path, dataset, noisy, samples=30)
     assert page.alternatives[-2:] == [
         "The noise matrix, meant, 100 by 100",
         "The noise matrix, as it came out, 100 by 100",
@@ -128,7 +115,7 @@ def test_many_classes_get_a_picture_and_the_most_frequent_confusions(tmp_path: P
 
 
 def test_without_noise_the_labels_are_shown_as_they_came(tmp_path: Path) -> None:
-    page = Page(write_dataset_page(tmp_path / "page.html", load_digits(), None, samples=20))
+    page = written(tmp_path, load_digits(), None, samples=20)
     assert "1,347 training images with the labels they came with, 131 to 137 in each" in page.text
     assert "✗" not in page.text
     assert "matrix" not in page.text

@@ -1,10 +1,10 @@
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from html_page import Page
 
 from labelproof.experiments.demo import SETTING, DemoRun, rows
 from labelproof.experiments.embeddings import Embedding
@@ -31,17 +31,6 @@ def _few_features(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_of_the_demo, "embed_digits", make)
 
 
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.sources: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.append(tag)
-        self.sources += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href")]
-
-
 def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None:
     results = [
         make_result(method, seed, accuracy)
@@ -50,12 +39,11 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
     ]
     page = write_demo_page(tmp_path / "report.html", results).read_text()
     assert write_demo_page(tmp_path / "again.html", results).read_text() == page
-    tags = Tags()
-    tags.feed(page)
-    assert "script" not in tags.names
+    found = Page(page)
+    assert "script" not in found.tags
     assert "default-src 'none'" in page
-    assert tags.names.count("svg") == 3
-    assert all(source.startswith(("#", "data:")) for source in tags.sources)
+    assert found.tags.count("svg") == 3
+    assert all(source.startswith(("#", "data:")) for source in found.sources)
     assert "+25.0" in page
     assert "41% of the training labels are wrong" in page
     identifiers = re.findall(r'\bid="([^"]+)"', page)

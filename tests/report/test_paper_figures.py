@@ -55,15 +55,6 @@ def test_what_is_drawn_is_what_the_records_hold() -> None:
     assert FIGURES["accuracy"].has_records(store, "mnist")
 
 
-def test_a_method_and_its_regularised_form_share_a_colour_and_differ_in_dashes() -> None:
-    figure = draw_figure(RecordStore(RECORDS), "sparse", "mnist")
-    lines = {line.get_label(): line for line in figure.axes[0].lines}
-    for base in ("CE", "FL", "GCE"):
-        assert lines[base].get_color() == lines[f"{base}+SR"].get_color()
-        assert lines[base].get_linestyle() != lines[f"{base}+SR"].get_linestyle()
-    assert len({line.get_color() for line in lines.values()}) == 3
-
-
 def test_what_is_missing_is_named_in_its_panel(tmp_path: Path) -> None:
     store = RecordStore(tmp_path)
     for method, columns in (("CE", ["0.2", "0.8"]), ("FL", ["0.2"])):

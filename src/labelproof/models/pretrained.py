@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from labelproof.models.network import global_state_kept
 from labelproof.ranges import suggest
 
-__all__ = ["LIBRARIES", "call_factory", "find_factory", "is_pretrained", "make_pretrained"]
+__all__ = ["LIBRARIES", "call_factory", "is_pretrained", "make_pretrained"]
 
 
 def make_pretrained(
@@ -111,44 +111,6 @@ def is_pretrained(network: str | None) -> bool:
     return network is not None and network.startswith(tuple(f"{name}/" for name in LIBRARIES))
 
 
-def find_factory(place: str) -> Callable[..., Any]:
-    """Import `package.module:factory`. This runs the module's code.
-
-    Raises:
-        ValueError: There is no such module, nothing of that name in it, or it cannot be called.
-
-    >>> find_factory("torch.nn:Linear")
-    <class 'torch.nn.modules.linear.Linear'>
-    >>> find_factory("torch.nn:Linaer")
-    Traceback (most recent call last):
-        ...
-    ValueError: network: nothing called 'Linaer' in torch.nn; did you mean 'Linear'?
-    """
-    module_name, _, attributes = place.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        # A module that was found but misses a dependency of its own tells that better itself.
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(
-            f"network: no module {error.name!r} for {place!r}; it has to be installed, or its "
-            "folder to be on PYTHONPATH"
-        ) from None
-    for name in attributes.split("."):
-        if not hasattr(found, name):
-            where = getattr(found, "__name__", repr(found))
-            hint = suggest(name, dir(found))
-            raise ValueError(f"network: nothing called {name!r} in {where}{hint}")
-        found = getattr(found, name)
-    if isinstance(found, nn.Module) or not callable(found):
-        raise ValueError(
-            f"network: expected {place!r} to be a function or class that makes a network, got "
-            f"{type(found).__name__}"
-        )
-    return found
-
-
 def call_factory(
     place: str,
     *,
@@ -171,10 +133,14 @@ def call_factory(
 
     >>> call_factory("torch.nn:Identity", num_classes=10)
     Identity()
+    >>> call_factory("torch.nn:Identiti", num_classes=10)
+    Traceback (most recent call last):
+        ...
+    ValueError: network: nothing called 'Identiti' in torch.nn; did you mean 'Identity'?
     """
     arguments = {"num_classes": num_classes, **(options or {})}
     with nullcontext() if generator is None else global_state_kept():
-        factory = find_factory(place)
+        factory = _find(place)
         if generator is not None:  # after the import, which draws the first time and not the second
             _seed_globally(generator)
         try:
@@ -188,6 +154,33 @@ def call_factory(
             f"network: expected {place!r} to return an nn.Module, got {type(network).__name__}"
         )
     return network
+
+
+def _find(place: str) -> Callable[..., Any]:
+    module_name, _, attributes = place.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        # A module that was found but misses a dependency of its own tells that better itself.
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(
+            f"network: no module {error.name!r} for {place!r}; it has to be installed, or its "
+            "folder to be on PYTHONPATH"
+        ) from None
+    for name in attributes.split("."):
+        if not hasattr(found, name):
+            where = getattr(found, "__name__", repr(found))
+            raise ValueError(
+                f"network: nothing called {name!r} in {where}{suggest(name, dir(found))}"
+            )
+        found = getattr(found, name)
+    if isinstance(found, nn.Module) or not callable(found):
+        raise ValueError(
+            f"network: expected {place!r} to be a function or class that makes a network, got "
+            f"{type(found).__name__}"
+        )
+    return found
 
 
 def _seed_globally(generator: torch.Generator) -> None:

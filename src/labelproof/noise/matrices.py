@@ -87,23 +87,18 @@ def check_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> check_matrix(np.array([[0.5, 0.4], [0.0, 1.0]]))
     Traceback (most recent call last):
         ...
-    ValueError: matrix: expected every row to add up to 1, got 0.9 in row 0
+    ValueError: matrix: expected chances of at least 0 that add up to 1 in every row, got 0.4 at
+    least and 0.9 in all in row 0
     """
     matrix = np.asarray(matrix, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"matrix: expected a square matrix, got shape {matrix.shape}")
-    bad = np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))
-    if bad.size:
-        row, column = bad[0]
-        raise ValueError(
-            f"matrix: expected finite chances of at least 0, got {matrix[row, column]:g} in row "
-            f"{row}, column {column}"
-        )
-    sums = matrix.sum(axis=1)
-    off = np.flatnonzero(np.abs(sums - 1) > 1e-6)
+    least, sums = matrix.min(axis=1), matrix.sum(axis=1)
+    off = np.flatnonzero(~((least >= 0) & (np.abs(sums - 1) <= 1e-6)))  # NaN is off too
     if off.size:
         raise ValueError(
-            f"matrix: expected every row to add up to 1, got {sums[off[0]]:g} in row {off[0]}"
+            f"matrix: expected chances of at least 0 that add up to 1 in every row, got "
+            f"{least[off[0]]:g} at least and {sums[off[0]]:g} in all in row {off[0]}"
         )
     return matrix
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from labelproof.audit.samples import Samples
 from labelproof.data.notices import readable
 from labelproof.report.audit_gallery import (
     Listed,
-    Look,
     as_json,
     column_names,
     list_samples,
@@ -99,9 +97,9 @@ def write_audit_page(
     plain = render_page("audit.html", looks=as_json({}), seen=0, vanished=0, **values)
     room = limit_bytes - len(plain.encode()) - _SENTENCES
     looks = look_at(samples, listed, limit_bytes=room, typical=typical)
-    page = render_page(
-        "audit.html", looks=as_json(looks), **_counts(looks, listed.suspects), **values
-    )
+    gone = [number for number, look in looks.items() if look is None]
+    seen = sum(number < listed.suspects for number in looks.keys() - set(gone))
+    page = render_page("audit.html", looks=as_json(looks), seen=seen, vanished=len(gone), **values)
     write_text(path, page)
     return path
 
@@ -239,11 +237,3 @@ def _gallery(
         else [],
     }
     return {"data": as_json(data), "listed": listed, "kind": samples.kind}
-
-
-def _counts(looks: Mapping[int, Look], suspects: int) -> dict[str, int]:
-    """How many suspects can be seen, and how many samples could not be read."""
-    return {
-        "seen": sum(number < suspects and look is not None for number, look in looks.items()),
-        "vanished": sum(look is None for look in looks.values()),
-    }
