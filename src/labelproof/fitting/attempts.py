@@ -15,7 +15,7 @@ from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, StopRequest
-from labelproof.training.files import read_json, write_text
+from labelproof.training.files import read_fields, read_json, write_text
 from labelproof.training.provenance import OtherDataError
 from labelproof.training.run_folder import ATTEMPTS, SEARCH, RunFolder, owning, remove_run
 from labelproof.training.runner import Event, Job, train_runs
@@ -61,15 +61,8 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
     if not path.exists():
         return None
     try:
-        values = read_json(path)
-        return Attempts(
-            dict(values["asked"]),
-            str(values["loss"]),
-            list(values["given_up"]),
-            {name: dict(place) for name, place in values.get("places", {}).items()},
-            float(values.get("l1", 0.0)),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return read_fields(Attempts, read_json(path))
+    except (ValueError, TypeError) as error:
         raise ValueError(
             f"{path}: not what labelproof writes there ({error}); start anew with --fresh"
         ) from None
