@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +18,7 @@ WRONG = np.arange(0, SIZE, 10)
 GIVEN = np.where(np.arange(SIZE) % 10 == 0, (TRUE + 1) % 4, TRUE)
 TABLE = np.random.default_rng(0).dirichlet(np.ones(4), SIZE) * 0.2 + 0.8 * np.eye(4)[TRUE]
 WORDS = [NAMES[label] for label in GIVEN]
+KEYS = [f"k{number}" for number in range(SIZE)]
 TEXTS = [f"the {number}th, which is" for number in range(SIZE)]
 
 
@@ -27,29 +26,19 @@ def write_labels(folder: Path, kind: str) -> Path:
     file = folder / f"labels{kind}"
     if kind == ".txt":
         file.write_text("\n".join(WORDS) + "\n")
-    elif kind == ".npy":
-        np.save(file, np.array(WORDS))
-    elif kind == ".jsonl":
-        lines = [{"text": text, "label": word} for text, word in zip(TEXTS, WORDS, strict=True)]
-        file.write_text("\n".join(json.dumps(line) for line in lines))
     else:
-        with file.open("w", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(["key", "text", "label"])
-            writer.writerows([f"k{n}", TEXTS[n], WORDS[n]] for n in range(SIZE))
+        pd.DataFrame({"key": KEYS, "text": TEXTS, "label": WORDS}).to_csv(file, index=False)
     return file
 
 
 def write_predictions(folder: Path, kind: str) -> Path:
     file = folder / f"predictions.{kind.split()[0]}"
+    frame = pd.DataFrame(TABLE, columns=NAMES)[list(NAMES[::-1])]
     if kind == "npy":
         np.save(file, TABLE)
-    elif kind == "npz":
-        np.savez(file, probabilities=TABLE[:, ::-1], class_names=np.array(NAMES[::-1]))
+    elif "shuffled" in kind:
+        frame.assign(key=KEYS).sample(frac=1, random_state=0).to_csv(file, index=False)
     else:
-        frame = pd.DataFrame(TABLE, columns=NAMES)[list(NAMES[::-1])]
-        if "shuffled" in kind:
-            frame = frame.assign(key=[f"k{n}" for n in range(SIZE)]).sample(frac=1, random_state=0)
         frame.to_csv(file, index=False)
     return file
 
@@ -65,7 +54,7 @@ def audited(folder: Path, *arguments: str | Path) -> Audit:
 
 
 def test_labels_and_predictions_may_be_in_any_file(tmp_path: Path) -> None:
-    for labels, kind in ((".txt", "npy"), (".npy", "npz"), (".csv", "csv"), (".jsonl", "csv")):
+    for labels, kind in ((".txt", "npy"), (".csv", "csv")):
         table = write_predictions(tmp_path, kind)
         audited(tmp_path, write_labels(tmp_path, labels), "--probabilities", table)
 
