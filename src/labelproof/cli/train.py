@@ -67,6 +67,7 @@ def train(
         loss: The loss, such as ce, the default, 'gce(q=0.7)' or ce+sr; 'labelproof losses' lists
             all. With --preset paper, a name from the paper's tables takes its settings; CE+SR by
             default.
+        epochs: Passes over the training examples; 50 by default, with a preset the paper's.
         preset: paper: the paper's settings for mnist, cifar10, cifar100 or webvision.
         config: A TOML file of settings (batch_size = 64), such as --dry-run prints.
         assign: Any setting that --config can hold, NAME=VALUE, such as momentum=0.8 or

@@ -358,7 +358,7 @@ def fit(
             tenth. In a blend, every row is held out once.
         noise: Label noise to add first, such as `symmetric:0.4`, to test on data with correct
             labels.
-        seed: Seed of the noise, the weights, the order of examples and augmentation.
+        seed: Seed of the noise, the weights, the order of examples and augmentation; by default 1.
         device: `auto` (the fastest available), `cpu`, `cuda`, `cuda:1` or `mps`.
         workers: Processes that decode images that do not fit in memory; by default one per core, at
             most 16.
