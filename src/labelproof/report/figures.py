@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import textwrap
 from collections import Counter
@@ -93,15 +94,6 @@ NO_RECORDS = "no records yet"
 _FAMILIES = ("CE", "FL", "GCE", "SCE", "APL", "NLNL")
 
 
-def make_places(figure: Figure, panels: Sequence[Panel], columns: int) -> list[Axes]:
-    """One for each panel; what is left of the last row stays empty."""
-    rows = -(-len(panels) // columns)
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for left in axes[len(panels) :]:
-        left.set_axis_off()
-    return axes[: len(panels)]
-
-
 def method_styles(panel: Panel) -> Styles:
     """A method and its regularised form share a colour; the plain one is dashed.
 
@@ -121,32 +113,29 @@ def method_styles(panel: Panel) -> Styles:
 
 
 def draw_panels(
-    places: Sequence[Axes],
+    figure: Figure,
     panels: Sequence[Panel],
     styles: Styles,
     *,
+    across: int,
     limits: tuple[float, float] | None = None,
 ) -> None:
-    """Draw each panel in its place; one without records says so."""
-    for axes, panel in zip(places, panels, strict=True):
+    """Draw panels, so many in a row; one without records says so."""
+    places = figure.subplots(-(-len(panels) // across), across, squeeze=False).flat
+    width = figure.get_figwidth() / across - 0.4  # about: its ticks take some
+    for axes, panel in itertools.zip_longest(places, panels):
+        if panel is None:  # what is left of the last row
+            axes.set_axis_off()
+            continue
         _plot(axes, panel, styles, limits=limits)
-        axes.set(title=wrap_to(_width(axes), panel.title, size=11.5))
+        axes.set(title=wrap_to(width, panel.title, size=11.5))
         if len(panel.missing) == len(panel.lines):
             axes.set(yticks=[])
             axes.grid(visible=False)
             _note(axes, 0.5, NO_RECORDS, size=11)
         elif panel.missing:
-            without = wrap_to(_width(axes), f"without {', '.join(panel.missing)}", size=8)
+            without = wrap_to(width, f"without {', '.join(panel.missing)}", size=8)
             _note(axes, 0.07, without, size=8)
-
-
-def _width(axes: Axes) -> float:
-    """Inches that a panel will have, about, of which its ticks take some."""
-    specification = axes.get_subplotspec()
-    columns = specification.get_gridspec().ncols if specification else 1
-    figure = axes.get_figure()
-    width = figure.get_figwidth() if isinstance(figure, Figure) else 0.0
-    return width / columns - 0.4
 
 
 def make_handles(styles: Styles) -> list[Line2D]:

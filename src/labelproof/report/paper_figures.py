@@ -34,7 +34,6 @@ from labelproof.report.figures import (
     draw_panels,
     loss_labels,
     make_handles,
-    make_places,
     method_styles,
     soften,
     wrap_to,
@@ -119,7 +118,7 @@ def draw_figure(
         )
         title = kind.title.format(DATASETS[dataset])
         figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
-        draw_panels(make_places(figure, panels, across), panels, styles, limits=kind.limits)
+        draw_panels(figure, panels, styles, across=across, limits=kind.limits)
         figure.legend(
             handles=make_handles(styles),
             loc="outside lower center",
