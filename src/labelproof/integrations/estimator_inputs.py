@@ -183,19 +183,14 @@ def _images(features: Any, known: Form | None) -> NDArray[np.uint8]:
     array = np.asarray(features)
     if known is None:
         return as_images(array, channels=(1, 3, 4))
-    if known.image_shape is None:
-        raise ValueError(
-            f"X: expected rows (N, F), as the classifier was fitted on, got {array.ndim} "
-            f"dimensions: {array.shape}"
-        )
-    height, width, channels = known.image_shape
-    images = as_images(array, (channels, height, width), channels=(1, 3, 4))
-    if images.shape[1:] != (channels, height, width):
-        raise ValueError(
-            f"X: expected images of {height} x {width} pixels and {channels} channels, as the "
-            f"classifier was fitted on, got {array.shape}"
-        )
-    return images
+    wanted = "rows (N, F)"
+    if known.image_shape is not None:
+        height, width, channels = known.image_shape
+        images = as_images(array, (channels, height, width), channels=(1, 3, 4))
+        if images.shape[1:] == (channels, height, width):
+            return images
+        wanted = f"images of {height} x {width} pixels and {channels} channels"
+    raise ValueError(f"X: expected {wanted}, as the classifier was fitted on, got {array.shape}")
 
 
 def _refuse_missing(argument: str, values: Any) -> None:

@@ -55,14 +55,13 @@ class ScheduleCallback(Callback):
 
         Lightning does not start an epoch anew that it goes on with, so its hook would not be run.
         """
-        if not any(True for _ in _losses(pl_module)):
+        if not _move(trainer, pl_module):
             warnings.warn(
                 f"ScheduleCallback: no loss of labelproof is a submodule of "
                 f"{type(pl_module).__name__}, so no schedule moves; keep the loss as an attribute, "
                 "as in self.loss = SparseRegularized(...)",
                 stacklevel=2,
             )
-        _move(trainer, pl_module)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Move to the epoch that begins, and log where that led."""
@@ -142,13 +141,12 @@ def _keep_own_loss(
     state.update(own)
 
 
-def _losses(module: nn.Module) -> Iterator[Loss]:
-    return (part for part in module.modules() if isinstance(part, Loss))
-
-
-def _move(trainer: Trainer, module: nn.Module) -> None:
-    for loss in _losses(module):
+def _move(trainer: Trainer, module: nn.Module) -> int:
+    """Bring every loss of a module to the trainer's epoch; how many there are."""
+    losses = [part for part in module.modules() if isinstance(part, Loss)]
+    for loss in losses:
         loss.set_epoch(trainer.current_epoch)
+    return len(losses)
 
 
 def _positions(module: nn.Module) -> Iterator[tuple[str, float]]:
