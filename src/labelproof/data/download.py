@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from labelproof.data.published import (
     PublishedFile,
@@ -91,8 +92,9 @@ def _fetch(
     import requests
 
     pooch.get_logger().setLevel("WARNING")
-    downloader = pooch.HTTPDownloader(
-        progressbar=progress is not None and _ProgressBar(file, progress),
+    bar: Any = False if progress is None else _ProgressBar(file, progress)
+    downloader: Any = pooch.HTTPDownloader(
+        progressbar=bar,
         chunk_size=1 << 18,
         timeout=timeout,
         headers=_HEADERS,

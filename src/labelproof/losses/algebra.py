@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -88,12 +88,15 @@ def _terms(loss: Loss) -> list[tuple[float, Loss]]:
 
 
 def _check_agreement(losses: Sequence[Loss]) -> None:
-    first = losses[0].settings
+    first: Any = losses[0].settings
     for other in losses[1:]:
         for name in ("reduction", "ignore_index", "weight"):
             mine, theirs = first.get(name), other.settings.get(name)
-            both = isinstance(mine, Tensor) and isinstance(theirs, Tensor)
-            if not (torch.equal(mine, theirs) if both else mine is theirs or mine == theirs):
+            if isinstance(mine, Tensor) and isinstance(theirs, Tensor):
+                agree = torch.equal(mine, theirs)
+            else:
+                agree = mine is theirs or mine == theirs
+            if not agree:
                 raise ValueError(
                     f"{name}: losses that are added must agree, got {mine} and {theirs}"
                 )
