@@ -198,11 +198,12 @@ def _as_option(parameter: Parameter, texts: Mapping[str, str]) -> Parameter:
     more = {"help": texts[name], "show_default": default not in (None, False, ...)}
     more |= {"envvar": _ENVIRONMENT.get(name), "min": least}
     if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD:
-        taken = typer.Argument(default, **more)
+        taken = typer.Argument(default, metavar=name.upper(), **more)
     else:
         flag, both = _flag(name), kind in (bool, bool | None) and default is not False
         written = f"{flag}/{flag.replace('--', '--no-')}" if both else flag
-        more["help"] += " Repeatable." if str(kind).startswith("list") else ""
+        if str(kind).startswith("list"):
+            more |= {"help": f"{more['help']} Repeatable.", "metavar": "<str>"}
         panel = "More options" if name in _RARE else None
         taken = typer.Option(default, written, rich_help_panel=panel, **more)
     if default is None:
