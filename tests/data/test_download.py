@@ -96,6 +96,10 @@ FAULTS: dict[str, tuple[Callable[[FileServer], object], str]] = {
     "gone": (lambda server: server.files.clear(), "the server answered 404"),
     "busy": (lambda server: server.statuses.extend([503] * 9), "the server answered 503"),
     "another file": (lambda server: server.files.update({PATH: b"<html>"}), "SHA-256"),
+    "a file without end": (
+        lambda server: (server.files.update({PATH: bytes(1 << 20)}), setattr(server, "length", 0)),
+        "got a larger one",
+    ),
     "slow": (lambda server: setattr(server, "pause", 1.0), "timed out"),
 }
 
@@ -116,7 +120,7 @@ def test_a_failure_names_the_address_the_reason_and_what_to_place_where(
         f"{FIRST} another way (SHA-256 {tiny.files[0].sha256}), place it in {tmp_path / 'tiny'}",
     ):
         assert part in str(error.value)
-    assert server.paths == [f"/pub/{FIRST}"] * 3
+    assert server.paths == [f"/pub/{FIRST}"] * (1 if name == "a file without end" else 3)
     assert [path.name for path in (tmp_path / "tiny").iterdir()] == [FIRST]
     assert (tmp_path / "tiny" / FIRST).read_bytes() == b"what was there"
 

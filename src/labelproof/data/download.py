@@ -23,6 +23,7 @@ MIRROR_VARIABLE = "LABELPROOF_MIRROR"
 Progress = Callable[[str, int, int], None]
 """Called with a file's name, how many bytes of it have arrived, and how many there will be."""
 
+_BLOCK = 1 << 18
 # A server that compresses on the way would send other bytes than those of the checksum.
 _HEADERS = {"User-Agent": f"labelproof/{__version__}", "Accept-Encoding": "identity"}
 
@@ -92,10 +93,10 @@ def _fetch(
     import requests
 
     pooch.get_logger().setLevel("WARNING")
-    bar: Any = False if progress is None else _ProgressBar(file, progress)
+    bar: Any = _ProgressBar(file, progress)
     downloader: Any = pooch.HTTPDownloader(
         progressbar=bar,
-        chunk_size=1 << 18,
+        chunk_size=_BLOCK,
         timeout=timeout,
         headers=_HEADERS,
     )
@@ -105,7 +106,7 @@ def _fetch(
         try:
             store = pooch.create(folder, base, registry=registry, retry_if_failed=2)
             store.fetch(file.name, downloader=downloader)
-        except requests.RequestException as error:
+        except (DownloadError, requests.RequestException) as error:
             problems.append(f"{base}{file.name}: {_reason(error)}")
         except ValueError:
             problems.append(f"{base}{file.name}: its SHA-256 is not {file.sha256}; removed")
@@ -124,21 +125,32 @@ def _fetch(
 
 
 class _ProgressBar:
-    """What pooch tells of its progress, a block at a time."""
+    """What pooch tells of its progress, a block at a time; a file without end is given up."""
 
-    def __init__(self, file: PublishedFile, progress: Progress):
+    def __init__(self, file: PublishedFile, progress: Progress | None):
         self.file, self.progress, self.done = file, progress, 0
 
-    def update(self, size: int) -> None:
-        self.done = min(self.done + size, self.file.size)
-        self.progress(self.file.name, self.done, self.file.size)
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "total":  # which pooch says as each try begins
+            self.done = 0
 
-    def reset(self) -> None: ...
+    def update(self, size: int) -> None:
+        self.done += size
+        if self.done >= self.file.size + _BLOCK:
+            raise DownloadError(f"expected a file of {self.file.size} bytes, got a larger one")
+        if self.progress is not None:
+            self.progress(self.file.name, min(self.done, self.file.size), self.file.size)
+
+    def reset(self) -> None:
+        self.done = 0
 
     def close(self) -> None: ...
 
 
 def _reason(error: OSError) -> str:
+    if isinstance(error, DownloadError):
+        return str(error)
     if (response := getattr(error, "response", None)) is not None:
         return f"the server answered {response.status_code}"
     inner: BaseException = error
