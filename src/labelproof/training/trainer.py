@@ -29,7 +29,7 @@ from labelproof.training.batches import (
     generator_for,
     plan_epoch,
 )
-from labelproof.training.checkpoint import Checkpoint, refuse_misfit
+from labelproof.training.checkpoint import Checkpoint, can_draw_on, refuse_misfit
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import share_gradients, sum_tally, take_from_first
 from labelproof.training.examples import Examples
@@ -358,16 +358,16 @@ class Trainer:
         }
         random = {name: found.pop(name) for name in list(found) if name.startswith("random.")}
         mine = self.tensors()
-        # At an epoch's start all numbers are drawn anew, on whichever kind of device.
-        drawn = self._drawn() if checkpoint.values["step"] else {}
+        refuse_misfit(found, mine, self.configuration.network)
         # Before anything is changed: what is refused here leaves the run as it was.
-        refuse_misfit(found | random if drawn else found, mine | drawn, self.configuration.network)
+        same = can_draw_on(random, self._drawn(), between_epochs=not checkpoint.values["step"])
         with self._on_stream(), torch.no_grad():
             for name, tensor in mine.items():
                 tensor.copy_(found[name])
-            if drawn:
+            if same:
                 self.generator.set_state(random["random.loss"])
-                self.chance.state = {name: random[f"random.{name}"] for name in self.chance.state}
+        if same:
+            self.chance.state = {name: random[f"random.{name}"] for name in self.chance.state}
         self._keep_sums_once()
         self.epoch, self.step = checkpoint.values["epoch"], checkpoint.values["step"]
         self.synchronize()
