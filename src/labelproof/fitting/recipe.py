@@ -378,7 +378,7 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
         >>> check_feasible(load_digits(), Configuration("digits", noise="human:worse"))
         Traceback (most recent call last):
             ...
-        ValueError: human: expected the file of human:worse (--human-labels), got none
+        ValueError: human: expected the file of human:worse, got none; ...
     """
     augmentation = parse_augmentation(configuration.augmentation)
     shape = dataset.input_shape if dataset.tabular else describe(configuration, dataset).input_shape
