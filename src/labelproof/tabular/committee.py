@@ -60,8 +60,9 @@ _SMALL = 5_000
 _MOST_OF_ONE = 10_000
 """Rows up to which a forest may have one leaf for each."""
 _AS_WELL = 2.0
-_OF_CONFIRMED, _MOST_CONFIRMED, _LEAST_CONFIRMED = 2.0, 0.5, 0.02
-"""The weight of a forest of confirmed labels: twice the share of wrong labels, and its limits."""
+_CONFIRMED = 0.5
+"""The weight of a forest of confirmed labels where four of ten labels are not predicted; it is 0
+where a quarter is not."""
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
 candidate learns there, it is not trained on the others."""
@@ -254,7 +255,7 @@ def _keep(
 def _with_confirmed(
     committee: Committee, examples: LabelledRows, *, seed: int, n_jobs: int | None
 ) -> Committee:
-    """The committee with a forest of the labels that it predicts, by how many are wrong.
+    """The committee with a forest of the labels that it predicts; the fewer, the weightier.
 
     With two classes every wrong label stands for the same other one, and outvotes right ones in
     many leaves. With more classes wrong labels are spread, and to leave rows out costs more than
@@ -262,10 +263,11 @@ def _with_confirmed(
     """
     said = calibrate(committee.held_out / committee.prior, committee.temperature).argmax(axis=1)
     confirmed = said == examples.given
-    share = min(_OF_CONFIRMED * committee.noise.noise_rate, _MOST_CONFIRMED)
-    known = _weigh(examples.labels, examples)
-    if share < _LEAST_CONFIRMED or len(np.unique(said[confirmed])) < 2:
+    weight = examples.weight / examples.weight.sum()
+    share = _CONFIRMED * float(np.clip((weight @ ~confirmed - 0.25) / 0.15, 0, 1))
+    if not share or len(np.unique(said[confirmed])) < 2:
         return committee
+    known = _weigh(examples.labels, examples)
     forest = Forest(seed=seed, n_jobs=n_jobs)
     chosen, others = np.flatnonzero(confirmed), np.flatnonzero(~confirmed)
     kept = known.take(chosen)
@@ -274,7 +276,6 @@ def _with_confirmed(
     table[chosen] = forest.held_out(kept, [Holdout(chosen, np.arange(len(chosen)))])[0]
     forest.fit(kept)
     table[others] = forest.predict(known.rows[others])[0]
-    weight = examples.weight / examples.weight.sum()
     told = _calibrate_to_labels(table, examples.given, weight)
     scores = {
         name: {**score, "weight": (1 - share) * score["weight"]}
