@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from joblib import parallel_config
 from numpy.typing import NDArray
 from sklearn.datasets import make_blobs
@@ -24,12 +23,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelproof import RobustClassifier
-from labelproof.models.blend import Blend
 from labelproof.noise import corrupt
 from labelproof.tabular import candidates
 from labelproof.tabular.candidates import Boosting, Forest, Kernel, Linear, Network, SoftRows
 from labelproof.tabular.rows import label_rows
-from labelproof.tabular.tensors import committee_tensors
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -112,24 +109,6 @@ def test_the_default_chooses_by_noisy_labels(
     again = pickle.loads(pickle.dumps(classifier))  # noqa: S301
     np.testing.assert_array_equal(again.predict_proba(features), classifier.predict_proba(features))
     assert len(pickle.dumps(classifier)) < 1_000_000
-
-
-def test_of_two_classes_a_forest_learns_from_the_labels_that_the_others_predict() -> None:
-    generator = np.random.default_rng(0)
-    true = np.arange(400) % 2
-    rows = 2.0 * true[:, None] + generator.normal(size=(400, 4))
-    for rate, expected in ((0.1, 0.0), (0.4, 0.5)):
-        given = np.where(generator.random(400) < rate, 1 - true, true)
-        fitted = RobustClassifier(random_state=0).fit(rows, given)
-        weights = {name: score["weight"] for name, score in fitted.candidates_.items()}
-        assert sum(weights.values()) == pytest.approx(1)
-        share = weights.get("forest (leaf=5) of confirmed labels", 0.0)
-        assert share == pytest.approx(expected, abs=0.1)
-    # It has as many members as weights, in a run's tensors too.
-    assert len(fitted.estimator_) == sum(weight > 0 for weight in weights.values())
-    model: Any = fitted._model
-    told = Blend(committee_tensors(model))(torch.from_numpy(rows)).exp().numpy()
-    assert np.allclose(told, model.predict_proba(rows), atol=1e-6)
 
 
 def test_several_jobs_come_to_the_same(noisy_blobs: Arrays) -> None:

@@ -5,7 +5,6 @@ r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
    those rows better: as long as their mean log loss falls.
 3. The noise model of the audit finds the temperature and the transition matrix \(T\) that explain
    the given labels best by the blend. The temperature calibrates the blend for the true labels.
-4. Of two classes, a forest joins that is trained on the rows whose labels the blend predicts.
 
 A classifier that the user gave is alone, and cannot gain from a blend. It is trained again, on the
 posterior of each row's true class as soft labels: in proportion to \(q_j(x)\, T_{jk}\) for the
@@ -30,7 +29,6 @@ from threadpoolctl import threadpool_limits
 
 from labelproof.audit.anchors import read_through, read_word
 from labelproof.audit.noise_model import Groups, NoiseModel, fit_noise_model
-from labelproof.data.splits import Holdout
 from labelproof.tabular.candidates import (
     Boosting,
     Candidate,
@@ -60,9 +58,6 @@ _SMALL = 5_000
 _MOST_OF_ONE = 10_000
 """Rows up to which a forest may have one leaf for each."""
 _AS_WELL = 2.0
-_CONFIRMED = 0.5
-"""The weight of a forest of confirmed labels where four of ten labels are not predicted; it is 0
-where a quarter is not."""
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
 candidate learns there, it is not trained on the others."""
@@ -174,10 +169,7 @@ def fit_committee(
         if len(candidates) == 1:  # nothing is chosen, and the user's classifier may be slow
             examples = replace(examples, cuts=examples.cuts[:1])
         told = _compare(candidates, examples, verbose=verbose)
-        committee = _keep(candidates, examples, told)
-        if len(candidates) == 1 or len(examples.class_weight) > 2:
-            return committee
-        return _with_confirmed(committee, examples, seed=candidates[0].seed, n_jobs=n_jobs)
+        return _keep(candidates, examples, told)
 
 
 class Told(NamedTuple):
@@ -249,49 +241,6 @@ def _keep(
     shares, out_of_sample = np.array(list(weights.values())), mean.astype(np.float32)
     return Committee(
         members, shares, temperatures, prior, temperature, noise, scores, out_of_sample
-    )
-
-
-def _with_confirmed(
-    committee: Committee, examples: LabelledRows, *, seed: int, n_jobs: int | None
-) -> Committee:
-    """The committee with a forest of the labels that it predicts; the fewer, the weightier.
-
-    With two classes every wrong label stands for the same other one, and outvotes right ones in
-    many leaves. With more classes wrong labels are spread, and to leave rows out costs more than
-    it gains (`benchmarks/tables.py`).
-    """
-    said = calibrate(committee.held_out / committee.prior, committee.temperature).argmax(axis=1)
-    confirmed = said == examples.given
-    weight = examples.weight / examples.weight.sum()
-    share = _CONFIRMED * float(np.clip((weight @ ~confirmed - 0.25) / 0.15, 0, 1))
-    if not share or len(np.unique(said[confirmed])) < 2:
-        return committee
-    known = _weigh(examples.labels, examples)
-    forest = Forest(seed=seed, n_jobs=n_jobs)
-    chosen, others = np.flatnonzero(confirmed), np.flatnonzero(~confirmed)
-    kept = known.take(chosen)
-    table = np.empty_like(known.labels)
-    # By the trees that a row was left out of, or by all where it is in none.
-    table[chosen] = forest.held_out(kept, [Holdout(chosen, np.arange(len(chosen)))])[0]
-    forest.fit(kept)
-    table[others] = forest.predict(known.rows[others])[0]
-    told = _calibrate_to_labels(table, examples.given, weight)
-    scores = {
-        name: {**score, "weight": (1 - share) * score["weight"]}
-        for name, score in committee.scores.items()
-    }
-    scores[f"{forest.names[0]} of confirmed labels"] = {
-        "log_loss": told.loss,
-        "agreement": _agreement(told.table, examples.given, weight),
-        "weight": share,
-    }
-    return replace(
-        committee,
-        members=[*committee.members, forest],
-        weights=np.append((1 - share) * committee.weights, share),
-        temperatures=np.append(committee.temperatures, told.temperature),
-        scores=scores,
     )
 
 
