@@ -113,12 +113,13 @@ def verify(names: list[str] | None = None, *, data_root: Path | None = None) -> 
     console = Console()
     folder = find_root(data_root)
     chosen = [known_dataset(name).name for name in names or []]
-    wrong = 0
+    good = True
     for name in chosen or [name for name in DATASETS if _whereabouts(DATASETS[name], folder)[0]]:
         found = verify_dataset(name, root=folder)
         say(console, _verdict(found))
-        wrong += not found.good
-    raise typer.Exit(min(wrong, 1))
+        good = good and found.good
+    if not good:
+        raise typer.Exit(1)
 
 
 def _whereabouts(dataset: KnownDataset, root: Path) -> tuple[bool, str]:

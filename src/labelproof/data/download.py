@@ -130,10 +130,13 @@ class _ProgressBar:
     def __init__(self, file: PublishedFile, progress: Progress | None):
         self.file, self.progress, self.done = file, progress, 0
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name == "total":  # which pooch says as each try begins
-            self.done = 0
+    @property
+    def total(self) -> int:
+        return self.file.size
+
+    @total.setter
+    def total(self, _: int) -> None:
+        self.done = 0  # pooch says how long an answer is as each try begins
 
     def update(self, size: int) -> None:
         self.done += size

@@ -123,11 +123,8 @@ class TrainPlan:
 
     def preview(self) -> None:
         """Tell all settings as a file for --config; a run of other settings or data is refused."""
-        configuration, finished, execution = (
-            self.configuration,
-            self.finished,
-            self.request.execution,
-        )
+        configuration, execution = self.configuration, self.request.execution
+        state = "finished" if self.finished else self._standing()
         dataset, used = self.examples.dataset, len(self.examples.used)
         precision = resolve_precision(configuration.precision, execution.device)
         compiled = "compiled" if execution.compile else "not compiled"
@@ -142,7 +139,7 @@ class TrainPlan:
             f"noise: {_noise(self.examples.noise_rate, clean=dataset.clean)}",
             f"steps: {steps:,} in each of {count(configuration.epochs, 'epoch')}, "
             f"{steps * configuration.epochs:,} in all",
-            f"output: {self.folder} ({'finished' if finished else self._standing()})",
+            f"output: {self.folder} ({state})",
         ]
         said = "\n".join(f"# {line}" for line in lines)
         self.request.reporter.say(f"{format_settings(configuration)}\n\n{said}")
