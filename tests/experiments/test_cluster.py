@@ -152,7 +152,10 @@ def lose_machines(folder: Path) -> None:
 
     cluster_module.GONE = 1.0
     memory = 100 << 20
-    cluster = Cluster(True, head_node_args={"num_cpus": 0, "object_store_memory": memory})
+    # A machine that is gone refuses every question, so ten of them a half second apart are enough.
+    often = {"health_check_period_ms": 500, "health_check_failure_threshold": 10}
+    head = {"num_cpus": 0, "object_store_memory": memory, "_system_config": often}
+    cluster = Cluster(True, head_node_args=head)
     nodes = [cluster.add_node(num_cpus=1, object_store_memory=memory) for _ in range(2)]
     cluster.wait_for_nodes()
     jobs = in_folder(folder, *(small(seed=seed, epochs=LONG) for seed in (1, 2)))
@@ -190,7 +193,8 @@ def test_runs_move_to_another_machine_and_end_in_a_sentence_without_one(tmp_path
 def test_stopped_runs_are_saved_and_go_on_elsewhere(
     ray: Any, local: Callable[..., Iterator[Event]], tmp_path: Path
 ) -> None:
-    jobs = in_folder(tmp_path, *(small(seed=seed, epochs=LONG) for seed in (1, 2, 3, 4)))
+    # So long that neither of the first two ends before it hears of the wish, on any machine.
+    jobs = in_folder(tmp_path, *(small(seed=seed, epochs=5 * LONG) for seed in (1, 2, 3, 4)))
     wish = StopRequest()
 
     def act(event: Event) -> None:
@@ -204,12 +208,10 @@ def test_stopped_runs_are_saved_and_go_on_elsewhere(
     for job in saved:
         assert job.folder is not None
         assert list(job.folder.glob("checkpoint/*.safetensors"))
-    # On a busy machine one may end before it hears of the wish; those in the queue never begin.
-    ended = [job for job in jobs if "finished" in kinds(of(job, stopped))]
-    assert len(saved) + len(ended) < len(jobs)
-    went_on = list(local(saved, load=load_small))
+    assert "finished" not in kinds(stopped)
+    went_on = list(local(saved[:1], load=load_small))
     assert any(event.value > 0 for event in went_on if event.kind == "started")
-    alone = [replace(job, folder=None) for job in saved]
+    alone = [replace(job, folder=None) for job in saved[:1]]
     assert outcomes(went_on) == outcomes(list(local(alone, load=load_small)))
 
 

@@ -236,7 +236,8 @@ class _Tasks:
 
     def end(self) -> Iterator[Event]:
         """Have every run save where it stands, and wait until it has."""
-        for reference in self.running:
+        # The last first: a place that becomes free is not taken by a run that waited for one.
+        for reference in reversed(self.running):
             self.ray.cancel(reference)  # an interrupt in the worker
         until = time.monotonic() + (PATIENCE if self.gone_since is None else 5)
         while self.running and time.monotonic() < until:
